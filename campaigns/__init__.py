@@ -1,0 +1,1 @@
+"""Campaign files, the runner and the library of campaigns that ship."""

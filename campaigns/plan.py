@@ -1,0 +1,138 @@
+"""A plan: a campaign that has been read and checked, as plain picklable data.
+
+Importing this module, or `campaigns.runner`, needs the standard library alone: a
+machine that only runs plans needs neither YAML nor pydantic.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
+from cluster_model.settings import Value
+from cluster_model.topology import ClusterSpec, ConsumerSpec, ProducerSpec
+from cluster_model.virtual_time import US_PER_SECOND
+from faults.condition import Condition
+from faults.fault import Fault
+from faults.injection import Injection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """A producer is handed a record, by default for a partition that the partitioner picks."""
+
+    producer: str
+    value: str
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartProducer:
+    """A producer's application dies and is started again: a new session."""
+
+    producer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectPreferredLeaders:
+    """An administrator asks for preferred leader election (kafka-preferred-replica-election)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """A condition that has to hold at this moment."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing: the step only waits."""
+
+
+Action = Send | RestartProducer | ElectPreferredLeaders | Expect | Wait | Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a script; steps are taken in order.
+
+    A step waits until ``at_us`` of virtual time, until ``after_us`` have passed since
+    the step before it, or until ``when`` holds; all that are given.
+    """
+
+    actions: tuple[Action, ...]
+    at_us: int | None = None
+    after_us: int | None = None
+    when: Condition | None = None
+    note: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What a campaign expects of its verdict, by its author's word.
+
+    ``rules`` are statuses by rule; ``lost`` and ``duplicated`` are the exact values that
+    are lost or doubled; ``final`` is a condition on the healed cluster.
+    """
+
+    verdict: str | None = None
+    rules: tuple[tuple[str, str], ...] = ()
+    lost: tuple[str, ...] | None = None
+    duplicated: tuple[str, ...] | None = None
+    final: Condition | None = None
+
+    def is_empty(self) -> bool:
+        """Return whether the campaign expects nothing in particular."""
+        return self == Expectation()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a run depends on beside its choices."""
+
+    campaign: str
+    cluster: ClusterSpec
+    variant: str | None = None
+    description: str = ""
+    kafka: str = DEFAULT_RELEASE
+    behaviours: Mapping[str, Value] = field(default_factory=dict)
+    producers: tuple[ProducerSpec, ...] = ()
+    consumers: tuple[ConsumerSpec, ...] = ()
+    script: tuple[Step, ...] = ()
+    faults: tuple[Injection, ...] = ()
+    duration_us: int = 0
+    script_limit_us: int = 600 * US_PER_SECOND
+    recovery_limit_us: int = 600 * US_PER_SECOND
+    expect: Expectation = Expectation()
+
+    def behaviour_switches(self) -> Behaviours:
+        """Return the release's behaviours with the campaign's switches applied."""
+        base = RELEASES[self.kafka].behaviours
+        values = {item.name: getattr(base, item.name) for item in fields(base)}
+        return Behaviours(**{**values, **self.behaviours})
+
+    def digest(self) -> str:
+        """Return the digest (SHA-256, hex, 16 digits) of what the plan does.
+
+        Words for the reader (description, notes, line numbers) do not count.
+        """
+        text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_WORDS_ONLY = frozenset({"description", "note", "line"})
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {item.name: _plain(getattr(value, item.name)) for item in fields(value) if item.name not in _WORDS_ONLY}
+        return {"": getattr(value, "name", None) or type(value).__name__, **parts}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,48 @@
+"""What a run leaves behind: everything that reports, files and comparisons are made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from campaigns.plan import Plan
+from checks.evidence import Evidence
+from checks.finding import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedFault:
+    """A fault that struck."""
+
+    at_us: int
+    fault: str
+    details: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissedExpectation:
+    """An expectation of the campaign that was not met; ``line`` is 0 for the one at the end."""
+
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One run of a plan with one seed.
+
+    ``expected`` says whether the campaign's own expectations were met; a campaign that
+    has none expects that no promise is broken.
+    """
+
+    plan: Plan
+    seed: int
+    verdict: Verdict
+    expected: bool
+    missed: tuple[MissedExpectation, ...]
+    evidence: Evidence
+    faults: tuple[InjectedFault, ...]
+    probes: Mapping[str, int]
+    trace_digest: str
+    events: int
+    simulated_us: int
+    wall_ms: int = field(default=0)

@@ -1,0 +1,1 @@
+"""Rules: history + replica logs + trace -> findings and verdict. They know no simulator."""

@@ -1,0 +1,75 @@
+"""What rules see of a run: the history, the replicas' logs, the trace and what was promised."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cluster_model.history import Operation
+from cluster_model.trace import TraceEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """A batch in a replica's log."""
+
+    base_offset: int
+    leader_epoch: int
+    producer_id: int
+    base_sequence: int
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLog:
+    """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs."""
+
+    leo: int
+    hw: int
+    flushed: int
+    epochs: tuple[tuple[int, int], ...]
+    batches: tuple[StoredBatch, ...]
+
+    def values(self) -> list[str]:
+        """Return the record values by offset (a log starts at 0 and has no gaps)."""
+        return [value for batch in self.batches for value in batch.values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    """What the promise to a producer depends on. ``acks`` is ``"0"``, ``"1"`` or ``"all"``."""
+
+    name: str
+    acks: str
+    idempotence: bool
+    max_in_flight: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSettings:
+    """What the promise about a partition depends on."""
+
+    replicas: tuple[int, ...]
+    min_insync_replicas: int
+    unclean_leader_election: bool
+    flush_messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A run, as far as rules are concerned.
+
+    ``producers`` is by history process; a producer that was restarted has a process for
+    each session. ``read_back`` names the partitions that were read to their end after
+    the cluster had healed; ``unfinished`` says in words why a run did not get far enough
+    to tell (a script that waited in vain, a partition without a leader at the end).
+    """
+
+    release: str
+    operations: Sequence[Operation]
+    trace: Sequence[TraceEvent]
+    process_names: Mapping[int, str]
+    producers: Mapping[int, ProducerSettings]
+    partitions: Mapping[str, PartitionSettings]
+    replicas: Mapping[str, Mapping[int, ReplicaLog]]
+    read_back: frozenset[str]
+    unfinished: tuple[str, ...] = field(default=())

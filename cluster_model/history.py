@@ -1,0 +1,105 @@
+"""What clients invoked and what came back: the history that rules judge.
+
+The shape is that of the histories of the Jepsen Kafka workload: an invocation and
+a completion apart, the value a list of micro-operations.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+INVOKE: Final = "invoke"
+OK: Final = "ok"
+FAIL: Final = "fail"
+INFO: Final = "info"
+
+MicroOperation = tuple[Any, ...]
+"""``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
+or ``("poll", {partition: [(offset, value), ...]})``."""
+
+
+@dataclass(slots=True, frozen=True)
+class Operation:
+    """One line of a history. ``time_us`` is virtual; a file has nanoseconds."""
+
+    index: int
+    process: int
+    type: str
+    f: str
+    value: tuple[MicroOperation, ...]
+    time_us: int
+    error: str | None = None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the operation as it is written to ``history.jsonl``."""
+        line: dict[str, Any] = {
+            "index": self.index,
+            "process": self.process,
+            "type": self.type,
+            "f": self.f,
+            "value": [_micro_as_list(micro) for micro in self.value],
+            "time": self.time_us * 1_000,
+        }
+        if self.error is not None:
+            line["error"] = self.error
+        return line
+
+
+def _micro_as_list(micro: MicroOperation) -> list[Any]:
+    if len(micro) == 2 and isinstance(micro[1], dict):
+        return [micro[0], {key: [list(pair) for pair in pairs] for key, pairs in micro[1].items()}]
+    return [list(part) if isinstance(part, tuple) else part for part in micro]
+
+
+class History:
+    """The operations of a run, in the order of their times."""
+
+    __slots__ = ("_processes", "operations", "process_names")
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.process_names: dict[int, str] = {}
+        self._processes = 0
+
+    def new_process(self, name: str) -> int:
+        """Return the number of a new client process; a restarted client is a new one."""
+        number = self._processes
+        self._processes += 1
+        self.process_names[number] = name
+        return number
+
+    def add(
+        self,
+        process: int,
+        type_: str,
+        f: str,
+        value: tuple[MicroOperation, ...],
+        time_us: int,
+        error: str | None = None,
+    ) -> None:
+        """Append an operation."""
+        self.operations.append(
+            Operation(len(self.operations), process, type_, f, value, time_us, error)
+        )
+
+    def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
+        """A client hands a record to its producer."""
+        self.add(process, INVOKE, "send", (("send", partition, value),), time_us)
+
+    def send_acked(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
+        """The producer reports success; the offset is unknown with ``acks=0``."""
+        written: Any = value if offset is None else (offset, value)
+        self.add(process, OK, "send", (("send", partition, written),), time_us)
+
+    def send_failed(
+        self, process: int, partition: str, value: str, time_us: int, error: str, *, definite: bool
+    ) -> None:
+        """The producer reports an error; *definite* when the record is surely in no log."""
+        type_ = FAIL if definite else INFO
+        self.add(process, type_, "send", (("send", partition, value),), time_us, error)
+
+    def polled(
+        self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int
+    ) -> None:
+        """A consumer's poll returned *records*."""
+        self.add(process, INVOKE, "poll", (("poll",),), invoked_us)
+        self.add(process, OK, "poll", (("poll", records),), time_us)

@@ -1,0 +1,189 @@
+"""The messages that Kafka's processes send each other, with the fields that matter.
+
+Names are those of Kafka's protocol (clients/src/main/resources/common/message). A
+partition is written ``topic-number``, for example ``t-0``.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cluster_model.record_batch import RecordBatch
+
+NO_LEADER = -1
+NO_EPOCH = -1
+CONSUMER_REPLICA_ID = -1
+
+
+@dataclass(slots=True)
+class ProduceRequest:
+    """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all)."""
+
+    api: ClassVar[str] = "Produce"
+    acks: int
+    timeout_us: int
+    batches: dict[str, RecordBatch]
+
+
+@dataclass(slots=True)
+class ProduceResponse:
+    """For each partition: error and base offset (-1 when unknown)."""
+
+    api: ClassVar[str] = "Produce"
+    partitions: dict[str, tuple[str, int]]
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
+
+    ``replica_id`` is the follower's broker, or -1 for a consumer.
+    """
+
+    api: ClassVar[str] = "Fetch"
+    replica_id: int
+    max_wait_us: int
+    max_bytes: int
+    partitions: dict[str, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class FetchedPartition:
+    """What a leader answers for one partition; ``hw`` is its high watermark."""
+
+    error: str
+    hw: int
+    batches: tuple[RecordBatch, ...] = ()
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    """The answer to a Fetch; partitions with nothing to say are in it too."""
+
+    api: ClassVar[str] = "Fetch"
+    partitions: dict[str, FetchedPartition]
+
+
+@dataclass(slots=True)
+class OffsetsForLeaderEpochRequest:
+    """Partitions as ``(current leader epoch, requested epoch)`` (KIP-101, KIP-320)."""
+
+    api: ClassVar[str] = "OffsetsForLeaderEpoch"
+    replica_id: int
+    partitions: dict[str, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class OffsetsForLeaderEpochResponse:
+    """Partitions as ``(error, answered epoch, end offset)``; epoch -1 before KIP-279."""
+
+    api: ClassVar[str] = "OffsetsForLeaderEpoch"
+    partitions: dict[str, tuple[str, int, int]]
+
+
+@dataclass(slots=True)
+class MetadataRequest:
+    """A client asks where the leaders are."""
+
+    api: ClassVar[str] = "Metadata"
+
+
+@dataclass(slots=True)
+class MetadataResponse:
+    """For each partition: leader (-1 for none) and leader epoch, as this broker knows them."""
+
+    api: ClassVar[str] = "Metadata"
+    brokers: tuple[int, ...]
+    partitions: dict[str, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class InitProducerIdRequest:
+    """An idempotent producer asks for its producer id."""
+
+    api: ClassVar[str] = "InitProducerId"
+
+
+@dataclass(slots=True)
+class InitProducerIdResponse:
+    """A producer id that nobody else has."""
+
+    api: ClassVar[str] = "InitProducerId"
+    error: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(slots=True, frozen=True)
+class LeaderAndIsr:
+    """The state of a partition, as in its znode (``LeaderAndIsr.scala``)."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """A partition in a LeaderAndIsr or UpdateMetadata request."""
+
+    controller_epoch: int
+    leader_and_isr: LeaderAndIsr
+    replicas: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class LeaderAndIsrRequest:
+    """The controller tells a broker which replicas it leads and which it follows."""
+
+    api: ClassVar[str] = "LeaderAndIsr"
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partition_states: dict[str, PartitionState]
+    live_leaders: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class UpdateMetadataRequest:
+    """The controller tells every broker who is alive and who leads what."""
+
+    api: ClassVar[str] = "UpdateMetadata"
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partition_states: dict[str, PartitionState]
+    live_brokers: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class StopReplicaRequest:
+    """The controller tells a broker to stop fetching for replicas that are going offline."""
+
+    api: ClassVar[str] = "StopReplica"
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ControlResponse:
+    """The answer to a control request; ``api`` names the request."""
+
+    api: str
+    error: str
+
+
+Request = (
+    ProduceRequest
+    | FetchRequest
+    | OffsetsForLeaderEpochRequest
+    | MetadataRequest
+    | InitProducerIdRequest
+    | LeaderAndIsrRequest
+    | UpdateMetadataRequest
+    | StopReplicaRequest
+)
+
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest

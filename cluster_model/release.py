@@ -1,0 +1,195 @@
+"""Release profiles: what each Kafka release does, as named switches.
+
+A campaign names a release; each behaviour is a switch that it can also set alone
+(``behaviours:``). A switch set to a known-bad value is a mutant (`MUTANTS`).
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+HIGH_WATERMARK: Final = "high_watermark"
+LEADER_EPOCH: Final = "leader_epoch"
+ANSWERED_EPOCH: Final = "answered_epoch"
+NO_TRUNCATION: Final = "none"
+
+
+def _switch(default: Any, doc: str, source: str, choices: tuple[Any, ...] = (False, True)) -> Any:
+    return field(default=default, metadata={"doc": doc, "source": source, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviours:
+    """The switches; their defaults are what release 2.4 does."""
+
+    follower_truncation: str = _switch(
+        ANSWERED_EPOCH,
+        "What a new follower truncates its log to: its own high watermark; the end offset of its last "
+        "leader epoch as the leader answers it; or the same with the answered epoch taken into account. "
+        "`none` is a mutant that never truncates.",
+        "KIP-101, KIP-279, AbstractFetcherThread.scala",
+        (HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION),
+    )
+    epoch_entry_on_election: bool = _switch(
+        True,
+        "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
+        "KAFKA-6361, Partition.makeLeader",
+    )
+    fetch_leader_epoch_fencing: bool = _switch(
+        True,
+        "Fetch and OffsetsForLeaderEpoch carry the current leader epoch; a mismatch is FENCED_LEADER_EPOCH "
+        "or UNKNOWN_LEADER_EPOCH.",
+        "KIP-320",
+    )
+    broker_epoch: bool = _switch(
+        True,
+        "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
+        "between two looks at /brokers/ids.",
+        "KIP-380, KAFKA-1120",
+    )
+    controller_writes_fenced: bool = _switch(
+        True,
+        "The controller's writes to ZooKeeper are conditional on the version of /controller_epoch.",
+        "KAFKA-6082",
+    )
+    controller_epoch_fencing: bool = _switch(
+        True,
+        "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
+        "ReplicaManager.becomeLeaderOrFollower",
+    )
+    leader_epoch_fencing: bool = _switch(
+        True,
+        "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
+        "ReplicaManager.becomeLeaderOrFollower",
+    )
+    idempotence: bool = _switch(True, "The idempotent producer exists.", "KIP-98")
+    producer_batches_retained: int = _switch(
+        5,
+        "How many batches of a producer a partition remembers to recognise duplicates.",
+        "KAFKA-5494, ProducerStateManager.scala",
+        (0, 1, 5),
+    )
+    sequence_check: bool = _switch(
+        True,
+        "A leader refuses a batch whose sequence number does not follow the last one.",
+        "KIP-98, ProducerAppendInfo.checkSequence",
+    )
+    idempotent_in_flight_max: int = _switch(
+        5,
+        "The most requests in flight that an idempotent producer may be configured with.",
+        "KAFKA-5494",
+        (1, 5),
+    )
+    unknown_producer_id_error: bool = _switch(
+        True,
+        "A batch of a producer of which the log has nothing is UNKNOWN_PRODUCER_ID unless its sequence is 0.",
+        "KAFKA-5793, ProducerAppendInfo.checkSequence",
+    )
+    delivery_timeout: bool = _switch(
+        True,
+        "delivery.timeout.ms bounds the time from send to report, retries included.",
+        "KIP-91",
+    )
+    sticky_partitioner: bool = _switch(
+        True,
+        "Records without a key stay with one partition until its batch is sent; before, round robin.",
+        "KIP-480",
+    )
+    hw_counts_whole_isr: bool = _switch(
+        True,
+        "The leader's high watermark waits for every replica in the ISR. Off is a mutant.",
+        "Partition.maybeIncrementLeaderHW",
+    )
+    ack_waits_for_hw: bool = _switch(
+        True,
+        "acks=all is answered when the high watermark has passed the batch. Off is a mutant.",
+        "Partition.checkEnoughReplicasReachOffset",
+    )
+    consumer_limited_by_hw: bool = _switch(
+        True,
+        "Consumers read below the high watermark only. Off is a mutant.",
+        "ReplicaManager.readFromLocalLog",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that a campaign can name, and what it does."""
+
+    name: str
+    version: tuple[int, ...]
+    behaviours: Behaviours
+    doc: str
+
+
+_V2_4: Final = Behaviours()
+_V2_0: Final = replace(
+    _V2_4,
+    fetch_leader_epoch_fencing=False,
+    broker_epoch=False,
+    controller_writes_fenced=False,
+    delivery_timeout=False,
+    sticky_partitioner=False,
+)
+_V0_11: Final = replace(
+    _V2_0,
+    follower_truncation=LEADER_EPOCH,
+    epoch_entry_on_election=False,
+    producer_batches_retained=1,
+    idempotent_in_flight_max=1,
+    unknown_producer_id_error=False,
+)
+_V0_10_2: Final = replace(
+    _V0_11,
+    follower_truncation=HIGH_WATERMARK,
+    idempotence=False,
+    producer_batches_retained=0,
+)
+
+RELEASES: Final[dict[str, Release]] = {
+    release.name: release
+    for release in (
+        Release("0.10.2", (0, 10, 2), _V0_10_2, "Followers truncate to their high watermark; no idempotence."),
+        Release("0.11", (0, 11), _V0_11, "Leader epochs (KIP-101), the idempotent producer (KIP-98)."),
+        Release("2.0", (2, 0), _V2_0, "The epoch answer carries the epoch (KIP-279)."),
+        Release(
+            "2.4", (2, 4), _V2_4, "Leader epochs in fetches (KIP-320), broker epochs (KIP-380), delivery timeout (KIP-91)."
+        ),
+    )
+}
+"""The releases whose data plane is modelled, oldest first."""
+
+DEFAULT_RELEASE: Final = "2.4"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A known flaw: one switch set to a known-bad value."""
+
+    name: str
+    switch: str
+    value: Any
+    doc: str
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant("hw-truncation", "follower_truncation", HIGH_WATERMARK, "Followers truncate to their own high watermark."),
+        Mutant("no-truncation", "follower_truncation", NO_TRUNCATION, "Followers never truncate."),
+        Mutant("epoch-answer-without-epoch", "follower_truncation", LEADER_EPOCH, "The epoch answer has no epoch."),
+        Mutant("no-fetch-fencing", "fetch_leader_epoch_fencing", False, "Fetches carry no leader epoch."),
+        Mutant("stale-controller-accepted", "controller_epoch_fencing", False, "Old controllers are obeyed."),
+        Mutant("stale-leader-epoch-accepted", "leader_epoch_fencing", False, "Old leader epochs are obeyed."),
+        Mutant("no-dedup", "producer_batches_retained", 0, "Leaders remember no batches."),
+        Mutant("dedup-window-of-one", "producer_batches_retained", 1, "Leaders remember one batch."),
+        Mutant("no-sequence-check", "sequence_check", False, "Sequence numbers are not checked."),
+        Mutant("hw-ignores-followers", "hw_counts_whole_isr", False, "The high watermark is the leader's LEO."),
+        Mutant("ack-before-replication", "ack_waits_for_hw", False, "acks=all is answered like acks=1."),
+        Mutant("uncommitted-reads", "consumer_limited_by_hw", False, "Consumers read up to the LEO."),
+    )
+}
+
+
+def switch_docs() -> dict[str, dict[str, Any]]:
+    """Return doc, source and choices of each switch, by name."""
+    return {switch.name: dict(switch.metadata) for switch in fields(Behaviours)}

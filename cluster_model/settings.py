@@ -1,0 +1,344 @@
+"""Kafka's settings, under Kafka's names, with each release's defaults.
+
+`SETTINGS` is the catalogue; `broker_config`, `topic_config`, `producer_config` and
+`consumer_config` turn a campaign's settings into what the actors read. Values are
+plain: bool, int or str, times in the unit that the name ends in (``.ms``,
+``.seconds``).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cluster_model.release import RELEASES
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+
+Value = bool | int | str
+
+BROKER: Final = "broker"
+TOPIC: Final = "topic"
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of one kind of process.
+
+    ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
+    ``bool``, ``int``, ``ms``, ``seconds`` or ``choice``.
+    """
+
+    name: str
+    scope: str
+    kind: str
+    defaults: tuple[tuple[str, Value], ...]
+    doc: str
+    minimum: int = 0
+    maximum: int = LONG_MAX
+    choices: tuple[str, ...] = ()
+    since: str = "0.10.2"
+
+    def default(self, release: str) -> Value:
+        """Return the default in *release*."""
+        version = RELEASES[release].version
+        value = self.defaults[0][1]
+        for first, candidate in self.defaults:
+            if _version(first) <= version:
+                value = candidate
+        return value
+
+    def exists_in(self, release: str) -> bool:
+        """Return whether *release* knows the setting."""
+        return _version(self.since) <= RELEASES[release].version
+
+
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in name.split("."))
+
+
+def _always(value: Value) -> tuple[tuple[str, Value], ...]:
+    return (("0.10.2", value),)
+
+
+_UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
+
+_CATALOGUE: Final = (
+    # Brokers
+    Setting("unclean.leader.election.enable", BROKER, "bool", _UNCLEAN_DEFAULTS,
+            "Whether a replica outside the ISR may become leader when no member of the ISR is alive (KIP-106)."),
+    Setting("min.insync.replicas", BROKER, "int", _always(1),
+            "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
+    Setting("replica.lag.time.max.ms", BROKER, "ms", _always(10_000),
+            "How long a follower may be behind the leader's LEO before it leaves the ISR.", minimum=1),
+    Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
+            "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
+    Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
+            "How much a follower fetches of a partition at once; one batch at the least."),
+    Setting("replica.fetch.backoff.ms", BROKER, "ms", _always(1_000),
+            "How long a follower leaves a partition alone after an error.", maximum=INT_MAX),
+    Setting("replica.socket.timeout.ms", BROKER, "ms", _always(30_000),
+            "How long a follower waits for an answer.", minimum=1, maximum=INT_MAX),
+    Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
+            "How often the high watermarks are written to replication-offset-checkpoint.", minimum=1),
+    Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
+            "How many records a log takes before it is flushed to disk.", minimum=1),
+    Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
+            "How long a record stays unflushed; by default the operating system decides."),
+    Setting("log.flush.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
+            "How often the flushed offsets are written to recovery-point-offset-checkpoint.", minimum=1,
+            maximum=INT_MAX),
+    Setting("zookeeper.session.timeout.ms", BROKER, "ms", _always(6_000),
+            "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it.", minimum=1,
+            maximum=INT_MAX),
+    Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
+            "Whether the controller gives preferred leaders their leadership back by itself."),
+    Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
+            "How often the controller looks for lost preferred leaders.", minimum=1, maximum=INT_MAX),
+    Setting("leader.imbalance.per.broker.percentage", BROKER, "int", _always(10),
+            "How many percent of a broker's preferred leaderships may be elsewhere."),
+    Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
+            "How long the controller waits for a broker's answer.", minimum=1, maximum=INT_MAX),
+    # Topics
+    Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
+            "The broker's setting, for one topic."),
+    Setting("min.insync.replicas", TOPIC, "int", _always(1),
+            "The broker's setting, for one topic.", minimum=1, maximum=INT_MAX),
+    Setting("flush.messages", TOPIC, "int", _always(LONG_MAX),
+            "log.flush.interval.messages, for one topic.", minimum=1),
+    # Producers
+    Setting("acks", PRODUCER, "choice", _always("1"),
+            "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR.",
+            choices=("0", "1", "all")),
+    Setting("enable.idempotence", PRODUCER, "bool", _always(False),
+            "Whether retries are recognised by producer id and sequence number (KIP-98).", since="0.11"),
+    Setting("retries", PRODUCER, "int", (("0.10.2", 0), ("2.1", INT_MAX)),
+            "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX),
+    Setting("max.in.flight.requests.per.connection", PRODUCER, "int", _always(5),
+            "How many requests a producer sends to a broker before the first is answered.", minimum=1,
+            maximum=INT_MAX),
+    Setting("retry.backoff.ms", PRODUCER, "ms", _always(100),
+            "How long a producer waits before it sends a batch again."),
+    Setting("request.timeout.ms", PRODUCER, "ms", _always(30_000),
+            "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX),
+    Setting("delivery.timeout.ms", PRODUCER, "ms", _always(120_000),
+            "How long after send the outcome is reported at the latest (KIP-91).", maximum=INT_MAX, since="2.1"),
+    Setting("linger.ms", PRODUCER, "ms", _always(0),
+            "How long a batch waits for more records."),
+    Setting("batch.size", PRODUCER, "int", _always(16_384),
+            "How many bytes a batch holds; one record at the least.", maximum=INT_MAX),
+    Setting("metadata.max.age.ms", PRODUCER, "ms", _always(300_000),
+            "How often a producer asks for metadata although nothing went wrong."),
+    Setting("reconnect.backoff.ms", PRODUCER, "ms", _always(50),
+            "How long a client waits before it connects to the same broker again."),
+    Setting("reconnect.backoff.max.ms", PRODUCER, "ms", _always(1_000),
+            "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    # Consumers
+    Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
+            "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
+    Setting("max.partition.fetch.bytes", CONSUMER, "int", _always(1_048_576),
+            "How much a consumer fetches of a partition at once; one batch at the least.", maximum=INT_MAX),
+    Setting("max.poll.records", CONSUMER, "int", _always(500),
+            "How many records a poll returns.", minimum=1, maximum=INT_MAX),
+    Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
+            "Where a consumer goes on when its position is out of range.",
+            choices=("earliest", "latest", "none")),
+    Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
+            "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
+    Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
+            "How long a consumer waits before it fetches again after an error."),
+    Setting("metadata.max.age.ms", CONSUMER, "ms", _always(300_000),
+            "How often a consumer asks for metadata although nothing went wrong."),
+    Setting("reconnect.backoff.ms", CONSUMER, "ms", _always(50),
+            "How long a client waits before it connects to the same broker again."),
+    Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
+            "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+)  # fmt: skip
+
+SETTINGS: Final[dict[tuple[str, str], Setting]] = {
+    (setting.scope, setting.name): setting for setting in _CATALOGUE
+}
+"""Every setting that the model knows, by (scope, name)."""
+
+
+def scopes_of(name: str) -> tuple[str, ...]:
+    """Return the scopes that know a setting of this *name*; empty when nobody does."""
+    return tuple(scope for scope in SCOPES if (scope, name) in SETTINGS)
+
+
+def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
+    """Return the names of the settings in *scopes*, sorted."""
+    wanted = frozenset(scopes)
+    return sorted({setting.name for setting in _CATALOGUE if setting.scope in wanted})
+
+
+class Resolved:
+    """The settings of one process: what was given, else the release's default."""
+
+    __slots__ = ("_given", "_release", "_scope")
+
+    def __init__(self, scope: str, release: str, given: Mapping[str, Value]) -> None:
+        self._scope = scope
+        self._release = release
+        self._given = given
+
+    def get(self, name: str) -> Any:
+        """Return the value of setting *name*."""
+        if name in self._given:
+            return self._given[name]
+        return SETTINGS[self._scope, name].default(self._release)
+
+    def us(self, name: str) -> int:
+        """Return a setting that is a time, in microseconds."""
+        unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
+        return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What a broker reads of its settings; times in microseconds."""
+
+    unclean_leader_election: bool
+    min_insync_replicas: int
+    replica_lag_time_max_us: int
+    replica_fetch_wait_max_us: int
+    replica_fetch_max_bytes: int
+    replica_fetch_backoff_us: int
+    replica_socket_timeout_us: int
+    hw_checkpoint_interval_us: int
+    flush_interval_messages: int
+    flush_interval_us: int
+    recovery_point_checkpoint_interval_us: int
+    zookeeper_session_timeout_us: int
+    auto_leader_rebalance: bool
+    leader_imbalance_check_interval_us: int
+    leader_imbalance_percentage: int
+    controller_socket_timeout_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """What a topic overrides, or the brokers' settings."""
+
+    unclean_leader_election: bool
+    min_insync_replicas: int
+    flush_messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """What a producer reads of its settings; times in microseconds. ``acks`` is 0, 1 or -1 (all)."""
+
+    acks: int
+    idempotence: bool
+    retries: int
+    max_in_flight: int
+    retry_backoff_us: int
+    request_timeout_us: int
+    delivery_timeout_us: int
+    linger_us: int
+    batch_size_bytes: int
+    metadata_max_age_us: int
+    reconnect_backoff_us: int
+    reconnect_backoff_max_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """What a consumer reads of its settings; times in microseconds."""
+
+    fetch_max_wait_us: int
+    max_partition_fetch_bytes: int
+    max_poll_records: int
+    auto_offset_reset: str
+    request_timeout_us: int
+    retry_backoff_us: int
+    metadata_max_age_us: int
+    reconnect_backoff_us: int
+    reconnect_backoff_max_us: int
+
+
+def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
+    """Return a broker's configuration in *release*."""
+    s = Resolved(BROKER, release, given)
+    return BrokerConfig(
+        unclean_leader_election=s.get("unclean.leader.election.enable"),
+        min_insync_replicas=s.get("min.insync.replicas"),
+        replica_lag_time_max_us=s.us("replica.lag.time.max.ms"),
+        replica_fetch_wait_max_us=s.us("replica.fetch.wait.max.ms"),
+        replica_fetch_max_bytes=s.get("replica.fetch.max.bytes"),
+        replica_fetch_backoff_us=s.us("replica.fetch.backoff.ms"),
+        replica_socket_timeout_us=s.us("replica.socket.timeout.ms"),
+        hw_checkpoint_interval_us=s.us("replica.high.watermark.checkpoint.interval.ms"),
+        flush_interval_messages=s.get("log.flush.interval.messages"),
+        flush_interval_us=s.us("log.flush.interval.ms"),
+        recovery_point_checkpoint_interval_us=s.us("log.flush.offset.checkpoint.interval.ms"),
+        zookeeper_session_timeout_us=s.us("zookeeper.session.timeout.ms"),
+        auto_leader_rebalance=s.get("auto.leader.rebalance.enable"),
+        leader_imbalance_check_interval_us=s.us("leader.imbalance.check.interval.seconds"),
+        leader_imbalance_percentage=s.get("leader.imbalance.per.broker.percentage"),
+        controller_socket_timeout_us=s.us("controller.socket.timeout.ms"),
+    )
+
+
+def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
+    """Return a topic's configuration: its own settings, else those of the brokers."""
+    return TopicConfig(
+        unclean_leader_election=bool(
+            given.get("unclean.leader.election.enable", broker.unclean_leader_election)
+        ),
+        min_insync_replicas=int(given.get("min.insync.replicas", broker.min_insync_replicas)),
+        flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
+    )
+
+
+def producer_config(release: str, given: Mapping[str, Value]) -> ProducerConfig:
+    """Return a producer's configuration in *release*.
+
+    As in Kafka, idempotence changes the defaults of what it needs: acks=all, retries
+    without end and no more requests in flight than the release allows.
+    """
+    s = Resolved(PRODUCER, release, given)
+    behaviours = RELEASES[release].behaviours
+    idempotence = behaviours.idempotence and bool(s.get("enable.idempotence"))
+    acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
+    in_flight = s.get("max.in.flight.requests.per.connection")
+    if idempotence and "max.in.flight.requests.per.connection" not in given:
+        in_flight = min(in_flight, behaviours.idempotent_in_flight_max)
+    retries = INT_MAX if idempotence and "retries" not in given else s.get("retries")
+    backoff_us = s.us("reconnect.backoff.ms")
+    return ProducerConfig(
+        acks=-1 if acks == "all" else int(acks),
+        idempotence=idempotence,
+        retries=retries,
+        max_in_flight=in_flight,
+        retry_backoff_us=s.us("retry.backoff.ms"),
+        request_timeout_us=s.us("request.timeout.ms"),
+        delivery_timeout_us=s.us("delivery.timeout.ms"),
+        linger_us=s.us("linger.ms"),
+        batch_size_bytes=s.get("batch.size"),
+        metadata_max_age_us=s.us("metadata.max.age.ms"),
+        reconnect_backoff_us=backoff_us,
+        reconnect_backoff_max_us=max(backoff_us, s.us("reconnect.backoff.max.ms")),
+    )
+
+
+def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
+    """Return a consumer's configuration in *release*."""
+    s = Resolved(CONSUMER, release, given)
+    backoff_us = s.us("reconnect.backoff.ms")
+    return ConsumerConfig(
+        fetch_max_wait_us=s.us("fetch.max.wait.ms"),
+        max_partition_fetch_bytes=s.get("max.partition.fetch.bytes"),
+        max_poll_records=s.get("max.poll.records"),
+        auto_offset_reset=s.get("auto.offset.reset"),
+        request_timeout_us=s.us("request.timeout.ms"),
+        retry_backoff_us=s.us("retry.backoff.ms"),
+        metadata_max_age_us=s.us("metadata.max.age.ms"),
+        reconnect_backoff_us=backoff_us,
+        reconnect_backoff_max_us=max(backoff_us, s.us("reconnect.backoff.max.ms")),
+    )

@@ -1,0 +1,42 @@
+"""Links that let nothing pass."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from faults.fault import Surroundings
+from faults.fields import DurationRange, Endpoint, described, draw_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkPartition:
+    """No packet passes from one side to the other.
+
+    As with TCP, what is sent meanwhile is sent again when the link is back, unless
+    one end has given the connection up.
+    """
+
+    name: ClassVar[str] = "partition"
+
+    between: tuple[Endpoint, ...] = described("One side: brokers' ids, clients' names, `zookeeper`.")
+    and_: tuple[Endpoint, ...] = described("The other side (written `and`).")
+    one_way: bool = described("Cut only what the first side sends.", default=False)
+    duration: DurationRange | None = described(
+        "How long; by default until the cluster is healed.", default=None
+    )
+
+    def inject(self, surroundings: Surroundings) -> bool:
+        """Cut the links."""
+        for sender, receiver in self._links():
+            surroundings.cut_link(sender, receiver)
+        if self.duration is not None:
+            delay_us = draw_duration(surroundings.draw, self.duration)
+            surroundings.after(delay_us, self._restore, surroundings)
+        return True
+
+    def _restore(self, surroundings: Surroundings) -> None:
+        for sender, receiver in self._links():
+            surroundings.restore_link(sender, receiver)
+
+    def _links(self) -> list[tuple[int | str, int | str]]:
+        links = [(one, other) for one in self.between for other in self.and_ if one != other]
+        return links if self.one_way else links + [(other, one) for one, other in links]
