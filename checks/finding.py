@@ -13,8 +13,11 @@ STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One anomaly. ``because`` tells how it came about; ``permitted_by`` names the setting
-    that never promised otherwise, None when the promise is broken."""
+    """One anomaly.
+
+    ``because`` tells how it came about; ``permitted_by`` names the setting that never
+    promised otherwise, None when the promise is broken.
+    """
 
     partition: str
     because: str

@@ -81,6 +81,26 @@ class OffsetsForLeaderEpochResponse:
 
 
 @dataclass(slots=True)
+class ListOffsetsRequest:
+    """Where does a partition end? Its LEO for a follower, its HW for a consumer.
+
+    Partitions with the current leader epoch that the sender knows, -1 without KIP-320.
+    """
+
+    api: ClassVar[str] = "ListOffsets"
+    replica_id: int
+    partitions: dict[str, int]
+
+
+@dataclass(slots=True)
+class ListOffsetsResponse:
+    """Partitions as ``(error, end offset)``."""
+
+    api: ClassVar[str] = "ListOffsets"
+    partitions: dict[str, tuple[str, int]]
+
+
+@dataclass(slots=True)
 class MetadataRequest:
     """A client asks where the leaders are."""
 
@@ -179,6 +199,7 @@ Request = (
     ProduceRequest
     | FetchRequest
     | OffsetsForLeaderEpochRequest
+    | ListOffsetsRequest
     | MetadataRequest
     | InitProducerIdRequest
     | LeaderAndIsrRequest

@@ -34,6 +34,12 @@ class Behaviours:
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
         "KAFKA-6361, Partition.makeLeader",
     )
+    isr_expansion_checks_epoch_start: bool = _switch(
+        True,
+        "A follower joins the ISR only when it has reached the start of the leader's epoch, not just the "
+        "leader's high watermark, which lags after an election.",
+        "KAFKA-7128, Partition.maybeExpandIsr",
+    )
     fetch_leader_epoch_fencing: bool = _switch(
         True,
         "Fetch and OffsetsForLeaderEpoch carry the current leader epoch; a mismatch is FENCED_LEADER_EPOCH "
@@ -134,6 +140,7 @@ _V0_11: Final = replace(
     _V2_0,
     follower_truncation=LEADER_EPOCH,
     epoch_entry_on_election=False,
+    isr_expansion_checks_epoch_start=False,
     producer_batches_retained=1,
     idempotent_in_flight_max=1,
     unknown_producer_id_error=False,
@@ -180,6 +187,12 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("no-fetch-fencing", "fetch_leader_epoch_fencing", False, "Fetches carry no leader epoch."),
         Mutant("stale-controller-accepted", "controller_epoch_fencing", False, "Old controllers are obeyed."),
         Mutant("stale-leader-epoch-accepted", "leader_epoch_fencing", False, "Old leader epochs are obeyed."),
+        Mutant(
+            "early-isr-expansion",
+            "isr_expansion_checks_epoch_start",
+            False,
+            "A follower may join the ISR before it has what a new leader committed earlier.",
+        ),
         Mutant("no-dedup", "producer_batches_retained", 0, "Leaders remember no batches."),
         Mutant("dedup-window-of-one", "producer_batches_retained", 1, "Leaders remember one batch."),
         Mutant("no-sequence-check", "sequence_check", False, "Sequence numbers are not checked."),

@@ -66,6 +66,7 @@ APIS: Final = (
     "Produce",
     "Fetch",
     "OffsetsForLeaderEpoch",
+    "ListOffsets",
     "Metadata",
     "InitProducerId",
     "LeaderAndIsr",

@@ -1,0 +1,68 @@
+# Everything a newcomer or a CI job needs. Each target sets up .venv by itself, once, and again when
+# pyproject.toml has changed. PYTHON=... names the interpreter to make it with.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CAMPAIGNS ?= campaigns/library
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format bench clean
+
+help:
+	@echo 'make demo    run every campaign that ships with harrow'
+	@echo 'make test    run the tests'
+	@echo 'make check   ruff, mypy --strict and the direction of imports'
+	@echo 'make format  let ruff format and repair what it can'
+	@echo 'make bench   measure the speed'
+	@echo 'make clean   remove $(VENV) and caches (results/ stays)'
+
+demo: $(VENV)/installed
+	$(BIN)/harrow run $(CAMPAIGNS)
+
+test: $(VENV)/installed-for-tests
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+check: $(VENV)/installed-for-tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed-for-tests
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/installed
+	@for benchmark in benchmarks/*.py; do \
+		[ -e "$$benchmark" ] || { echo 'There are no benchmarks in benchmarks/.'; break; }; \
+		$(BIN)/python "$$benchmark" || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	@echo 'Installing harrow into $(VENV) ...'
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/installed-for-tests: pyproject.toml | $(BIN)/python
+	@echo 'Installing harrow and what its tests need into $(VENV) ...'
+	$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/installed
+
+# An interpreter counts when it is recent enough and can make a virtual environment: some systems
+# ship python3 without ensurepip.
+$(BIN)/python:
+	@for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+		"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
+			2>/dev/null || continue; \
+		echo "Making $(VENV) with $$python ..."; \
+		exec "$$python" -m venv --clear $(VENV); \
+	done; \
+	echo 'harrow needs Python 3.11 or newer, with the venv module; name one: make PYTHON=/path/to/python' >&2; \
+	exit 1

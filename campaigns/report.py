@@ -1,0 +1,198 @@
+"""What is said of runs: the JSON of a run, the words of an anomaly, the line that reproduces it.
+
+Nothing here prints or needs more than the standard library: the terminal, the files
+under ``results/`` and a machine-readable stream are all made of the same mappings.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from campaigns.plan import Plan
+from campaigns.run_result import InjectedFault, RunResult
+from campaigns.version import VERSION
+from checks.evidence import ReplicaLog
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
+
+SCHEMA: Final = "harrow.run/1"
+BASE: Final = "base"
+"""What the campaign without a variant is called."""
+
+AS_EXPECTED: Final = "as expected"
+UNEXPECTED: Final = "UNEXPECTED"
+UNDECIDED: Final = "undecided"
+
+_BETTER_FIRST: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
+_VERBS: Final = {
+    "duplicate": "doubled",
+    "inconsistent-offsets": "different records read at",
+    "log-divergence": "logs differ at",
+    "lost-write": "lost",
+    "nonmonotonic-send": "reordered",
+    "read-above-hw": "read too early",
+    "two-leaders": "two leaders for",
+    "unseen": "never read",
+}
+_BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"})
+"""Rules whose findings are about a place in a log rather than about a record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """What went wrong by one rule: the findings that one setting permits, or that nothing permits."""
+
+    rule: str
+    promise: str
+    permitted_by: str | None
+    findings: tuple[Finding, ...]
+
+    def what(self, shown_max: int = 6) -> str:
+        """Return what happened, as in ``lost m1, m2 and 4 more``."""
+        verb = _VERBS.get(self.rule, self.rule)
+        name = place if self.rule in _BY_PLACE else subject
+        things = list(dict.fromkeys(name(finding) for finding in self.findings))
+        shown = ", ".join(things[:shown_max])
+        rest = len(things) - shown_max
+        return f"{verb} {shown} and {rest} more" if rest > 0 else f"{verb} {shown}"
+
+    def measured_against(self) -> str:
+        """Return which promise was broken, or which setting never gave one."""
+        if self.permitted_by is not None:
+            return f"permitted by {self.permitted_by}"
+        return f"despite {self.promise}" if self.promise else ""
+
+    def sentence(self) -> str:
+        """Return both together, as in ``lost m1 despite acks=all``."""
+        return f"{self.what()} {self.measured_against()}".rstrip()
+
+
+def anomalies(result: RunResult) -> list[Anomaly]:
+    """Return what went wrong in a run, broken promises first."""
+    found: list[Anomaly] = []
+    for rule, judged in result.verdict.rules.items():
+        by_setting: dict[str | None, list[Finding]] = {}
+        for finding in judged.findings:
+            by_setting.setdefault(finding.permitted_by, []).append(finding)
+        found += [
+            Anomaly(rule=rule, promise=judged.promise, permitted_by=setting, findings=tuple(findings))
+            for setting, findings in by_setting.items()
+        ]
+    return sorted(found, key=lambda anomaly: anomaly.permitted_by is not None)
+
+
+def subject(finding: Finding) -> str:
+    """Return what a finding is about: the record, else where it stands in which log."""
+    return finding.value if finding.value is not None else place(finding)
+
+
+def place(finding: Finding) -> str:
+    """Return where a finding is, as in ``t-0 offset 1``."""
+    return finding.partition if finding.offset is None else f"{finding.partition} offset {finding.offset}"
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """Return the worst of several verdicts; without any there was nothing to tell."""
+    return max(verdicts, key=_BETTER_FIRST.index, default=INCONCLUSIVE)
+
+
+def outcome(result: RunResult) -> str:
+    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED` or `UNDECIDED`.
+
+    A run that did not get far enough to tell decides nothing, unless that is what the
+    campaign expects, or unless the script found in the middle that something was wrong.
+    """
+    missed_on_the_way = any(missed.line for missed in result.missed)
+    inconclusive = result.verdict.status == INCONCLUSIVE
+    if inconclusive and result.plan.expect.verdict != INCONCLUSIVE and not missed_on_the_way:
+        return UNDECIDED
+    return AS_EXPECTED if result.expected else UNEXPECTED
+
+
+def variant_name(plan: Plan) -> str:
+    """Return the name by which ``--variant`` knows a plan."""
+    return BASE if plan.variant is None else plan.variant
+
+
+def reproduce_command(argument: str, seed: int, variant: str | None, overrides: Sequence[str] = ()) -> str:
+    """Return the command that runs it again, as one types it."""
+    words = ["harrow", "run", argument, "--seed", str(seed)]
+    if variant is not None:
+        words += ["--variant", variant]
+    for override in overrides:
+        words += ["--set", override]
+    return shlex.join(words)
+
+
+def run_id(result: RunResult) -> str:
+    """Return the name of a run: the same for the same run, on any machine."""
+    return f"{result.plan.digest()[:8]}-{result.seed}-{VERSION}"
+
+
+def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
+    """Return a run as JSON has it."""
+    verdict = result.verdict
+    return {
+        "campaign": result.plan.campaign,
+        "plan_digest": result.plan.digest(),
+        "run_id": run_id(result),
+        "seed": result.seed,
+        "kafka": result.plan.kafka,
+        "verdict": verdict.status,
+        "reasons": list(verdict.reasons),
+        "variant": result.plan.variant,
+        "expected": result.expected,
+        "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
+        "trace_digest": result.trace_digest,
+        "events": result.events,
+        "simulated_ms": result.simulated_us // 1_000,
+        "wall_ms": result.wall_ms,
+        "rules": {name: _rule_as_mapping(judged) for name, judged in verdict.rules.items()},
+        "faults": [_fault_as_mapping(fault) for fault in result.faults],
+        "probes": dict(sorted(result.probes.items())),
+        "replicas": {
+            partition: {str(broker): _replica_as_mapping(log) for broker, log in sorted(replicas.items())}
+            for partition, replicas in result.evidence.replicas.items()
+        },
+        "reproduce": reproduce,
+    }
+
+
+def document(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON document of several runs."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "verdict": worst(run["verdict"] for run in runs),
+        "runs": list(runs),
+    }
+
+
+def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
+    return {
+        "status": judged.status,
+        "count": len(judged.findings),
+        "promise": judged.promise,
+        "findings": [_finding_as_mapping(finding) for finding in judged.findings],
+    }
+
+
+def _finding_as_mapping(finding: Finding) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "value": finding.value,
+        "because": finding.because,
+    }
+    if finding.permitted_by is not None:
+        line["permitted_by"] = finding.permitted_by
+    return line
+
+
+def _fault_as_mapping(fault: InjectedFault) -> dict[str, Any]:
+    at_ms = fault.at_us // 1_000 if fault.at_us % 1_000 == 0 else fault.at_us / 1_000
+    return {"at_ms": at_ms, "fault": fault.fault, **dict(fault.details)}
+
+
+def _replica_as_mapping(log: ReplicaLog) -> dict[str, Any]:
+    return {"leo": log.leo, "hw": log.hw, "epochs": [list(entry) for entry in log.epochs]}

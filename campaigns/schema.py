@@ -1,0 +1,339 @@
+"""The models of a campaign file, and its JSON Schema.
+
+They know the shape of each section. What has to fit together (brokers that exist,
+settings that a release knows) is checked in `campaigns.sections`.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Final
+
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+from campaigns import generated_sections as generated
+from campaigns.condition_sections import ConditionSection, PartitionKey
+from campaigns.literals import LiteralError, variant_name, whole_number
+from campaigns.section import (
+    BrokerId,
+    CampaignName,
+    ClientName,
+    Count,
+    Duration,
+    DurationOrNever,
+    DurationRange,
+    Generated,
+    Leaf,
+    OneOrMany,
+    PartitionName,
+    PositiveDuration,
+    Rate,
+    ReleaseName,
+    Section,
+    Text,
+    TopicName,
+    Values,
+    number_schema,
+    one_of,
+    whole,
+    wrong,
+)
+from campaigns.yaml_positions import Scalar
+from checks.finding import STATUSES
+from cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC
+
+BROKERS_MAX: Final = 100
+PARTITIONS_MAX: Final = 1_000
+CLIENTS_MAX: Final = 100
+VARIANTS_MAX: Final = 100
+
+SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+Status = Annotated[str, one_of(*STATUSES)]
+Partitions = Annotated[list[PartitionName], OneOrMany()]
+VariantNames = Annotated[list[Text], OneOrMany()]
+VariantKey = Annotated[str, Leaf(variant_name, {"type": "string"})]
+
+
+def _settings(scope: str) -> Generated:
+    return Generated(lambda: generated.settings_section((scope,)))
+
+
+# Cluster
+
+
+class BrokerSection(Section):
+    """A broker."""
+
+    id: BrokerId = Field(description="The broker's id.")
+    rack: Text | None = Field(None, description="The rack that it stands in.")
+    settings: Annotated[Section | None, _settings(BROKER)] = Field(None, description="Settings of this broker.")
+
+
+class TopicSection(Section):
+    """A topic."""
+
+    name: TopicName = Field(description="The topic's name; its partitions are name-0, name-1 and so on.")
+    partitions: Annotated[int, whole(1, PARTITIONS_MAX)] | None = Field(
+        None, description="How many partitions; by default 1, or as many as `assignment` has."
+    )
+    replication_factor: Count | None = Field(
+        None, description="How many replicas; by default 3, or as many brokers as there are."
+    )
+    assignment: list[list[BrokerId]] | None = Field(
+        None, description="The replicas of each partition, preferred leader first; by default as Kafka assigns."
+    )
+    settings: Annotated[Section | None, _settings(TOPIC)] = Field(None, description="Settings of this topic.")
+
+
+class NetworkSection(Section):
+    """The network between all processes."""
+
+    latency: DurationRange | None = Field(None, description="One way, drawn for each message.")
+
+
+class DiskSection(Section):
+    """The brokers' disks."""
+
+    writeback: DurationOrNever = Field(
+        None, description="When the operating system flushes by itself; `never` for not at all."
+    )
+
+
+class ZooKeeperSection(Section):
+    """The ZooKeeper ensemble."""
+
+    tick: PositiveDuration | None = Field(None, description="Sessions expire at ticks.")
+
+
+def _brokers_of_number(value: Any) -> Any:
+    """Return the brokers that a bare number stands for."""
+    if not isinstance(value, Scalar):
+        return value
+    try:
+        count = whole_number(1, BROKERS_MAX)(value.text)
+    except LiteralError as error:
+        raise wrong(f"the number of brokers, or a list of them: {error}") from None
+    return [{"id": Scalar(str(number), value.mark)} for number in range(count)]
+
+
+class NumberOrList:
+    """Marks the list of brokers, which may be written as their number."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Return the list's validator, after a number was turned into a list."""
+        return core_schema.no_info_before_validator_function(_brokers_of_number, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return either form."""
+        return {"anyOf": [number_schema(1, BROKERS_MAX), handler(core)]}
+
+
+class ClusterSection(Section):
+    """The servers."""
+
+    brokers: Annotated[list[BrokerSection], NumberOrList()] | None = Field(
+        None, description="How many brokers (ids from 0; by default 3), or a list of them."
+    )
+    controller: BrokerId | None = Field(
+        None, description="The broker that starts first, and so becomes the controller."
+    )
+    topics: list[TopicSection] | None = Field(None, description="By default one topic t with one partition.")
+    network: NetworkSection | None = Field(None, description="The network.")
+    disk: DiskSection | None = Field(None, description="The disks.")
+    zookeeper: ZooKeeperSection | None = Field(None, description="ZooKeeper.")
+
+
+# Workload
+
+
+class ProducerSection(Section):
+    """A producer."""
+
+    name: ClientName | None = Field(None, description="By default producer-0, producer-1 and so on.")
+    rate: Rate | None = Field(
+        None, description="Records generated; without it the producer sends what the script says."
+    )
+    partitions: Partitions | None = Field(None, description="Where generated records go; by default everywhere.")
+    start: Duration | None = Field(None, description="When it begins; by default 0s.")
+    stop: Duration | None = Field(None, description="When it ends; by default with the workload.")
+    record_bytes: Annotated[int, whole(1, 1_000_000)] | None = Field(None, description="The size of a record.")
+    settings: Annotated[Section | None, _settings(PRODUCER)] = Field(
+        None, description="Settings of this producer."
+    )
+
+
+class ConsumerSection(Section):
+    """A consumer that reads its partitions from the beginning."""
+
+    name: ClientName | None = Field(None, description="By default consumer-0, consumer-1 and so on.")
+    partitions: Partitions | None = Field(None, description="What it reads; by default everything.")
+    start: Duration | None = Field(None, description="When it begins; by default 0s.")
+    poll_interval: PositiveDuration | None = Field(None, description="How often it polls; by default 100ms.")
+    settings: Annotated[Section | None, _settings(CONSUMER)] = Field(
+        None, description="Settings of this consumer."
+    )
+
+
+class WorkloadSection(Section):
+    """The clients."""
+
+    duration: Duration | None = Field(
+        None, description="How long records are generated and faults are drawn; by default 0s."
+    )
+    producers: list[ProducerSection] | None = Field(None, description="The producers.")
+    consumers: list[ConsumerSection] | None = Field(None, description="The consumers; by default none.")
+
+
+# Script and faults
+
+
+class SendSection(Section):
+    """A record that a producer is handed."""
+
+    short = "value"
+
+    value: Text = Field(description="What is sent; each value should be sent once only.")
+    partition: PartitionName | None = Field(None, description="Where to; by default as the partitioner says.")
+    producer: Text | None = Field(None, description="By whom; may be left out when there is one producer.")
+
+
+class NothingSection(Section):
+    """Nothing more to say."""
+
+    emptiable = True
+
+
+class ActionSection(Section):
+    """One action: a record to send, something to assert, a fault ..."""
+
+    noun = "action or fault"
+    named_alone = True
+    model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
+
+
+@cache
+def action_section() -> type[Section]:
+    """Return the model of one action or fault."""
+    definitions = {
+        **generated.field("send", SendSection, "Hand a record to a producer."),
+        **generated.field("restart_producer", Text, "The producer's application dies and is started again."),
+        **generated.field(
+            "elect_preferred_leaders", NothingSection, "An administrator asks for preferred leader election."
+        ),
+        **generated.field("expect", ConditionSection, "The condition has to hold now."),
+        **generated.fault_definitions(),
+    }
+    return generated.model("Action", ActionSection.__doc__ or "", definitions, ActionSection)
+
+
+Action = Annotated[Section, Generated(action_section)]
+OneFault = Annotated[Section, Generated(generated.one_fault_section)]
+
+
+class StepSection(Section):
+    """A step of the script: it waits for all that is given, then acts."""
+
+    note: Text | None = Field(None, description="What happens, for the reader.")
+    only: VariantNames | None = Field(None, description="The variants that have this step; `base` is none.")
+    at: Duration | None = Field(None, description="Wait until this virtual time.")
+    after: Duration | None = Field(None, description="Wait this long after the step before.")
+    when: ConditionSection | None = Field(None, description="Wait until this holds.")
+    do: Annotated[list[Action], OneOrMany()] | None = Field(None, description="What is done then.")
+
+
+class InjectionSection(Section):
+    """An entry of `faults`: when, and which fault."""
+
+    note: Text | None = Field(None, description="What it is for, for the reader.")
+    only: VariantNames | None = Field(None, description="The variants that have this entry; `base` is none.")
+    at: Duration | None = Field(None, description="Once, at this virtual time.")
+    when: ConditionSection | None = Field(None, description="Each time this comes to hold.")
+    times: Count | None = Field(None, description="With `when`: how many times at the most; by default 1.")
+    every: PositiveDuration | None = Field(None, description="Periodically.")
+    rate: Rate | None = Field(None, description="At random, this often on average.")
+    from_: Duration | None = Field(
+        None, alias="from", description="With `every` and `rate`: from when on; by default 0s."
+    )
+    until: Duration | None = Field(
+        None, description="With `every` and `rate`: until when; by default the workload's end."
+    )
+    do: Annotated[list[OneFault], OneOrMany()] | None = Field(None, description="The fault.")
+    any_of: Annotated[list[OneFault], OneOrMany()] | None = Field(
+        None, description="Faults of which one is drawn each time."
+    )
+
+
+class LimitsSection(Section):
+    """How much virtual time may pass."""
+
+    script: PositiveDuration | None = Field(None, description="For the script; by default 10m.")
+    recovery: PositiveDuration | None = Field(None, description="For the healed cluster; by default 10m.")
+
+
+class ExpectSection(Section):
+    """What the campaign expects at the end."""
+
+    verdict: Status | None = Field(None, description="The verdict.")
+    rules: dict[PartitionKey, Status] | None = Field(None, description="Statuses by rule (`harrow list rules`).")
+    lost: Values | None = Field(None, description="Exactly the values that are lost.")
+    duplicated: Values | None = Field(None, description="Exactly the values that are there twice.")
+    final: ConditionSection | None = Field(None, description="What holds on the healed cluster.")
+
+
+class Body(Section):
+    """What a campaign and its variants can say."""
+
+    description: Text | None = Field(None, description="What happens and why.")
+    kafka: ReleaseName | None = Field(None, description="The release.")
+    behaviours: Annotated[Section | None, Generated(generated.behaviours_section)] = Field(
+        None, description="Single switches of the release (`harrow list releases`)."
+    )
+    settings: Annotated[Section | None, Generated(generated.settings_section)] = Field(
+        None, description="Settings under Kafka's names; each goes to whoever knows it."
+    )
+    cluster: ClusterSection | None = Field(None, description="The servers.")
+    workload: WorkloadSection | None = Field(None, description="The clients, and how long they work.")
+    script: list[StepSection] | None = Field(None, description="Steps, taken in order.")
+    faults: list[InjectionSection] | None = Field(None, description="Faults, each on its own.")
+    limits: LimitsSection | None = Field(None, description="How much virtual time may pass.")
+    expect: ExpectSection | None = Field(None, description="What is expected at the end.")
+
+
+class Variant(Body):
+    """Keys that are merged over those of the campaign; `expect` replaces all of its `expect`."""
+
+
+class CampaignFile(Body):
+    """A campaign for harrow: a cluster, a workload, faults, and what is expected."""
+
+    name: CampaignName | None = Field(None, description="The campaign's name; by default the file's.")
+    variants: dict[VariantKey, Variant] | None = Field(
+        None, description="The same campaign with these keys merged over it."
+    )
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of campaign files."""
+    schema = _without_null_defaults(CampaignFile.model_json_schema(by_alias=True))
+    return {"$schema": SCHEMA_DIALECT, **schema, "title": "harrow campaign"}
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """Return a schema in which a key is there or is not, and is never null."""
+    if isinstance(schema, list):
+        return [_without_null_defaults(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: _without_null_defaults(value) for key, value in schema.items()}
+    if "default" in result and result["default"] is None:
+        del result["default"]
+        options = [option for option in result.get("anyOf", ()) if option != {"type": "null"}]
+        if len(options) == 1:
+            del result["anyOf"]
+            result = {**options[0], **result}
+        elif options:
+            result["anyOf"] = options
+    if isinstance(result.get("title"), str) and "properties" not in result:
+        del result["title"]
+    return result

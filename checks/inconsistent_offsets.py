@@ -1,0 +1,125 @@
+"""inconsistent-offsets: one offset of a partition, two values."""
+
+from typing import Final
+
+from checks.evidence import Evidence
+from checks.finding import Finding, RuleResult
+from checks.index import Index, Pair, Send
+from checks.loss import Loss, explain_lost_send, explain_replaced
+from checks.promise import INCONSISTENT_OFFSETS
+from checks.rule import Rule, rule_result
+
+
+class _Claim:
+    """A value that somebody says stands at an offset: acks, consumers, final logs."""
+
+    __slots__ = ("brokers", "polled", "sends", "value")
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+        self.sends: list[Send] = []
+        self.polled = False
+        self.brokers: list[int] = []
+
+    def __str__(self) -> str:
+        sources = [f"broker {broker}'s log" for broker in self.brokers]
+        sources += ["polled"] * self.polled + ["acked"] * bool(self.sends)
+        return f"{self.value} ({', '.join(sources)})"
+
+
+def judge(evidence: Evidence, index: Index) -> RuleResult:
+    """Find offsets about which acks, consumers and final logs disagree."""
+    findings = [
+        _finding(evidence, index, partition, offset, claims)
+        for partition in dict.fromkeys((*index.logs, *index.polled, *index.acked))
+        for offset, claims in _conflicts(evidence, index, partition).items()
+    ]
+    return rule_result(INCONSISTENT_OFFSETS, evidence, findings)
+
+
+def _committed(evidence: Evidence, index: Index, partition: str) -> dict[int, list[str]]:
+    """Return each replica's final values below its high watermark; beyond it nothing is settled."""
+    replicas = evidence.replicas.get(partition, {})
+    return {broker: values[: replicas[broker].hw] for broker, values in index.logs.get(partition, {}).items()}
+
+
+def _conflicts(evidence: Evidence, index: Index, partition: str) -> dict[int, list[_Claim]]:
+    """Return the offsets that several values claim, with the claims."""
+    logs = _committed(evidence, index, partition)
+    polled = index.polled.get(partition, set())
+    acked = [send for send in index.acked.get(partition, ()) if send.offset is not None]
+    pairs: set[Pair] = set(polled)
+    previous: list[str] | None = None
+    for values in logs.values():
+        if values != previous:
+            pairs.update(enumerate(values))
+            previous = values
+    pairs.update([(send.offset, send.value) for send in acked if send.offset is not None])
+    if len(dict(pairs)) == len(pairs):
+        return {}
+    return _claims(pairs, polled, logs, acked)
+
+
+def _claims(
+    pairs: set[Pair], polled: set[Pair], logs: dict[int, list[str]], acked: list[Send]
+) -> dict[int, list[_Claim]]:
+    claims: dict[int, dict[str, _Claim]] = {}
+    for offset, value in sorted(pairs):
+        claim = claims.setdefault(offset, {})[value] = _Claim(value)
+        claim.polled = (offset, value) in polled
+        claim.brokers = [
+            broker for broker, values in logs.items() if offset < len(values) and values[offset] == value
+        ]
+    for send in acked:
+        if send.offset is not None:
+            claims[send.offset][send.value].sends.append(send)
+    return {offset: list(found.values()) for offset, found in claims.items() if len(found) > 1}
+
+
+def _finding(evidence: Evidence, index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
+    because = f"offset {offset} is {' and '.join(str(claim) for claim in claims)}"
+    gone = _gone(claims)
+    losses = [
+        (claim.value, loss) for claim in gone for loss in _losses(evidence, index, partition, offset, claim)
+    ]
+    in_logs = sum(bool(claim.brokers) for claim in claims)
+    permissions = [loss.permitted_by for _, loss in losses]
+    # After healing all replicas hold the same: nothing permits that two logs still differ.
+    permitted = in_logs < 2 and None not in permissions
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=(gone or claims)[0].value,
+        because="; ".join([because, *(f"{value}: {loss.because}" for value, loss in losses)]),
+        permitted_by=permissions[0] if permitted else None,
+    )
+
+
+def _gone(claims: list[_Claim]) -> list[_Claim]:
+    """Return the values that have to be explained: all but those that survive.
+
+    In the logs, that is; if none is there, what alone consumers have read.
+    """
+    gone = [claim for claim in claims if not claim.brokers]
+    if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
+        return [claim for claim in claims if not claim.polled]
+    return gone
+
+
+def _losses(evidence: Evidence, index: Index, partition: str, offset: int, claim: _Claim) -> list[Loss]:
+    """Explain how a value went; what consumers have read was committed, whatever its acks."""
+    if claim.polled:
+        return [explain_replaced(evidence, index, partition, claim.value, offset)]
+    return [explain_lost_send(evidence, index, send) for send in claim.sends]
+
+
+RULE: Final = Rule(
+    name=INCONSISTENT_OFFSETS,
+    definition=(
+        "Acknowledgements, consumers and the final logs (below their high watermarks) name different values for "
+        "one offset of a partition. If one value survives and the others are lost acked records, the loss "
+        "decides; what consumers have read may only go with an unclean election or lost power."
+    ),
+    source="Jepsen's Kafka workload (inconsistent-offsets); KIP-101.",
+    judge=judge,
+)

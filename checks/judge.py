@@ -1,0 +1,45 @@
+"""The verdict of a run: the worst that any rule says, or that it cannot be told."""
+
+from typing import Final
+
+from checks.catalogue import RULES
+from checks.evidence import Evidence
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
+from checks.index import Index
+
+_WORST_FIRST: Final = (VIOLATED, INCONCLUSIVE, PERMITTED, HELD)
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Judge a run by all rules.
+
+    A run in which nothing was tried, or that did not get to its end, is inconclusive; a
+    broken promise stays broken all the same.
+    """
+    index = Index(evidence)
+    results = {name: rule.judge(evidence, index) for name, rule in RULES.items()}
+    reasons = _reasons(evidence, index)
+    statuses = {result.status for result in results.values()}
+    if reasons:
+        statuses.add(INCONCLUSIVE)
+    status = next(status for status in _WORST_FIRST if status in statuses)
+    return Verdict(status=status, rules=results, reasons=reasons)
+
+
+def _reasons(evidence: Evidence, index: Index) -> tuple[str, ...]:
+    """Return why the run cannot tell, if so."""
+    reasons: list[str] = []
+    if not index.sends:
+        reasons.append("nothing was tried: no record was sent")
+    elif not index.acked and not _any_unacknowledged(evidence, index):
+        reasons.append("nothing was tried: no send was acknowledged")
+    reasons += evidence.unfinished
+    reasons += [
+        f"{partition} was not read back to its end after healing" for partition in index.unread_partitions()
+    ]
+    return tuple(reasons)
+
+
+def _any_unacknowledged(evidence: Evidence, index: Index) -> bool:
+    """Return whether a producer sent with ``acks=0``: it waits for no ack."""
+    return any(evidence.producers[process].acks == "0" for process, _ in index.sessions)

@@ -1,0 +1,48 @@
+"""lost-write: an acked record is in no replica's log."""
+
+from typing import Final
+
+from checks.evidence import Evidence
+from checks.finding import Finding, RuleResult
+from checks.index import Index
+from checks.loss import explain_lost_send
+from checks.promise import LOST_WRITE
+from checks.rule import Rule, rule_result
+
+
+def judge(evidence: Evidence, index: Index) -> RuleResult:
+    """Find acked records that no final log has.
+
+    A partition that was not read back is not judged: what is missing may come back.
+    """
+    found: dict[tuple[str, str], Finding] = {}
+    for partition, sends in index.acked.items():
+        if partition not in evidence.read_back:
+            continue
+        survivors = index.survivors(partition)
+        for send in sends:
+            if send.value in survivors:
+                continue
+            loss = explain_lost_send(evidence, index, send)
+            # A value acked to two sessions is one loss, and the stronger promise counts.
+            known = found.get((partition, send.value))
+            if known is None or known.permitted_by is not None:
+                found[partition, send.value] = Finding(
+                    partition=partition,
+                    offset=send.offset,
+                    value=send.value,
+                    because=loss.because,
+                    permitted_by=loss.permitted_by,
+                )
+    return rule_result(LOST_WRITE, evidence, found.values(), inconclusive=bool(index.unread_partitions()))
+
+
+RULE: Final = Rule(
+    name=LOST_WRITE,
+    definition=(
+        "A send was acknowledged, and after the cluster has healed and the partition has been read back "
+        "to its end, the record is in no replica's log."
+    ),
+    source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
+    judge=judge,
+)

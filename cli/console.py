@@ -1,0 +1,62 @@
+"""Where output goes: data to stdout, progress and messages to stderr.
+
+Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and TTY_COMPATIBLE. What is not a terminal
+gets plain lines as long as they have to be, unless COLUMNS says how wide they may be.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+_ENDLESS: Final = 100_000
+"""The width of what is not a terminal: no line is broken, nothing cut off."""
+
+
+def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Console:
+    """Return the console for data: stdout, or a file."""
+    return _console(sys.stdout if file is None else file, no_color=no_color)
+
+
+def message_console(*, no_color: bool = False) -> Console:
+    """Return the console for messages: stderr."""
+    return _console(sys.stderr, no_color=no_color)
+
+
+def unbroken(text: Text) -> Text:
+    """Have a text stay on one line, whatever the width: a terminal breaks it, a copy of it is whole."""
+    text.no_wrap = True
+    return text
+
+
+def show(console: Console, *renderables: RenderableType) -> None:
+    """Print, each on lines of its own; what is not a terminal gets no blanks at the ends of lines."""
+    if console.is_terminal:
+        _print(console, renderables)
+        return
+    with console.capture() as captured:
+        _print(console, renderables)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
+    for renderable in renderables:
+        console.print(renderable, soft_wrap=isinstance(renderable, Text) and renderable.no_wrap is True)
+
+
+def say(console: Console, message: str, *, style: str = "") -> None:
+    """Print a message for the user, marked as ours."""
+    text = Text.assemble(("harrow: ", "bold"), (message, style))
+    console.print(text, soft_wrap=True)
+
+
+def _console(file: TextIO, *, no_color: bool) -> Console:
+    console = Console(file=file, no_color=no_color or None, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console = Console(
+            file=file, width=_ENDLESS, no_color=no_color or None, highlight=False, markup=False, emoji=False
+        )
+    return console

@@ -1,0 +1,44 @@
+"""What is said when harrow itself is wrong."""
+
+import os
+import platform
+import tempfile
+import traceback
+from pathlib import Path
+
+from campaigns.version import VERSION
+from cli.console import message_console, say
+
+
+def report(error: Exception) -> None:
+    """Say that there is a bug, where its traceback is, and how to report it."""
+    console = message_console()
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    say(console, f"internal error: {type(error).__name__}: {error}{where}", style="bold red")
+    for note in getattr(error, "__notes__", ()):
+        say(console, note)
+    details = "".join(traceback.format_exception(error))
+    if os.environ.get("HARROW_DEBUG"):
+        console.print(details, soft_wrap=True)
+        say(console, "this is a bug in harrow; please report it with the traceback above")
+    else:
+        say(console, f"this is a bug in harrow; please report it with {_write_down(details)}")
+        say(console, "(the command, the versions and the traceback; HARROW_DEBUG=1 prints the traceback here)")
+
+
+def _write_down(details: str) -> str:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="harrow-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as stream:
+        stream.write(_circumstances() + details)
+    return stream.name
+
+
+def _circumstances() -> str:
+    import shlex
+    import sys
+
+    command = shlex.join(["harrow", *sys.argv[1:]])
+    python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
+    return f"{command}\nharrow {VERSION}, {python}\n\n"

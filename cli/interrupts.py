@@ -1,0 +1,54 @@
+"""Ctrl-C: at once while something runs, but not in the middle of what is being written."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Self
+
+
+class Interrupts:
+    """While this context is open, an interrupt raises `KeyboardInterrupt`, but not in a `shielded` block.
+
+    There it waits until the block has ended; whoever presses the keys twice does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._shields = 0
+        self._waiting = False
+        self._installed = False
+
+    def __enter__(self) -> Self:
+        # A shell that starts harrow in the background may have told it to ignore interrupts.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._handle)
+            self._installed = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._installed = False
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Let interrupts wait for the end of the block."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+        if self._waiting and not self._shields:
+            self._waiting = False
+            raise KeyboardInterrupt
+
+    def hold(self) -> None:
+        """Let interrupts wait from now on: everything is run, and only has to be written."""
+        self._shields += 1
+
+    def _handle(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._waiting or not self._shields:
+            raise KeyboardInterrupt
+        self._waiting = True

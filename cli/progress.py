@@ -1,0 +1,41 @@
+"""One line on stderr that says what is going on, when a person watches."""
+
+import time
+from typing import Final
+
+from rich.console import Console
+
+_REFRESH_S: Final = 0.1
+_ERASE_LINE: Final = "\r\x1b[2K"
+
+
+class ProgressLine:
+    """A line that is rewritten in place, and gone before anything else is printed.
+
+    Nothing is shown when stderr is no terminal.
+    """
+
+    def __init__(self, console: Console, *, total: int, enabled: bool = True) -> None:
+        self._console = console
+        self._total = total
+        self._enabled = enabled and console.is_terminal and not console.is_dumb_terminal
+        self._shown = False
+        self._next_s = time.monotonic() + _REFRESH_S
+
+    def update(self, done: int, doing: str) -> None:
+        """Say that *done* runs are finished and what runs now; at most some times a second."""
+        now_s = time.monotonic()
+        if not self._enabled or now_s < self._next_s:
+            return
+        self._next_s = now_s + _REFRESH_S
+        line = f"{done}/{self._total}  {doing}"[: self._console.width - 1]
+        self._console.file.write(f"{_ERASE_LINE}{line}")
+        self._console.file.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._console.file.write(_ERASE_LINE)
+            self._console.file.flush()
+            self._shown = False

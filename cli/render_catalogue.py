@@ -1,0 +1,42 @@
+"""The catalogues for people."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cli.catalogue import Entry
+from cli.render_story import DIM, indented
+
+
+def listing(entries: Sequence[Entry]) -> Table:
+    """Return a table of a catalogue."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=DIM)
+    # A name that is broken over two lines cannot be copied.
+    table.add_column("name", no_wrap=True, style="bold")
+    for heading, _ in entries[0].columns if entries else ():
+        table.add_column(heading, overflow="fold")
+    table.add_column("what it is", overflow="fold")
+    for entry in entries:
+        table.add_row(entry.name, *(value for _, value in entry.columns), entry.summary)
+    return table
+
+
+def explanation(entry: Entry) -> Iterator[RenderableType]:
+    """Yield what there is to say about one entry."""
+    yield Text.assemble((entry.name, "bold"), (f"  {entry.kind}", DIM))
+    yield indented(Text(entry.summary), 2)
+    if entry.about:
+        yield Text()
+        yield indented(Text(entry.about), 2)
+    for part in entry.parts:
+        yield Text()
+        yield indented(Text(part.heading, DIM), 2)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column(overflow="fold")
+        for term, meaning in part.items:
+            table.add_row(term, meaning)
+        yield indented(table, 4)
+    yield Text()

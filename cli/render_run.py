@@ -1,0 +1,163 @@
+"""Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, anomalies, variant_name
+from campaigns.units import rough_duration_text
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
+from cli.console import show, unbroken
+from cli.exit_code import MEANINGS
+from cli.render_story import DIM, FAILED, indented, short_story, whole_story
+from cli.run_selection import Selection
+from cli.run_tally import FinishedRun, Tally
+
+_MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?"}
+_ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?"}
+_STYLES: Final = {HELD: "green", PERMITTED: "cyan", VIOLATED: "yellow", INCONCLUSIVE: "magenta"}
+_VERDICT_WIDTH: Final = 14
+_OUTCOME_WIDTH: Final = 11
+_SEEDS_SHOWN: Final = 12
+_FAILURES_SHOWN: Final = 20
+
+
+class RunTable:
+    """The default format.
+
+    With one seed a line is printed as each run finishes. With several, the runs of a
+    campaign are grouped by variant and verdict when it is over, unless ``verbose``.
+    """
+
+    def __init__(self, console: Console, *, several_seeds: bool, quiet: bool, verbose: bool) -> None:
+        self._console = console
+        self._several_seeds = several_seeds
+        self._quiet = quiet
+        self._verbose = verbose
+        self._marks = _MARKS if "utf" in console.encoding else _ASCII_MARKS
+        self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
+        self._heading: Selection | None = None
+        self._variant_width = 0
+
+    def begin(self, selection: Selection) -> None:
+        """Remember whose runs follow; the heading is printed with the first line under it."""
+        self._heading = selection
+        self._groups = {}
+        several = len(selection.campaign.plans) > 1
+        self._variant_width = max(len(variant_name(plan)) for plan in selection.plans) if several else 0
+
+    def add(self, run: FinishedRun) -> None:
+        """Print a run, or keep it for its group."""
+        if self._several_seeds and not self._verbose:
+            group = (run.variant, run.result.verdict.status, run.outcome)
+            self._groups.setdefault(group, []).append(run)
+            return
+        if self._quiet and run.outcome == AS_EXPECTED:
+            return
+        what = "; ".join(anomaly.sentence() for anomaly in anomalies(run.result))
+        seed = f"seed {run.result.seed}" if self._several_seeds else ""
+        self._show_line(run, ": ".join(part for part in (seed, what) if part))
+        if self._verbose:
+            show(self._console, *whole_story(run), Text())
+        elif run.outcome != AS_EXPECTED:
+            show(self._console, *short_story(run))
+        self._console.file.flush()
+
+    def end(self) -> None:
+        """Print the groups."""
+        for (_, _, outcome), runs in self._groups.items():
+            if self._quiet and outcome == AS_EXPECTED:
+                continue
+            self._show_line(runs[0], _seeds_text([run.result.seed for run in runs]))
+            if outcome != AS_EXPECTED:
+                what = "; ".join(anomaly.sentence() for anomaly in anomalies(runs[0].result))
+                show(self._console, indented(Text(f"seed {runs[0].result.seed}: {what}".rstrip(": "))))
+                show(self._console, *short_story(runs[0]))
+        self._groups = {}
+        self._console.file.flush()
+
+    def finish(self, tally: Tally) -> None:
+        """Print the summary."""
+        if tally.finished and (tally.failed or not self._quiet):
+            show(self._console, Text(), *_summary(tally))
+            self._console.file.flush()
+
+    def _show_line(self, run: FinishedRun, detail: str) -> None:
+        if self._heading is not None:
+            self._show_heading(self._heading)
+        verdict = run.result.verdict.status
+        failed = run.outcome == UNEXPECTED
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_column(width=1)
+        line.add_column(width=_VERDICT_WIDTH, no_wrap=True)
+        line.add_column(width=_OUTCOME_WIDTH, no_wrap=True)
+        line.add_column(width=self._variant_width, no_wrap=True)
+        line.add_column(overflow="fold")
+        line.add_row(
+            "",
+            Text(f"{self._marks[verdict]} {verdict}", FAILED if failed else _STYLES[verdict]),
+            Text(_outcome_word(run), FAILED if failed else DIM),
+            Text(run.variant if self._variant_width else ""),
+            Text(detail),
+        )
+        show(self._console, line)
+
+    def _show_heading(self, selection: Selection) -> None:
+        campaign = selection.campaign
+        show(self._console, Text(campaign.name, "bold"))
+        if self._verbose and campaign.description:
+            show(self._console, indented(Text(campaign.description.strip(), DIM), 2))
+        self._heading = None
+
+
+def _outcome_word(run: FinishedRun) -> str:
+    """Return whether a run was expected, unless nobody expected anything and nothing happened."""
+    nothing_said = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
+    return "" if nothing_said or run.outcome == UNDECIDED else run.outcome
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    shown = ", ".join(map(str, seeds[:_SEEDS_SHOWN]))
+    if len(seeds) <= _SEEDS_SHOWN:
+        return f"{len(seeds)} seeds: {shown}"
+    consecutive = seeds[-1] - seeds[0] + 1 == len(seeds)
+    return f"{len(seeds)} seeds: {f'{seeds[0]}..{seeds[-1] + 1}' if consecutive else f'{shown}, ...'}"
+
+
+def _summary(tally: Tally) -> Iterator[Text]:
+    if tally.failed and tally.finished > 1:
+        yield Text("Not as expected:", FAILED)
+        for command in tally.failed[:_FAILURES_SHOWN]:
+            yield unbroken(Text(f"  {command}"))
+        if len(tally.failed) > _FAILURES_SHOWN:
+            yield Text(f"  and {len(tally.failed) - _FAILURES_SHOWN} more", DIM)
+        yield Text()
+    verdicts = [
+        f"{count} {status}"
+        for status in STATUSES
+        if (count := sum(number for (seen, _), number in tally.verdicts.items() if seen == status))
+    ]
+    runs, campaigns = _counted(tally.finished, "run"), _counted(len(tally.campaigns), "campaign")
+    yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
+    cluster_time, wall_time = rough_duration_text(tally.simulated_us), f"{tally.wall_s:.1f} s"
+    code = tally.exit_code()
+    yield Text(f"{cluster_time} of cluster time in {wall_time}; exit {code}: {MEANINGS[code]}", DIM)
+
+
+def _outcomes(tally: Tally) -> str:
+    undecided = sum(number for (_, outcome), number in tally.verdicts.items() if outcome == UNDECIDED)
+    parts = []
+    if tally.failed:
+        parts.append(f"{len(tally.failed)} not as expected")
+    if undecided:
+        parts.append(f"{undecided} undecided")
+    return ", ".join(parts) or ("as expected" if tally.finished == 1 else "all as expected")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,122 @@
+"""The story of one run for people: what was found and why, what was missed, how to run it again."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from campaigns.markdown_report import epochs_text, values_text
+from campaigns.report import Anomaly, anomalies, place
+from campaigns.run_result import RunResult
+from campaigns.units import duration_text, fields_text
+from cli.console import unbroken
+from cli.run_tally import FinishedRun
+
+FAILED: Final = "bold red"
+UNDECIDED: Final = "bold magenta"
+DIM: Final = "dim"
+_INDENT: Final = 6
+_FINDINGS_SHOWN: Final = 3
+
+
+def short_story(run: FinishedRun) -> Iterator[RenderableType]:
+    """Yield what somebody needs who has to find out why a run failed."""
+    for anomaly in anomalies(run.result):
+        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
+    yield from _misses(run)
+    yield from _pointers(run)
+
+
+def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
+    """Yield everything about a run that fits a screen or two."""
+    result = run.result
+    yield indented(
+        Text(
+            f"Kafka {result.plan.kafka}, seed {result.seed}, {duration_text(result.simulated_us)} of cluster time, "
+            f"{result.events} events, trace {result.trace_digest}",
+            DIM,
+        )
+    )
+    for anomaly in anomalies(result):
+        yield from _findings(anomaly, shown_max=len(anomaly.findings))
+    yield from _misses(run)
+    for table in (_rules(result), _faults(result), _probes(result), _replicas(result)):
+        if table.row_count:
+            yield Text()
+            yield indented(table)
+    yield Text()
+    yield from _pointers(run)
+
+
+def indented(renderable: RenderableType, left: int = _INDENT) -> Padding:
+    """Return something moved to the right; its own lines break there too."""
+    return Padding(renderable, (0, 0, 0, left), expand=False)
+
+
+def _findings(anomaly: Anomaly, *, shown_max: int) -> Iterator[RenderableType]:
+    for finding in anomaly.findings[:shown_max]:
+        value = "" if finding.value is None else f" {finding.value}"
+        yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}:"))
+        for clause in finding.because.split("; "):
+            yield indented(Text(f"- {clause.strip()}"), _INDENT + 2)
+    rest = len(anomaly.findings) - shown_max
+    if rest > 0:
+        yield indented(Text(f"and {rest} more of {anomaly.rule} (-v shows all)", DIM))
+
+
+def _misses(run: FinishedRun) -> Iterator[RenderableType]:
+    for missed in run.result.missed:
+        where = f"{run.file}:{missed.line}" if missed.line else str(run.file)
+        yield indented(Text.assemble(("missed ", FAILED), f"{where}: {missed.message}"))
+    for reason in run.result.verdict.reasons:
+        yield indented(Text.assemble(("undecided ", UNDECIDED), reason))
+
+
+def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
+    margin = " " * _INDENT
+    # What is to be copied is not broken into lines.
+    yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
+    if run.folder is not None:
+        yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
+
+
+def _rules(result: RunResult) -> Table:
+    table = _table("rule", "status", "findings", "promised by")
+    for name, judged in result.verdict.rules.items():
+        table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
+    return table
+
+
+def _faults(result: RunResult) -> Table:
+    table = _table("at", "fault that struck", "details")
+    for fault in result.faults:
+        table.add_row(duration_text(fault.at_us), fault.fault, fields_text(fault.details))
+    return table
+
+
+def _probes(result: RunResult) -> Table:
+    table = _table("rare state", "times")
+    for name, count in sorted(result.probes.items()):
+        if count:
+            table.add_row(name, str(count))
+    return table
+
+
+def _replicas(result: RunResult) -> Table:
+    table = _table("replica", "broker", "LEO", "HW", "epoch@start", "log")
+    for partition, replicas in result.evidence.replicas.items():
+        for broker, log in sorted(replicas.items()):
+            table.add_row(
+                partition, str(broker), str(log.leo), str(log.hw), epochs_text(log), values_text(log)
+            )
+    return table
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=DIM)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table

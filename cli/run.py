@@ -1,0 +1,85 @@
+"""``harrow run``: run campaigns."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import (
+    NoColor,
+    Overrides,
+    Quiet,
+    RunFormat,
+    Verbose,
+    check_seed,
+    parse_time_s,
+    parse_seeds,
+)
+
+_DEFAULT_SEED = 0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(  # noqa: PLR0917 - Typer passes arguments by name
+    campaigns: Annotated[
+        list[str],
+        typer.Argument(metavar="CAMPAIGN...", help="A file, a folder, or the name of a campaign of the library."),
+    ],
+    seed: Annotated[int | None, typer.Option(metavar="N", help="The seed; 0 by default.")] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="A..B", help="Several seeds, from A to before B.")] = None,
+    overrides: Overrides = None,
+    variants: Annotated[
+        list[str] | None,
+        typer.Option("--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."),
+    ] = None,
+    output_format: Annotated[RunFormat, typer.Option("--format", help="How to print.")] = RunFormat.TABLE,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the files of each run go.", file_okay=False)
+    ] = Path("results"),
+    no_results: Annotated[bool, typer.Option("--no-results", help="Write no files of runs.")] = False,
+    failures_max: Annotated[
+        int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N runs that failed.")
+    ] = None,
+    time_max: Annotated[
+        str | None, typer.Option("--max-time", metavar="DURATION", help="Start no run after this time, as 30s or 5m.")
+    ] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    no_color: NoColor = False,
+) -> None:
+    """Run campaigns and judge what clients saw.
+
+    Each variant of a campaign is run with each seed. A run fails when a promise is broken or
+    an expectation is missed; a loss that the campaign expects is no failure.
+    """
+    from cli.run_session import RunRequest, run_session
+
+    if seed is not None and seeds is not None:
+        raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
+    one_seed = check_seed(_DEFAULT_SEED if seed is None else seed)
+    request = RunRequest(
+        arguments=tuple(campaigns),
+        seeds=range(one_seed, one_seed + 1) if seeds is None else parse_seeds(seeds),
+        overrides=tuple(overrides or ()),
+        variants=tuple(variants or ()),
+        results=None if no_results else results,
+        failures_max=failures_max,
+        time_max_s=None if time_max is None else parse_time_s(time_max),
+    )
+    raise typer.Exit(
+        run_session(
+            request,
+            output_format=output_format,
+            output=output,
+            quiet=quiet,
+            verbose=verbose,
+            no_color=no_color,
+        )
+    )

@@ -1,0 +1,65 @@
+"""What came out of the runs of one command."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from campaigns.report import UNEXPECTED, outcome, variant_name
+from campaigns.run_result import RunResult
+from cli import exit_code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run, as a mapping too, and the folder that its files are in."""
+
+    result: RunResult
+    mapping: Mapping[str, Any]
+    file: Path
+    folder: Path | None
+
+    @property
+    def outcome(self) -> str:
+        """Whether it went as the campaign expects."""
+        return outcome(self.result)
+
+    @property
+    def variant(self) -> str:
+        """The name by which ``--variant`` knows it."""
+        return variant_name(self.result.plan)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts over all runs; ``stopped`` says why not all of ``planned`` were run."""
+
+    planned: int
+    campaigns: set[str] = field(default_factory=set)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    simulated_us: int = 0
+    wall_s: float = 0.0
+    stopped: str | None = None
+    interrupted: bool = False
+
+    def add(self, run: FinishedRun) -> None:
+        """Count a run."""
+        plan = run.result.plan
+        self.campaigns.add(plan.campaign)
+        self.verdicts[run.result.verdict.status, run.outcome] += 1
+        self.simulated_us += run.result.simulated_us
+        if run.outcome == UNEXPECTED:
+            self.failed.append(str(run.mapping["reproduce"]))
+
+    @property
+    def finished(self) -> int:
+        """How many runs are finished."""
+        return self.verdicts.total()
+
+    def exit_code(self) -> int:
+        """Return the exit code of the command."""
+        if self.interrupted:
+            return exit_code.INTERRUPTED
+        return exit_code.of_outcomes(outcome for _, outcome in self.verdicts)

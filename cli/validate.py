@@ -1,0 +1,52 @@
+"""``harrow validate``: check campaign files without running them."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from cli import exit_code
+from cli.options import ListFormat, NoColor, Overrides, Quiet
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("validate")(validate)
+
+
+def validate(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files, folders, or names of campaigns of the library."),
+    ],
+    overrides: Overrides = None,
+    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    quiet: Quiet = False,
+    no_color: NoColor = False,
+) -> None:
+    """Check campaign files, all mistakes at once."""
+    from cli.console import data_console
+    from cli.render_problem import show_problems
+    from cli.run_selection import find_campaigns, load_all
+
+    campaigns, problems = load_all(find_campaigns(paths), tuple(overrides or ()))
+    console = data_console(no_color=no_color)
+    if output_format is ListFormat.JSON:
+        lines = [
+            {
+                "file": problem.file,
+                "line": problem.line,
+                "column": problem.column,
+                "message": problem.message,
+            }
+            for problem in problems
+        ]
+        document = {"schema": "harrow.validate/1", "valid": len(campaigns), "problems": lines}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    else:
+        show_problems(console, problems)
+        if not problems and not quiet:
+            count = len(campaigns)
+            typer.echo("1 campaign is valid" if count == 1 else f"{count} campaigns are valid")
+    if problems:
+        raise typer.Exit(exit_code.USAGE)

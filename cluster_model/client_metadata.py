@@ -1,0 +1,111 @@
+"""What a client knows of the cluster, and how it asks (``Metadata.java``, ``NetworkClient.java``)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from cluster_model.choices import pick
+from cluster_model.host import Host
+from cluster_model.network_client import NetworkClient
+from cluster_model.protocol import NO_LEADER, MetadataRequest, MetadataResponse
+
+CLIENT_LISTENER: Final = "client"
+
+
+class ClientMetadata:
+    """The leaders as a client knows them, and its connections to the brokers.
+
+    One metadata request at a time, to a broker drawn from those that can be asked now,
+    and not more often than once in ``retry.backoff.ms``.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        brokers: tuple[int, ...],
+        request_timeout_us: int,
+        retry_backoff_us: int,
+        max_age_us: int,
+        reconnect_backoff_us: int,
+        reconnect_backoff_max_us: int,
+        on_update: Callable[[], None],
+    ) -> None:
+        self._host = host
+        self._retry_backoff_us = retry_backoff_us
+        self._max_age_us = max_age_us
+        self._on_update = on_update
+        self._asking = False
+        self._timer_armed = False
+        self._wanted = False
+        self._next_request_us = host.clock.now_us
+        self.leaders: dict[str, int] = {}
+        self.leader_epochs: dict[str, int] = {}
+        self.connections = {
+            broker: NetworkClient(
+                host,
+                f"broker-{broker}",
+                CLIENT_LISTENER,
+                request_timeout_us,
+                reconnect_backoff_us,
+                reconnect_backoff_max_us,
+                on_disconnect=self.request_update,
+            )
+            for broker in brokers
+        }
+
+    def start(self) -> None:
+        """Ask for the first time, and again when what is known has become old."""
+        self.request_update()
+        self._host.set_timer(self._max_age_us, self._grow_old)
+
+    def leader(self, partition: str) -> int | None:
+        """Return the leader of a partition as far as it is known."""
+        leader = self.leaders.get(partition, NO_LEADER)
+        return None if leader == NO_LEADER else leader
+
+    def request_update(self) -> None:
+        """Ask for metadata as soon as that may be."""
+        self._wanted = True
+        if self._asking:
+            return
+        now_us = self._host.clock.now_us
+        usable = [c for c in self.connections.values() if c.is_usable()]
+        if now_us < self._next_request_us or not usable:
+            self._ask_later(now_us)
+            return
+        self._asking = True
+        self._wanted = False
+        # leastLoadedNode starts at a random broker and prefers one without requests in flight.
+        least = min(len(c.in_flight) for c in usable)
+        connection = pick(self._host.choices.network, [c for c in usable if len(c.in_flight) == least])
+        connection.send(MetadataRequest(), self._answered)
+
+    def _ask_later(self, now_us: int) -> None:
+        if not self._timer_armed:
+            self._timer_armed = True
+            usable_us = min(c.usable_at_us for c in self.connections.values())
+            self._host.set_timer(max(self._next_request_us, usable_us, now_us + 1) - now_us, self._ask_now)
+
+    def _ask_now(self, _: None) -> None:
+        self._timer_armed = False
+        if self._wanted:
+            self.request_update()
+
+    def _answered(self, response: MetadataResponse | None, _: None) -> None:
+        self._asking = False
+        self._next_request_us = self._host.clock.now_us + self._retry_backoff_us
+        if response is None:
+            self.request_update()
+            return
+        for partition, (leader, epoch) in response.partitions.items():
+            # From KIP-320 on a client ignores metadata that is older than what it has; that
+            # is harmless before, for an old leader refuses the client anyway.
+            if epoch >= self.leader_epochs.get(partition, epoch):
+                self.leaders[partition] = leader
+                self.leader_epochs[partition] = epoch
+        if self._wanted or not self.leaders:
+            self.request_update()
+        self._on_update()
+
+    def _grow_old(self, _: None) -> None:
+        self.request_update()
+        self._host.set_timer(self._max_age_us, self._grow_old)

@@ -1,0 +1,63 @@
+"""What the controller knows: live brokers, assignments, leaders and ISRs (``ControllerContext.scala``)."""
+
+from collections.abc import Iterable
+
+from cluster_model.protocol import LeaderAndIsr, PartitionState
+
+
+class ControllerContext:
+    """The cache of one controller's term of office."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.epoch_zk_version = 0
+        self.live_brokers: dict[int, int] = {}
+        self.topics: dict[str, None] = {}
+        self.assignments: dict[str, tuple[int, ...]] = {}
+        self.leadership: dict[str, LeaderAndIsr] = {}
+        self.offline_partitions: set[str] = set()
+
+    def live(self) -> tuple[int, ...]:
+        """Return the live brokers' ids, sorted."""
+        return tuple(sorted(self.live_brokers))
+
+    def add_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
+        """Note the replicas of a topic's partitions."""
+        self.topics[topic] = None
+        for number, replicas in enumerate(assignment):
+            self.assignments[f"{topic}-{number}"] = replicas
+
+    def remove_live_brokers(self, brokers: Iterable[int]) -> None:
+        """Note that brokers are gone."""
+        for broker in brokers:
+            self.live_brokers.pop(broker, None)
+
+    def mark_offline_partitions(self) -> bool:
+        """Mark the partitions whose leader is not alive; return whether there are new ones."""
+        newly = {
+            partition
+            for partition, state in self.leadership.items()
+            if state.leader not in self.live_brokers and partition not in self.offline_partitions
+        }
+        self.offline_partitions |= newly
+        return bool(newly)
+
+    def state(self, partition: str) -> PartitionState:
+        """Return a partition's state as control requests have it."""
+        return PartitionState(self.epoch, self.leadership[partition], self.assignments[partition])
+
+    def states(self, partitions: Iterable[str]) -> dict[str, PartitionState]:
+        """Return the states of several partitions."""
+        return {partition: self.state(partition) for partition in partitions if partition in self.leadership}
+
+    def imbalanced_partitions(self, percentage: int) -> list[str]:
+        """Return partitions to move back to preferred leaders that have lost more than *percentage*."""
+        preferred: dict[int, list[str]] = {}
+        for partition, replicas in self.assignments.items():
+            preferred.setdefault(replicas[0], []).append(partition)
+        found = []
+        for broker, partitions in preferred.items():
+            lost = [p for p in partitions if p in self.leadership and self.leadership[p].leader != broker]
+            if broker in self.live_brokers and len(lost) * 100 > percentage * len(partitions):
+                found += lost
+        return found

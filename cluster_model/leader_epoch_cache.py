@@ -1,0 +1,65 @@
+"""Leader epochs of a log: which leader epoch started at which offset (KIP-101).
+
+After ``LeaderEpochFileCache.scala``. On disk it is ``leader-epoch-checkpoint``,
+which Kafka writes whenever the cache changes.
+"""
+
+from typing import Final
+
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_EPOCH_OFFSET: Final = -1
+
+
+class LeaderEpochCache:
+    """Entries (leader epoch, start offset), both strictly rising."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int]] = []
+
+    def latest_epoch(self) -> int:
+        """Return the highest epoch, `UNDEFINED_EPOCH` when there is none."""
+        return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that *epoch* starts at *start_offset*; entries that contradict it are dropped.
+
+        An epoch that never wrote anything loses its entry to the next one that starts
+        at the same offset (``truncateAndAppend``).
+        """
+        entries = self.entries
+        if entries:
+            latest_epoch, latest_start = entries[-1]
+            if latest_epoch == epoch and start_offset >= latest_start:
+                return
+            while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+                entries.pop()
+        entries.append((epoch, start_offset))
+
+    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return (epoch, end offset) of the largest epoch that is not above the requested one.
+
+        The latest epoch ends at the LEO, another one where the next higher starts. A
+        requested epoch below the first entry: (requested epoch, first start offset).
+        Above all entries, or without any: undefined.
+        """
+        entries = self.entries
+        if requested_epoch == UNDEFINED_EPOCH or not entries:
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        if requested_epoch == entries[-1][0]:
+            return requested_epoch, log_end_offset
+        if requested_epoch > entries[-1][0]:
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        if requested_epoch < entries[0][0]:
+            return requested_epoch, entries[0][1]
+        position = len(entries) - 1
+        while entries[position][0] > requested_epoch:
+            position -= 1
+        return entries[position][0], entries[position + 1][1]
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop the entries that start at or after *end_offset*."""
+        entries = self.entries
+        while entries and entries[-1][1] >= end_offset:
+            entries.pop()

@@ -1,0 +1,86 @@
+"""What a log remembers of idempotent producers: the last batches of each (KIP-98).
+
+After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from cluster_model import errors
+from cluster_model.record_batch import NO_PRODUCER_ID, RecordBatch
+from cluster_model.release import Behaviours
+
+
+class ProducerStateEntry:
+    """The epoch of a producer id and its last batches as (first, last sequence, base offset)."""
+
+    __slots__ = ("batches", "last_sequence", "producer_epoch")
+
+    def __init__(self, producer_epoch: int, batches_retained: int) -> None:
+        self.producer_epoch = producer_epoch
+        self.batches: deque[tuple[int, int, int]] = deque(maxlen=batches_retained)
+        self.last_sequence = -1
+
+
+class ProducerStates:
+    """The producers of one log."""
+
+    __slots__ = ("_behaviours", "_entries")
+
+    def __init__(self, behaviours: Behaviours) -> None:
+        self._behaviours = behaviours
+        self._entries: dict[int, ProducerStateEntry] = {}
+
+    def find_duplicate(self, batch: RecordBatch) -> int | None:
+        """Return the base offset of a retained batch with the same epoch and sequence range."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch != batch.producer_epoch:
+            return None
+        first, last = batch.base_sequence, batch.last_sequence
+        for known_first, known_last, base_offset in entry.batches:
+            if known_first == first and known_last == last:
+                return base_offset
+        return None
+
+    def check(self, batch: RecordBatch) -> str:
+        """Return the error that a leader answers to a batch that cannot follow the last one."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None:
+            if batch.base_sequence == 0 or not self._behaviours.sequence_check:
+                return errors.NONE
+            if self._behaviours.unknown_producer_id_error:
+                return errors.UNKNOWN_PRODUCER_ID
+            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if batch.producer_epoch < entry.producer_epoch:
+            return errors.INVALID_PRODUCER_EPOCH
+        if not self._behaviours.sequence_check:
+            return errors.NONE
+        new_epoch = batch.producer_epoch != entry.producer_epoch
+        expected = 0 if new_epoch else entry.last_sequence + 1
+        if batch.base_sequence == expected:
+            return errors.NONE
+        if not new_epoch and batch.last_sequence <= entry.last_sequence and self._forgets_duplicates():
+            # Before 1.0 an old batch that is no longer remembered is answered so, and the
+            # producer takes it as a success without an offset.
+            return errors.DUPLICATE_SEQUENCE_NUMBER
+        return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def append(self, batch: RecordBatch) -> None:
+        """Remember a batch that has been appended."""
+        if batch.producer_id == NO_PRODUCER_ID:
+            return
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch != batch.producer_epoch:
+            entry = ProducerStateEntry(batch.producer_epoch, self._behaviours.producer_batches_retained)
+            self._entries[batch.producer_id] = entry
+        entry.last_sequence = batch.last_sequence
+        entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
+
+    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
+        """Forget everything and learn it again from a log, as after a truncation."""
+        self._entries.clear()
+        for batch in batches:
+            self.append(batch)
+
+    def _forgets_duplicates(self) -> bool:
+        return not self._behaviours.unknown_producer_id_error

@@ -1,0 +1,296 @@
+"""How a follower copies its leaders: truncation, then fetch after fetch.
+
+After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, one request at
+a time; a partition is truncated before it is fetched (KIP-101, KIP-279).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cluster_model import errors
+from cluster_model.host import Host
+from cluster_model.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+from cluster_model.network_client import NetworkClient
+from cluster_model.partition import Partition
+from cluster_model.protocol import (
+    NO_EPOCH,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+from cluster_model.release import HIGH_WATERMARK, NO_TRUNCATION, Behaviours
+from cluster_model.settings import BrokerConfig
+
+REPLICATION_LISTENER = "replication"
+
+
+class Truncator(Protocol):
+    """Who cuts logs."""
+
+    def truncate(self, partition: Partition, offset: int, reason: str) -> None:
+        """Cut a follower's log back to *offset*."""
+
+
+@dataclass(slots=True)
+class FetchState:
+    """A partition being fetched: from where, in which leader epoch, and since when again."""
+
+    partition: Partition
+    leader_epoch: int
+    fetch_offset: int
+    truncating: bool
+    delayed_until_us: int = 0
+
+
+class ReplicaFetcher:
+    """Fetches the partitions of one leader broker."""
+
+    def __init__(
+        self,
+        broker: int,
+        leader: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        truncator: Truncator,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._truncator = truncator
+        self._states: dict[str, FetchState] = {}
+        self._busy = False
+        self._client = NetworkClient(
+            host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
+        )
+
+    def add(self, partition: Partition) -> None:
+        """Begin to follow, with a truncation where the release has one here."""
+        log = partition.log
+        by_epoch = self._behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        self._states[partition.name] = FetchState(
+            partition,
+            partition.leader_epoch,
+            log.high_watermark if by_epoch else log.log_end_offset,
+            truncating=by_epoch,
+        )
+        self._work()
+
+    def remove(self, name: str) -> None:
+        """Stop following; an idle fetcher closes its connection."""
+        if self._states.pop(name, None) is not None and not self._states:
+            self._client.close()
+            self._busy = False
+
+    def update_epoch(self, partition: Partition) -> None:
+        """Go on in a new leader epoch of the same leader (before KIP-320)."""
+        state = self._states.get(partition.name)
+        if state is not None:
+            state.leader_epoch = partition.leader_epoch
+
+    def _work(self) -> None:
+        """Send the next request, unless one is in flight."""
+        if self._busy or not self._states:
+            return
+        now_us = self._host.clock.now_us
+        ready = [s for s in self._states.values() if s.delayed_until_us <= now_us]
+        epochs: dict[str, tuple[int, int]] = {}
+        for state in ready:
+            if state.truncating:
+                latest = state.partition.log.epochs.latest_epoch()
+                if latest == UNDEFINED_EPOCH:
+                    self._truncate_to(state, state.fetch_offset, "high watermark")
+                else:
+                    epochs[state.partition.name] = (self._known_epoch(state), latest)
+        self._busy = True
+        if epochs:
+            request = OffsetsForLeaderEpochRequest(self._broker, epochs)
+            self._client.send(request, self._epochs_answered, epochs)
+        elif ready:
+            self._fetch(ready)
+        else:
+            wait_us = min(s.delayed_until_us for s in self._states.values()) - now_us
+            self._host.set_timer(wait_us, self._wake)
+
+    def _wake(self, _: None) -> None:
+        self._busy = False
+        self._work()
+
+    def _known_epoch(self, state: FetchState) -> int:
+        return state.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else NO_EPOCH
+
+    def _delay(self, state: FetchState) -> None:
+        state.delayed_until_us = self._host.clock.now_us + self._config.replica_fetch_backoff_us
+
+    def _delay_all(self) -> None:
+        for state in self._states.values():
+            self._delay(state)
+
+    # Truncation
+
+    def _epochs_answered(
+        self, response: OffsetsForLeaderEpochResponse | None, asked: dict[str, tuple[int, int]]
+    ) -> None:
+        self._busy = False
+        if response is None:
+            self._delay_all()
+        else:
+            for name, (error, epoch, end_offset) in response.partitions.items():
+                state = self._states.get(name)
+                # A new leader epoch may have begun meanwhile: then it is asked again.
+                if state is None or not state.truncating or self._known_epoch(state) != asked[name][0]:
+                    continue
+                if error == errors.FENCED_LEADER_EPOCH:
+                    self._states.pop(name)
+                elif error != errors.NONE:
+                    self._delay(state)
+                else:
+                    self._truncate_by_epoch(state, epoch, end_offset)
+        self._work()
+
+    def _truncate_by_epoch(self, state: FetchState, leader_epoch: int, end_offset: int) -> None:
+        """Truncate by the leader's answer (``getOffsetTruncationState``)."""
+        log = state.partition.log
+        if end_offset == UNDEFINED_EPOCH_OFFSET:
+            self._truncate_to(state, state.fetch_offset, "high watermark")
+            return
+        if leader_epoch == UNDEFINED_EPOCH:
+            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            return
+        own_epoch, own_end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
+        if own_end == UNDEFINED_EPOCH_OFFSET:
+            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+        elif own_epoch != leader_epoch:
+            # An epoch that this log does not have: cut to the end of the largest smaller
+            # one and ask again (KIP-279).
+            self._truncator.truncate(state.partition, min(own_end, log.log_end_offset), "leader epoch")
+        else:
+            offset = min(own_end, end_offset, log.log_end_offset)
+            self._truncate_to(state, offset, "leader epoch")
+
+    def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
+        self._truncator.truncate(state.partition, offset, reason)
+        state.fetch_offset = state.partition.log.log_end_offset
+        state.truncating = False
+
+    # Fetching
+
+    def _fetch(self, ready: list[FetchState]) -> None:
+        partitions = {
+            state.partition.name: (state.fetch_offset, self._known_epoch(state))
+            for state in ready
+            if not state.truncating
+        }
+        request = FetchRequest(
+            self._broker,
+            self._config.replica_fetch_wait_max_us,
+            self._config.replica_fetch_max_bytes,
+            partitions,
+        )
+        self._client.send(request, self._fetched, partitions)
+
+    def _fetched(self, response: FetchResponse | None, asked: dict[str, tuple[int, int]]) -> None:
+        self._busy = False
+        if response is None:
+            self._delay_all()
+        else:
+            for name, fetched in response.partitions.items():
+                state = self._states.get(name)
+                # It may have been removed, added again or truncated since it was asked for.
+                if state is None or state.truncating or state.fetch_offset != asked[name][0]:
+                    continue
+                if fetched.error == errors.NONE:
+                    self._append(state, fetched)
+                else:
+                    self._handle_error(state, fetched.error)
+        self._work()
+
+    def _append(self, state: FetchState, fetched: FetchedPartition) -> None:
+        """Append what was fetched; the own HW is the leader's, but never above the own LEO."""
+        partition = state.partition
+        log = partition.log
+        now_us = self._host.clock.now_us
+        for batch in fetched.batches:
+            log.append_as_follower(batch)
+            self._host.trace(
+                (
+                    now_us,
+                    "replicate",
+                    self._broker,
+                    partition.name,
+                    batch.base_offset,
+                    batch.leader_epoch,
+                    batch.producer_id,
+                    batch.base_sequence,
+                    batch.values,
+                )
+            )
+        state.fetch_offset = log.log_end_offset
+        high_watermark = min(fetched.hw, log.log_end_offset)
+        if high_watermark != log.high_watermark:
+            log.high_watermark = high_watermark
+            self._host.trace((now_us, "hw", self._broker, partition.name, high_watermark))
+
+    def _handle_error(self, state: FetchState, error: str) -> None:
+        if error == errors.FENCED_LEADER_EPOCH:
+            # The LeaderAndIsr of the new epoch will begin again.
+            self._states.pop(state.partition.name)
+            return
+        self._delay(state)
+        if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
+            self._busy = True
+            request = ListOffsetsRequest(self._broker, {state.partition.name: self._known_epoch(state)})
+            self._client.send(request, self._end_offsets_answered)
+
+    def _end_offsets_answered(self, response: ListOffsetsResponse | None, _: None) -> None:
+        """The leader's log ends before this one (``fetchOffsetAndTruncate``)."""
+        self._busy = False
+        if response is None:
+            self._delay_all()
+        else:
+            for name, (error, end_offset) in response.partitions.items():
+                state = self._states.get(name)
+                if state is not None and error == errors.NONE:
+                    self._truncate_to(state, end_offset, "out of range")
+                    state.delayed_until_us = 0
+        self._work()
+
+
+class ReplicaFetcherManager:
+    """The fetchers of one broker, by leader."""
+
+    def __init__(
+        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, truncator: Truncator
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._truncator = truncator
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+
+    def add(self, partition: Partition) -> None:
+        """Begin to follow a partition's leader."""
+        fetcher = self._fetchers.get(partition.leader)
+        if fetcher is None:
+            fetcher = ReplicaFetcher(
+                self._broker, partition.leader, self._host, self._config, self._behaviours, self._truncator
+            )
+            self._fetchers[partition.leader] = fetcher
+        fetcher.add(partition)
+
+    def remove(self, name: str) -> None:
+        """Stop following a partition."""
+        for fetcher in self._fetchers.values():
+            fetcher.remove(name)
+
+    def update_epoch(self, partition: Partition) -> None:
+        """Tell the fetcher of a new epoch of the same leader."""
+        fetcher = self._fetchers.get(partition.leader)
+        if fetcher is not None:
+            fetcher.update_epoch(partition)

@@ -1,0 +1,112 @@
+"""The log of one replica: batches by offset, leader epochs, producer states, high watermark.
+
+After ``Log.scala``. LEO, the log end offset, is the offset of the next record.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+from cluster_model import errors
+from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
+from cluster_model.leader_epoch_cache import LeaderEpochCache
+from cluster_model.producer_state import ProducerStates
+from cluster_model.record_batch import NO_PRODUCER_ID, RecordBatch
+from cluster_model.release import Behaviours
+
+
+@dataclass(slots=True, frozen=True)
+class AppendResult:
+    """What became of a batch: an error, or its base offset; ``duplicate`` if it was there already."""
+
+    error: str
+    batch: RecordBatch | None
+    base_offset: int
+    duplicate: bool = False
+
+
+class ReplicaLog:
+    """A log on a disk. It is opened anew at each start of its broker."""
+
+    __slots__ = ("_file", "_producers", "epochs", "high_watermark", "log_end_offset")
+
+    def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
+        """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
+        self._file = disk.log_file(partition)
+        self.log_end_offset = self._file.log_end_offset
+        self.epochs = LeaderEpochCache()
+        self.epochs.entries = disk.epoch_checkpoint(partition)
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._producers = ProducerStates(behaviours)
+        self._producers.rebuild(self._file.batches)
+        checkpointed = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
+        self.high_watermark = min(checkpointed, self.log_end_offset)
+
+    @property
+    def flushed_offset(self) -> int:
+        """The offset below which power loss takes nothing."""
+        return self._file.flushed_offset
+
+    @property
+    def batches(self) -> list[RecordBatch]:
+        """The stored batches, in order; not to be changed."""
+        return self._file.batches
+
+    def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
+        """Validate a producer's batch, give it offsets and the leader epoch, and append it."""
+        if batch.producer_id != NO_PRODUCER_ID:
+            duplicate_offset = self._producers.find_duplicate(batch)
+            if duplicate_offset is not None:
+                return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
+            error = self._producers.check(batch)
+            if error != errors.NONE:
+                return AppendResult(error, None, -1)
+        stored = replace(batch, base_offset=self.log_end_offset, leader_epoch=leader_epoch)
+        self._append(stored)
+        return AppendResult(errors.NONE, stored, stored.base_offset)
+
+    def append_as_follower(self, batch: RecordBatch) -> None:
+        """Append a batch as the leader stored it; it starts at this log's LEO."""
+        self._append(batch)
+
+    def _append(self, batch: RecordBatch) -> None:
+        self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._producers.append(batch)
+        self._file.append(batch)
+        self.log_end_offset = self._file.log_end_offset
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
+        """Return whole batches from the one that has *offset*, below *end_offset*.
+
+        At least one batch if there is any, then no more than *max_bytes*.
+        """
+        if offset >= end_offset:
+            return ()
+        file = self._file
+        first = bisect_right(file.base_offsets, offset) - 1
+        found: list[RecordBatch] = []
+        size = 0
+        for position in range(first, len(file.batches)):
+            batch = file.batches[position]
+            size += batch.size_bytes
+            if batch.base_offset >= end_offset or (found and size > max_bytes):
+                break
+            found.append(batch)
+        return tuple(found)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from *offset* on; return whether anything was dropped."""
+        if offset >= self.log_end_offset:
+            return False
+        self._file.truncate_to(offset)
+        self.log_end_offset = self._file.log_end_offset
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._producers.rebuild(self._file.batches)
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        return True
+
+    def flush(self) -> bool:
+        """Flush to disk; return whether there was anything to flush."""
+        if self._file.flushed_offset == self.log_end_offset:
+            return False
+        self._file.flushed_offset = self.log_end_offset
+        return True

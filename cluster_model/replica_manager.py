@@ -1,0 +1,479 @@
+"""All replicas of a broker: produce, fetch, leadership, ISR, checkpoints (``ReplicaManager.scala``)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from cluster_model import errors
+from cluster_model import zookeeper_protocol as zk
+from cluster_model.delayed_requests import DelayedFetch, DelayedProduce, OperationTimer, PendingAck
+from cluster_model.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, Disk
+from cluster_model.host import Host
+from cluster_model.isr_change_propagation import IsrChangePropagation
+from cluster_model.network import Connection, Message
+from cluster_model.partition import Partition
+from cluster_model.protocol import (
+    ControlResponse,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    PartitionState,
+    ProduceRequest,
+    ProduceResponse,
+)
+from cluster_model.purgatory import Purgatory
+from cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
+from cluster_model.replica_fetcher import ReplicaFetcherManager
+from cluster_model.replica_log import ReplicaLog
+from cluster_model.settings import BrokerConfig, TopicConfig
+from cluster_model.zookeeper_client import ZooKeeperClient
+
+
+class ReplicaManager:
+    """The partitions of one broker since its last start."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        disk: Disk,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        zookeeper: ZooKeeperClient,
+        respond: Callable[[Message, Any], None],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._disk = disk
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._zookeeper = zookeeper
+        self._respond = respond
+        self.partitions: dict[str, Partition] = {}
+        self.controller_epoch = 0
+        self._flush_messages: dict[str, int] = {}
+        self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
+        self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
+        self._timers: dict[int, OperationTimer] = {}
+        self._isr_changes = IsrChangePropagation(host, zookeeper)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self)
+
+    def start(self) -> None:
+        """Begin the periodic tasks."""
+        self._isr_changes.start()
+        self._every(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+        self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
+        self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget the timer of a connection that is gone."""
+        self._timers.pop(connection.id, None)
+
+    # Produce
+
+    def handle_produce(self, message: Message) -> None:
+        """Append, and answer as acks says."""
+        request: ProduceRequest = message[2]
+        if self._blocked(request.batches, partial(self.handle_produce, message)):
+            return
+        acks = {name: self._append(name, request) for name in request.batches}
+        if request.acks == -1 and any(ack.pending for ack in acks.values()):
+            deadline_us = self._host.clock.now_us + request.timeout_us
+            delayed = DelayedProduce(message, deadline_us, acks, self.partitions, self._complete_produce)
+            if not delayed.try_complete():
+                self._produce_purgatory.watch(delayed, list(acks))
+                self._watch_deadline(message[0], delayed)
+        else:
+            self._complete_produce(message, acks)
+        # Followers are woken after this request has its place in the purgatory: what
+        # they fetch now may complete it.
+        for name in request.batches:
+            self._fetch_purgatory.check(name)
+
+    def _append(self, name: str, request: ProduceRequest) -> PendingAck:
+        partition = self.partitions.get(name)
+        batch = request.batches[name]
+        if partition is None:
+            return PendingAck(errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+        result, hw_rose = partition.append(batch, request.acks)
+        if result.duplicate:
+            self._host.trace(
+                (
+                    self._host.clock.now_us,
+                    "duplicate_batch",
+                    self._broker,
+                    name,
+                    batch.producer_id,
+                    batch.base_sequence,
+                    result.base_offset,
+                )
+            )
+        elif result.batch is not None:
+            log = partition.log
+            if log.log_end_offset - log.flushed_offset >= self._flush_messages[name]:
+                self._flush(partition)
+        if hw_rose:
+            self._produce_purgatory.check(name)
+        return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
+
+    def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
+        request: ProduceRequest = message[2]
+        now_us = self._host.clock.now_us
+        for name, ack in acks.items():
+            if ack.error != errors.NONE:
+                self._reject("Produce", name, message[0].client.name, ack.error)
+            elif request.acks != 0:
+                values = request.batches[name].values
+                self._host.trace(
+                    (now_us, "acknowledged", self._broker, name, ack.base_offset, request.acks, values)
+                )
+        if request.acks != 0:
+            self._respond(message, ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()}))
+        elif any(ack.error != errors.NONE for ack in acks.values()):
+            # Nobody waits for an answer; closing the connection makes the client look for the leader.
+            self._host.close_by_server(message[0])
+        else:
+            self._respond(message, None)
+
+    # Fetch
+
+    def handle_fetch(self, message: Message) -> None:
+        """Read; with nothing to read, wait in the purgatory.
+
+        As in Kafka the answer has the high watermark as it was before this fetch counted,
+        unless it had to wait.
+        """
+        request: FetchRequest = message[2]
+        if self._blocked(request.partitions, partial(self.handle_fetch, message)):
+            return
+        answer, is_worth_answering = self._read(message)
+        if request.replica_id >= 0:
+            self._update_follower(request)
+        if is_worth_answering or request.max_wait_us <= 0:
+            self._respond(message, answer)
+            return
+        delayed = DelayedFetch(
+            message, self._host.clock.now_us + request.max_wait_us, self.partitions, self._complete_fetch
+        )
+        self._host.trace((self._host.clock.now_us, "fetch_waits", self._broker, request.replica_id))
+        self._fetch_purgatory.watch(delayed, list(request.partitions))
+        self._watch_deadline(message[0], delayed)
+
+    def _read(self, message: Message) -> tuple[FetchResponse, bool]:
+        """Return what there is, and whether it has data or an error."""
+        request: FetchRequest = message[2]
+        is_follower = request.replica_id >= 0
+        answer: dict[str, FetchedPartition] = {}
+        is_worth_answering = False
+        for name, (offset, epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
+            if partition is None or error != errors.NONE:
+                self._reject("Fetch", name, message[0].client.name, error)
+                answer[name] = FetchedPartition(error, -1)
+                is_worth_answering = True
+                continue
+            log = partition.log
+            if offset > log.log_end_offset:
+                self._reject("Fetch", name, message[0].client.name, errors.OFFSET_OUT_OF_RANGE)
+                answer[name] = FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)
+                is_worth_answering = True
+                continue
+            end_offset = partition.readable_end(is_follower=is_follower)
+            if offset >= end_offset:
+                answer[name] = FetchedPartition(errors.NONE, log.high_watermark)
+                continue
+            batches = log.read(offset, end_offset, request.max_bytes)
+            answer[name] = FetchedPartition(errors.NONE, log.high_watermark, batches)
+            is_worth_answering = True
+            if not is_follower:
+                end_offset = batches[-1].next_offset
+                self._host.trace(
+                    (
+                        self._host.clock.now_us,
+                        "served",
+                        self._broker,
+                        name,
+                        message[0].client.name,
+                        offset,
+                        end_offset,
+                        log.high_watermark,
+                    )
+                )
+        return FetchResponse(answer), is_worth_answering
+
+    def _update_follower(self, request: FetchRequest) -> None:
+        now_us = self._host.clock.now_us
+        replica = request.replica_id
+        for name, (offset, epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None or partition.check_epoch(epoch) != errors.NONE:
+                continue
+            leader_leo = partition.log.log_end_offset
+            if offset > leader_leo:
+                continue
+            self._host.trace((now_us, "fetch", self._broker, name, replica, offset))
+            if partition.update_follower(replica, offset, leader_leo):
+                self._produce_purgatory.check(name)
+                self._fetch_purgatory.check(name)
+
+    def _complete_fetch(self, message: Message, expired: bool) -> None:
+        request: FetchRequest = message[2]
+        if expired:
+            self._host.trace((self._host.clock.now_us, "fetch_expired", self._broker, request.replica_id))
+        self._respond(message, self._read(message)[0])
+
+    # Epochs and ends
+
+    def handle_offsets_for_leader_epoch(self, message: Message) -> None:
+        """Answer where leader epochs end (KIP-101; without the epoch before KIP-279)."""
+        request: OffsetsForLeaderEpochRequest = message[2]
+        if self._blocked(request.partitions, partial(self.handle_offsets_for_leader_epoch, message)):
+            return
+        answer: dict[str, tuple[str, int, int]] = {}
+        for name, (current_epoch, requested_epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None:
+                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+                continue
+            error = partition.check_epoch(current_epoch)
+            if error != errors.NONE:
+                self._reject("OffsetsForLeaderEpoch", name, message[0].client.name, error)
+                answer[name] = (error, -1, -1)
+                continue
+            log = partition.log
+            epoch, end_offset = log.epochs.end_offset_for(requested_epoch, log.log_end_offset)
+            if self._behaviours.follower_truncation == LEADER_EPOCH:
+                epoch = -1
+            answer[name] = (errors.NONE, epoch, end_offset)
+            self._host.trace(
+                (
+                    self._host.clock.now_us,
+                    "epoch_asked",
+                    self._broker,
+                    name,
+                    request.replica_id,
+                    requested_epoch,
+                    epoch,
+                    end_offset,
+                )
+            )
+        self._respond(message, OffsetsForLeaderEpochResponse(answer))
+
+    def handle_list_offsets(self, message: Message) -> None:
+        """Answer where partitions end: the LEO for followers, the HW for consumers."""
+        request: ListOffsetsRequest = message[2]
+        if self._blocked(request.partitions, partial(self.handle_list_offsets, message)):
+            return
+        answer: dict[str, tuple[str, int]] = {}
+        for name, epoch in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None:
+                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+                continue
+            error = partition.check_epoch(epoch)
+            end_offset = partition.readable_end(is_follower=request.replica_id >= 0)
+            answer[name] = (error, end_offset if error == errors.NONE else -1)
+        self._respond(message, ListOffsetsResponse(answer))
+
+    # Leadership
+
+    def handle_leader_and_isr(self, message: Message, live_brokers: tuple[int, ...]) -> None:
+        """Become leader or follower of partitions, unless the controller is an old one."""
+        request: LeaderAndIsrRequest = message[2]
+        if self.is_stale_controller(request.controller_epoch):
+            self._reject("LeaderAndIsr", "", message[0].client.name, errors.STALE_CONTROLLER_EPOCH)
+            self._respond(message, ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
+            return
+        again = partial(self.handle_leader_and_isr, message, live_brokers)
+        if self._blocked(request.partition_states, again):
+            return
+        self.controller_epoch = request.controller_epoch
+        changed = []
+        for name, state in request.partition_states.items():
+            partition = self._partition(name)
+            if not self._is_newer(partition, state):
+                continue
+            leader = state.leader_and_isr.leader
+            if leader == self._broker:
+                self._fetchers.remove(name)
+                partition.make_leader(state)
+                changed.append(name)
+            elif leader in live_brokers:
+                if partition.make_follower(state):
+                    self._follow(partition)
+                else:
+                    self._fetchers.update_epoch(partition)
+                changed.append(name)
+        for name in changed:
+            self._produce_purgatory.check(name)
+            self._fetch_purgatory.check(name)
+        self._respond(message, ControlResponse(request.api, errors.NONE))
+
+    def is_stale_controller(self, controller_epoch: int) -> bool:
+        """Return whether a control request comes from a controller that has been succeeded."""
+        return controller_epoch < self.controller_epoch and self._behaviours.controller_epoch_fencing
+
+    def stop_fetching(self, partitions: tuple[str, ...]) -> None:
+        """Handle a StopReplica."""
+        for name in partitions:
+            self._fetchers.remove(name)
+
+    def _is_newer(self, partition: Partition, state: PartitionState) -> bool:
+        if state.leader_and_isr.leader_epoch > partition.leader_epoch:
+            return True
+        return (
+            not self._behaviours.leader_epoch_fencing
+            and state.leader_and_isr.leader_epoch != partition.leader_epoch
+        )
+
+    def _partition(self, name: str) -> Partition:
+        partition = self.partitions.get(name)
+        if partition is None:
+            topic_config = self._topic_config(name.rsplit("-", 1)[0])
+            log = ReplicaLog(name, self._disk, self._behaviours)
+            partition = Partition(
+                name,
+                self._broker,
+                self._host,
+                log,
+                self._behaviours,
+                self,
+                self._config.replica_lag_time_max_us,
+                topic_config.min_insync_replicas,
+            )
+            self.partitions[name] = partition
+            self._flush_messages[name] = topic_config.flush_messages
+            now_us = self._host.clock.now_us
+            self._host.trace(
+                (now_us, "recover", self._broker, name, log.log_end_offset, log.high_watermark)
+            )
+        return partition
+
+    def _follow(self, partition: Partition) -> None:
+        self._fetchers.remove(partition.name)
+        if self._behaviours.follower_truncation == HIGH_WATERMARK:
+            self.truncate(partition, partition.log.high_watermark, "high watermark")
+        self._fetchers.add(partition)
+
+    def truncate(self, partition: Partition, offset: int, reason: str) -> None:
+        """Cut a follower's log back to *offset*."""
+        before = partition.log.log_end_offset
+        if partition.log.truncate_to(offset):
+            after = partition.log.log_end_offset
+            now_us = self._host.clock.now_us
+            self._host.trace((now_us, "truncate", self._broker, partition.name, before, after, reason))
+
+    # ISR
+
+    def change_isr(self, partition: Partition, new_isr: tuple[int, ...], change: str) -> None:
+        """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
+        path = zk.state_path(partition.name)
+        state = zk.TopicPartitionState(
+            self._broker, partition.leader_epoch, new_isr, partition.controller_epoch
+        )
+        self._zookeeper.submit(
+            (zk.SetData(path, state, partition.zk_version), zk.GetData(path)),
+            partial(self._isr_written, partition, state, change),
+        )
+
+    def _isr_written(
+        self,
+        partition: Partition,
+        state: zk.TopicPartitionState,
+        change: str,
+        response: zk.ZooKeeperResponse,
+    ) -> None:
+        version: int | None = None
+        if response.error != zk.OK:
+            hw_rose = partition.isr_written(state.isr, change, None)
+            self._unblock(partition, hw_rose=hw_rose)
+            return
+        written, read = response.results
+        if written.error == zk.OK:
+            version = written.version
+        elif read.error == zk.OK and read.data == state:
+            # The answer to an earlier attempt was lost, but it took effect.
+            version = read.version
+        hw_rose = partition.isr_written(state.isr, change, version)
+        if version is not None:
+            self._isr_changes.note(partition.name)
+        self._unblock(partition, hw_rose=hw_rose)
+
+    def _unblock(self, partition: Partition, *, hw_rose: bool) -> None:
+        """The ISR's lock is free again."""
+        if hw_rose:
+            self._fetch_purgatory.check(partition.name)
+        self._produce_purgatory.check(partition.name)
+        blocked, partition.blocked = partition.blocked, []
+        for handle_again in blocked:
+            handle_again()
+
+    def _shrink_isrs(self) -> None:
+        for partition in self.partitions.values():
+            partition.maybe_shrink_isr()
+
+    # Disk
+
+    def flush_all(self) -> None:
+        """The operating system writes back what is dirty."""
+        for partition in self.partitions.values():
+            self._flush(partition)
+
+    def _flush(self, partition: Partition) -> None:
+        if partition.log.flush():
+            offset = partition.log.flushed_offset
+            self._host.trace((self._host.clock.now_us, "flush", self._broker, partition.name, offset))
+
+    def _checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(
+            REPLICATION_OFFSET_CHECKPOINT, {name: p.log.high_watermark for name, p in self.partitions.items()}
+        )
+
+    def _checkpoint_recovery_points(self) -> None:
+        self._checkpoint(
+            RECOVERY_POINT_OFFSET_CHECKPOINT,
+            {name: p.log.flushed_offset for name, p in self.partitions.items()},
+        )
+
+    def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
+        # What the file has of partitions that this process has not been told of yet stays.
+        offsets = {**self._disk.checkpoints.get(name, {}), **offsets}
+        if offsets != self._disk.checkpoints.get(name):
+            self._disk.write_checkpoint(name, offsets)
+            now_us = self._host.clock.now_us
+            self._host.trace((now_us, "checkpoint", self._broker, name, tuple(offsets.items())))
+
+    # Small parts
+
+    def _blocked(self, names: Mapping[str, object], handle_again: Callable[[], None]) -> bool:
+        """Have a request wait while the ISR of one of its partitions is being written."""
+        for name in names:
+            partition = self.partitions.get(name)
+            if partition is not None and partition.isr_write_in_flight:
+                partition.blocked.append(handle_again)
+                return True
+        return False
+
+    def _watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
+        timer = self._timers.get(connection.id)
+        if timer is None:
+            timer = self._timers[connection.id] = OperationTimer(self._host)
+        timer.watch(operation)
+
+    def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
+        self._host.trace((self._host.clock.now_us, "rejected", self._broker, api, partition, sender, error))
+
+    def _every(self, period_us: int, task: Callable[[], None]) -> None:
+        def run(_: None) -> None:
+            task()
+            self._host.set_timer(period_us, run)
+
+        self._host.set_timer(period_us, run)

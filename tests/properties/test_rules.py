@@ -1,0 +1,169 @@
+"""What a correct log does is never held against it; an anomaly that is planted is always found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checks.catalogue import RULES
+from checks.evidence import Evidence
+from checks.finding import RuleResult
+from checks.index import Index
+from checks.judge import judge
+from tests.properties.correct_cluster import BROKERS, PARTITIONS, STEPS, CorrectCluster
+
+STEP = st.tuples(st.sampled_from(STEPS), st.sampled_from(PARTITIONS), st.integers(0, 60))
+SCRIPT = st.lists(STEP, max_size=60)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "acks": st.sampled_from(("0", "1", "all")),
+        "idempotence": st.booleans(),
+        "unclean_leader_election": st.booleans(),
+        "power_loss": st.booleans(),
+    }
+)
+
+
+def play(script: list[Any], **settings: Any) -> CorrectCluster:
+    cluster = CorrectCluster(**settings)
+    for step, partition, number in script:
+        step(cluster, partition, number)
+    cluster.heal()
+    return cluster
+
+
+@settings(deadline=None, max_examples=200)
+@given(SCRIPT)
+def test_safe_settings_are_never_accused(script: list[Any]) -> None:
+    verdict = judge(play(script).run.evidence())
+    assert verdict.status in ("held", "inconclusive"), verdict
+    assert all(result.status == "held" for result in verdict.rules.values()), verdict
+    assert (verdict.status == "held") == (not verdict.reasons)
+
+
+@settings(deadline=None, max_examples=300)
+@given(SCRIPT, SETTINGS)
+def test_what_the_settings_permit_is_never_a_violation(script: list[Any], drawn: dict[str, Any]) -> None:
+    verdict = judge(play(script, **drawn).run.evidence())
+    violated = {name: result for name, result in verdict.rules.items() if result.status == "violated"}
+    assert not violated
+
+
+@settings(deadline=None)
+@given(SCRIPT, SETTINGS)
+def test_a_verdict_is_the_same_each_time(script: list[Any], drawn: dict[str, Any]) -> None:
+    assert judge(play(script, **drawn).run.evidence()) == judge(play(script, **drawn).run.evidence())
+
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+def acked_values(cluster: CorrectCluster) -> list[str]:
+    return [send.value for send in Index(cluster.run.evidence()).acked.get("t-0", [])]
+
+
+def plant_lost_write(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    offset = draw(st.integers(0, len(cluster.log("t-0")) - 2))
+    for broker in BROKERS:
+        cluster.run.truncate(broker, offset, partition="t-0")
+    return cluster.run.evidence()
+
+
+def plant_duplicate(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    value = draw(st.sampled_from(acked_values(cluster)))
+    cluster.run.append(draw(st.sampled_from(BROKERS)), value, partition="t-0")
+    return cluster.run.evidence()
+
+
+def plant_nonmonotonic_send(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    index = Index(cluster.run.evidence())
+    sends = [send.value for send in index.sessions[cluster.sessions[0], "t-0"] if send.outcome == "ok"]
+    earlier, later = draw(st.lists(st.sampled_from(sends), min_size=2, max_size=2, unique=True))
+    swapped = {earlier: later, later: earlier}
+    for log in cluster.run.logs["t-0"].values():
+        log[:] = [(swapped.get(value, value), epoch) for value, epoch in log]
+    return cluster.run.evidence()
+
+
+def plant_inconsistent_offset(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    offset = draw(st.integers(0, len(cluster.log("t-0")) - 1))
+    cluster.run.poll((offset, "planted"), partition="t-0")
+    return cluster.run.evidence()
+
+
+def plant_unseen(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    value = draw(st.sampled_from(acked_values(cluster)))
+    evidence = cluster.run.evidence()
+    for operation in evidence.operations:
+        if operation.f == "poll" and operation.type == "ok":
+            records = operation.value[0][1]
+            for partition, pairs in records.items():
+                records[partition] = [pair for pair in pairs if pair[1] != value]
+    return evidence
+
+
+def plant_read_above_hw(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    broker = draw(st.sampled_from(BROKERS))
+    end = cluster.hw("t-0", broker) + draw(st.integers(1, 3))
+    cluster.run.event(
+        "served", broker=broker, partition="t-0", client="c", offset=end - 1, end_offset=end, hw=end
+    )
+    return cluster.run.evidence()
+
+
+def plant_log_divergence(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    log = cluster.log("t-0", draw(st.sampled_from(BROKERS)))
+    offset = draw(st.integers(0, len(log) - 1))
+    value, epoch = log[offset]
+    log[offset] = draw(st.sampled_from([(value, epoch + 1), ("planted", epoch)]))
+    return cluster.run.evidence()
+
+
+def plant_two_leaders(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    evidence = cluster.run.evidence()
+    leaders = [event for event in evidence.trace if event[1] == "leader"]
+    event = draw(st.sampled_from(leaders))
+    at = draw(st.integers(0, len(evidence.trace)))
+    other = (event[2] + 1) % len(BROKERS)
+    planted = (*event[:2], other, *event[3:])
+    return replace(evidence, trace=[*evidence.trace[:at], planted, *evidence.trace[at:]])
+
+
+PLANTS: dict[str, Callable[[CorrectCluster, Draw], Evidence]] = {
+    "lost-write": plant_lost_write,
+    "duplicate": plant_duplicate,
+    "nonmonotonic-send": plant_nonmonotonic_send,
+    "inconsistent-offsets": plant_inconsistent_offset,
+    "unseen": plant_unseen,
+    "read-above-hw": plant_read_above_hw,
+    "log-divergence": plant_log_divergence,
+    "two-leaders": plant_two_leaders,
+}
+
+# Two sends of one session that nothing happens to, so that there is something to break.
+CERTAIN = [(CorrectCluster.send, "t-0", 2), (CorrectCluster.send, "t-0", 4)]
+
+
+def test_there_is_a_plant_for_every_rule() -> None:
+    assert PLANTS.keys() == RULES.keys()
+
+
+@pytest.mark.parametrize("rule", PLANTS)
+@settings(deadline=None, max_examples=50)
+@given(script=SCRIPT, data=st.data())
+def test_a_planted_anomaly_is_found(rule: str, script: list[Any], data: st.DataObject) -> None:
+    cluster = play([*script, *CERTAIN])
+    result = RULES[rule].judge(evidence := PLANTS[rule](cluster, data.draw), Index(evidence))
+    assert result.status == "violated"
+    assert judge(evidence).status == "violated"
+    check_findings(result, evidence)
+
+
+def check_findings(result: RuleResult, evidence: Evidence) -> None:
+    for finding in result.findings:
+        assert finding.partition in evidence.partitions
+        assert finding.because
+        assert finding.permitted_by is None
