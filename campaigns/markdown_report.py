@@ -52,7 +52,9 @@ def _findings(result: RunResult) -> str:
         for finding in anomaly.findings:
             value = "" if finding.value is None else f" `{finding.value}`"
             judged = anomaly.measured_against()
-            lines.append(f"- **{anomaly.rule}**{value}, {place(finding)}, {judged}:\n  {_indented(finding.because)}")
+            lines.append(
+                f"- **{anomaly.rule}**{value}, {place(finding)}, {judged}:\n  {_indented(finding.because)}"
+            )
     return "## Findings\n\n" + "\n".join(lines) if lines else ""
 
 

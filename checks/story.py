@@ -9,6 +9,7 @@ from checks.index import Send
 from cluster_model.virtual_time import US_PER_SECOND
 
 _CLAUSES_MAX: Final = 12
+_FIRST: Final = -1
 _NO_LEADER: Final = -1
 
 
@@ -34,10 +35,13 @@ class Story:
 
     def tell_ack(self, send: Send, acked: Placed | None, group: Sequence[Copy]) -> None:
         """Tell who acked the record, as what, and whether the ISR had shrunk by then."""
+        if acked is None and send.offset is None:
+            self._clauses.append((_FIRST, f"sent at {seconds(send.invoked_us)}"))
+            return
         if acked is None:
-            last_stored = group[-1].stored[0] if group else 0
-            said = "sent" if send.offset is None else f"acked at offset {send.offset}"
-            self._clauses.append((last_stored, f"{said} at {seconds(send.completed_us or 0)}"))
+            last_stored = group[-1].stored[0] if group else _FIRST
+            clause = f"acked at {seconds(send.completed_us or 0)} with offset {send.offset}"
+            self._clauses.append((last_stored, clause))
             return
         position, event = acked
         broker = event[2]

@@ -9,9 +9,11 @@ from campaigns.report import variant_name
 from cli.catalogue import Entry, Part, split_doc
 
 
-def campaign_entries() -> Iterator[Entry]:
-    """Yield an entry for each campaign of the library."""
+def campaign_entries(only: str | None = None) -> Iterator[Entry]:
+    """Yield an entry for each campaign of the library, or for the one that is called *only* (in lower case)."""
     for name in library_names():
+        if only not in (None, name.lower()):
+            continue
         (path,) = resolve(name)
         campaign = load_campaign(path)
         summary, about = split_doc(campaign.description)
@@ -23,7 +25,9 @@ def campaign_entries() -> Iterator[Entry]:
             about=about,
             columns=(("variants", variants if len(campaign.plans) > 1 else ""),),
             parts=(
-                Part(heading="runs", items=tuple((variant_name(plan), _told(plan)) for plan in campaign.plans)),
+                Part(
+                    heading="runs", items=tuple((variant_name(plan), _told(plan)) for plan in campaign.plans)
+                ),
                 Part(heading="try", items=(("run", f"harrow run {name}"), ("file", str(path)))),
             ),
         )

@@ -44,7 +44,12 @@ class Entry:
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the entry as JSON has it."""
-        line: dict[str, Any] = {"kind": self.kind, "name": self.name, **dict(self.columns), "doc": self.summary}
+        line: dict[str, Any] = {
+            "kind": self.kind,
+            "name": self.name,
+            **dict(self.columns),
+            "doc": self.summary,
+        }
         if self.about:
             line["about"] = self.about
         return line | {part.heading: dict(part.items) for part in self.parts}
@@ -57,13 +62,18 @@ def entries(kind: Kind) -> list[Entry]:
 
 def explain(name: str) -> list[Entry]:
     """Return everything that is called *name*; upper and lower case do not matter."""
+    from cli.campaign_entries import campaign_entries
+
     wanted = name.lower()
-    return [entry for kind in Kind for entry in entries(kind) if entry.name.lower() == wanted]
+    found = [entry for kind in _IN_MEMORY for entry in entries(kind) if entry.name.lower() == wanted]
+    return found + list(campaign_entries(only=wanted))
 
 
 def all_names() -> list[str]:
     """Return every name that can be explained."""
-    return [entry.name for kind in Kind for entry in entries(kind)]
+    from campaigns.library_index import library_names
+
+    return [entry.name for kind in _IN_MEMORY for entry in entries(kind)] + library_names()
 
 
 def _faults() -> Iterable[Entry]:
@@ -127,7 +137,9 @@ def _behaviours() -> Iterable[Entry]:
         summary, about = split_doc(told["doc"])
         facts = (("choices", " | ".join(map(value_text, told["choices"]))), ("source", told["source"]))
         parts = [
-            Part(heading="campaign", items=(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}"),)),
+            Part(
+                heading="campaign", items=(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}"),)
+            ),
             Part(heading="facts", items=facts),
             Part(heading="releases", items=tuple(by_release)),
         ]
@@ -193,3 +205,6 @@ _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[Entry]]]] = {
     Kind.MUTANTS: _mutants,
     Kind.SETTINGS: _settings,
 }
+
+_IN_MEMORY: Final = tuple(kind for kind in Kind if kind is not Kind.CAMPAIGNS)
+"""The catalogues that are not read from files."""

@@ -36,4 +36,3 @@ MEANINGS: Final = {
     INTERRUPTED: "interrupted",
 }
 """What the codes of a run mean, in a few words."""
-

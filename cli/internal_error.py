@@ -24,7 +24,9 @@ def report(error: Exception) -> None:
         say(console, "this is a bug in harrow; please report it with the traceback above")
     else:
         say(console, f"this is a bug in harrow; please report it with {_write_down(details)}")
-        say(console, "(the command, the versions and the traceback; HARROW_DEBUG=1 prints the traceback here)")
+        say(
+            console, "(the command, the versions and the traceback; HARROW_DEBUG=1 prints the traceback here)"
+        )
 
 
 def _write_down(details: str) -> str:

@@ -12,8 +12,8 @@ from cli.options import ListFormat, NoColor
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("list")(list_)
-    app.command("explain")(explain)
+    app.command("list", short_help="List faults, rules, settings, campaigns ...")(list_)
+    app.command("explain", short_help="Explain anything that `list` shows.")(explain)
 
 
 def list_(
@@ -36,7 +36,8 @@ def list_(
         from cli.console import data_console, show
         from cli.render_catalogue import listing
 
-        show(data_console(no_color=no_color), listing(found))
+        console = data_console(no_color=no_color)
+        show(console, *listing(found, console.width))
 
 
 def explain(

@@ -36,7 +36,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it so
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"harrow {VERSION}")
         raise typer.Exit
@@ -47,7 +47,9 @@ def harrow(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+        ),
     ] = False,
 ) -> None:
     """Typer asks for the options of ``harrow`` itself here."""

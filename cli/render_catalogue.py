@@ -1,6 +1,7 @@
 """The catalogues for people."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -9,18 +10,38 @@ from rich.text import Text
 from cli.catalogue import Entry
 from cli.render_story import DIM, indented
 
+_WIDTH_MIN: Final = 40
+"""The least width in which a text is readable beside other columns."""
 
-def listing(entries: Sequence[Entry]) -> Table:
-    """Return a table of a catalogue."""
+
+def listing(entries: Sequence[Entry], width: int) -> Iterator[RenderableType]:
+    """Yield a catalogue: a table, or in a narrow terminal an entry below the other."""
+    before_last = 2 + max((len(entry.name) for entry in entries), default=0)
+    for column, (heading, _) in enumerate(entries[0].columns if entries else ()):
+        before_last += 2 + max(len(heading), *(len(entry.columns[column][1]) for entry in entries))
+    if width - before_last >= _WIDTH_MIN:
+        yield _table(entries)
+    else:
+        for entry in entries:
+            yield from _stacked(entry)
+
+
+def _table(entries: Sequence[Entry]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=DIM)
     # A name that is broken over two lines cannot be copied.
     table.add_column("name", no_wrap=True, style="bold")
     for heading, _ in entries[0].columns if entries else ():
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, no_wrap=True)
     table.add_column("what it is", overflow="fold")
     for entry in entries:
         table.add_row(entry.name, *(value for _, value in entry.columns), entry.summary)
     return table
+
+
+def _stacked(entry: Entry) -> Iterator[RenderableType]:
+    columns = "; ".join(f"{heading} {value}" for heading, value in entry.columns if value)
+    yield Text.assemble((entry.name, "bold"), (f"  {columns}" if columns else "", DIM))
+    yield indented(Text(entry.summary), 4)
 
 
 def explanation(entry: Entry) -> Iterator[RenderableType]:

@@ -12,8 +12,8 @@ from cli.options import (
     RunFormat,
     Verbose,
     check_seed,
-    parse_time_s,
     parse_seeds,
+    parse_time_s,
 )
 
 _DEFAULT_SEED = 0
@@ -24,17 +24,23 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-def run(  # noqa: PLR0917 - Typer passes arguments by name
+def run(
     campaigns: Annotated[
         list[str],
-        typer.Argument(metavar="CAMPAIGN...", help="A file, a folder, or the name of a campaign of the library."),
+        typer.Argument(
+            metavar="CAMPAIGN", help="A file, a folder, or the name of a campaign of the library."
+        ),
     ],
     seed: Annotated[int | None, typer.Option(metavar="N", help="The seed; 0 by default.")] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="A..B", help="Several seeds, from A to before B.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Several seeds, from A to before B.")
+    ] = None,
     overrides: Overrides = None,
     variants: Annotated[
         list[str] | None,
-        typer.Option("--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."),
+        typer.Option(
+            "--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."
+        ),
     ] = None,
     output_format: Annotated[RunFormat, typer.Option("--format", help="How to print.")] = RunFormat.TABLE,
     output: Annotated[
@@ -48,7 +54,8 @@ def run(  # noqa: PLR0917 - Typer passes arguments by name
         int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N runs that failed.")
     ] = None,
     time_max: Annotated[
-        str | None, typer.Option("--max-time", metavar="DURATION", help="Start no run after this time, as 30s or 5m.")
+        str | None,
+        typer.Option("--max-time", metavar="DURATION", help="Start no run after this time, as 30s or 5m."),
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 def validate(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files, folders, or names of campaigns of the library."),
+        typer.Argument(metavar="PATH", help="Files, folders, or names of campaigns of the library."),
     ],
     overrides: Overrides = None,
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,

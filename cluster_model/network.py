@@ -52,7 +52,7 @@ class _Direction:
     __slots__ = ("arrival_us", "queue")
 
     def __init__(self) -> None:
-        self.arrival_us = 0
+        self.arrival_us = -(10**15)
         self.queue: deque[tuple[Message, MessageRule | None]] | None = None
 
 

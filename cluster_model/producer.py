@@ -101,6 +101,19 @@ class Producer:
             and batch.size_bytes + self._record_bytes <= self._config.batch_size_bytes
         )
 
+    def abandon(self) -> None:
+        """The application dies: the outcome of what is unfinished stays unknown."""
+        now_us = self._host.clock.now_us
+        for name, queue in self._queues.items():
+            for batch in (*self._in_flight[name], *queue):
+                if not batch.done:
+                    batch.done = True
+                    for value in batch.values:
+                        self._history.send_failed(
+                            self._process, name, value, now_us, "CRASHED", definite=batch.attempts == 0
+                        )
+        self.unfinished = 0
+
     # The sender's side
 
     def _run(self) -> None:

@@ -445,8 +445,9 @@ class ReplicaManager:
 
     def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
         # What the file has of partitions that this process has not been told of yet stays.
-        offsets = {**self._disk.checkpoints.get(name, {}), **offsets}
-        if offsets != self._disk.checkpoints.get(name):
+        before = self._disk.checkpoints.get(name, {})
+        offsets = {**before, **offsets}
+        if offsets != before:
             self._disk.write_checkpoint(name, offsets)
             now_us = self._host.clock.now_us
             self._host.trace((now_us, "checkpoint", self._broker, name, tuple(offsets.items())))

@@ -141,10 +141,12 @@ class ZooKeeperClient:
             self._listener.session_established()
 
     def _ping(self, _: None) -> None:
+        """Keep the session alive when nothing else has been sent for a while."""
         now_us = self._host.clock.now_us
-        idle_us = now_us - self._last_sent_us
-        if self._connected and idle_us >= self._ping_interval_us:
-            self._last_sent_us = now_us
-            self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._answered)
-            idle_us = 0
-        self._host.set_timer(max(self._ping_interval_us - idle_us, 1), self._ping)
+        due_us = self._last_sent_us + self._ping_interval_us
+        if due_us <= now_us:
+            if self._connected:
+                self._last_sent_us = now_us
+                self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._answered)
+            due_us = now_us + self._ping_interval_us
+        self._host.set_timer(due_us - now_us, self._ping)

@@ -114,7 +114,9 @@ class Draft:
         prefix = f"{key}: " if key else ""
         kind = error["type"]
         if kind == "extra_forbidden":
-            mark, message = key_mark, self._unknown_key(location)
+            # A name that stands alone, without a mapping, has no key.
+            mark = key_mark if found[-1:] == location[-1:] else node.mark
+            message = self._unknown_key(location)
         elif kind == "missing":
             mark, message = node.mark, f"{prefix}`{location[-1]}` is missing"
         elif kind == "list_type":
@@ -174,4 +176,6 @@ def _is_whole(node: Node) -> bool:
 
 def _may_have_lost(node: MapNode, key: str) -> bool:
     """Return whether a key was taken out, or one that may be the same, spelled wrongly."""
+    if len(node.lost) > _SUGGESTIONS:
+        return True
     return key in node.lost or bool(get_close_matches(key, [word[:60] for word in node.lost], n=1))

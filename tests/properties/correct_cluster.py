@@ -45,6 +45,7 @@ class CorrectCluster:
         ]
         self.leader = dict.fromkeys(PARTITIONS, 0)
         self.isr = dict.fromkeys(PARTITIONS, BROKERS)
+        self.epoch_start = dict.fromkeys(PARTITIONS, 0)
         self.position = dict.fromkeys(PARTITIONS, 0)
         self.pending: list[Pending] = []
         self.sent = 0
@@ -138,10 +139,10 @@ class CorrectCluster:
         self.set_isr(partition, tuple(b for b in isr if b in (leader, BROKERS[number % 3])), "shrink")
 
     def expand(self, partition: str, number: int) -> None:
-        broker, isr = BROKERS[number % 3], self.isr[partition]
-        if broker not in isr and len(self.log(partition, broker)) >= self.hw(
-            partition, self.leader[partition]
-        ):
+        """A leader may know an old high watermark, so the start of its epoch counts too (KAFKA-7128)."""
+        broker, isr, leader = BROKERS[number % 3], self.isr[partition], self.leader[partition]
+        needed = max(self.hw(partition, leader), self.epoch_start[partition])
+        if broker not in isr and len(self.log(partition, broker)) >= needed:
             self.set_isr(partition, (*isr, broker), "expand")
 
     def set_isr(self, partition: str, isr: tuple[int, ...], change: str) -> None:
@@ -170,6 +171,7 @@ class CorrectCluster:
         epoch = self.run.epochs[partition] + 1
         self.run.elect(leader, epoch, isr, unclean=unclean, partition=partition)
         source = self.log(partition)
+        self.epoch_start[partition] = len(source)
         for broker in BROKERS:
             copy = self.log(partition, broker)
             pairs = enumerate(zip(source, copy, strict=False))

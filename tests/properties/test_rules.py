@@ -17,6 +17,7 @@ from tests.properties.correct_cluster import BROKERS, PARTITIONS, STEPS, Correct
 
 STEP = st.tuples(st.sampled_from(STEPS), st.sampled_from(PARTITIONS), st.integers(0, 60))
 SCRIPT = st.lists(STEP, max_size=60)
+LONG_SCRIPT = st.lists(STEP, min_size=40, max_size=120)
 SETTINGS = st.fixed_dictionaries(
     {
         "acks": st.sampled_from(("0", "1", "all")),
@@ -36,7 +37,7 @@ def play(script: list[Any], **settings: Any) -> CorrectCluster:
 
 
 @settings(deadline=None, max_examples=200)
-@given(SCRIPT)
+@given(LONG_SCRIPT)
 def test_safe_settings_are_never_accused(script: list[Any]) -> None:
     verdict = judge(play(script).run.evidence())
     assert verdict.status in ("held", "inconclusive"), verdict
@@ -45,7 +46,7 @@ def test_safe_settings_are_never_accused(script: list[Any]) -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(SCRIPT, SETTINGS)
+@given(LONG_SCRIPT, SETTINGS)
 def test_what_the_settings_permit_is_never_a_violation(script: list[Any], drawn: dict[str, Any]) -> None:
     verdict = judge(play(script, **drawn).run.evidence())
     violated = {name: result for name, result in verdict.rules.items() if result.status == "violated"}

@@ -122,7 +122,7 @@ def test_acks_0_of_a_record_that_no_broker_got() -> None:
     run.ok(producer, "m0", None)
     run.read_to_end(0)
     (finding,) = run.judge("lost-write").findings
-    assert finding.because == "no broker appended it; sent at 0.20s; acks=0 waits for no answer"
+    assert finding.because == "sent at 0.10s; no broker appended it; acks=0 waits for no answer"
 
 
 def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:

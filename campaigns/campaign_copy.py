@@ -1,0 +1,116 @@
+"""``campaign.yaml`` beside a run: the campaign as it was run, so that it can be run again alone.
+
+The author's file is copied as it stands, comments and all, when it says everything. With
+a variant or with ``--set`` it is written anew with these merged in.
+"""
+
+import shlex
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from campaigns.overlay import merged, overridden, parse_override
+from campaigns.plan import Plan
+from campaigns.report import BASE, variant_name
+from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, compose
+
+_NAME: Final = "name"
+_VARIANTS: Final = "variants"
+_ONLY: Final = "only"
+_NOWHERE: Final = Mark(0, 0)
+_STRING: Final = "tag:yaml.org,2002:str"
+_WIDTH: Final = 110
+
+_resolve: Final[Any] = yaml.resolver.Resolver().resolve
+
+
+def campaign_copy(path: Path, plan: Plan, seed: int, overrides: Sequence[str] = ()) -> str:
+    """Return the text of a campaign file that runs *plan*, a plan of the campaign in *path*, again."""
+    body, has_variants = _body(path, plan.campaign, plan.variant, tuple(overrides))
+    return _header(plan, seed, overrides, variants=has_variants) + body
+
+
+@lru_cache(maxsize=64)  # the runs of a plan with many seeds have the same text
+def _body(path: Path, name: str, variant: str | None, overrides: tuple[str, ...]) -> tuple[str, bool]:
+    text = path.read_text(encoding="utf-8")
+    root = compose(text).root
+    assert isinstance(root, MapNode), "only a campaign that has been loaded is run"
+    if variant is None and not overrides and _NAME in root.entries:
+        return text, _VARIANTS in root.entries
+    return _as_yaml(_effective(root, name, variant, overrides)), False
+
+
+def _header(plan: Plan, seed: int, overrides: Sequence[str], *, variants: bool) -> str:
+    only_base = " --variant base" if variants else ""
+    lines = [f"The variant `{variant_name(plan)}` of {plan.campaign}, as it was run with seed {seed}."]
+    lines += [f"Merged in: --set {shlex.quote(override)}" for override in overrides]
+    lines.append(f"Again: harrow run campaign.yaml --seed {seed}{only_base}")
+    return "".join(f"# {' '.join(line.split())}\n" for line in lines) + "\n"
+
+
+def _effective(root: MapNode, name: str, variant: str | None, overrides: Sequence[str]) -> MapNode:
+    """Return the campaign with its variant and the options merged in, and without variants."""
+    if variant is not None:
+        variants = root.entries[_VARIANTS].value
+        assert isinstance(variants, MapNode), "the plan's variant stands there"
+        over = variants.entries[variant].value
+        root = merged(root, over) if isinstance(over, MapNode) else root
+    for override in overrides:
+        root = overridden(root, parse_override(override))
+    entries = {key: entry for key, entry in root.entries.items() if key not in (_NAME, _VARIANTS)}
+    for key in ("script", "faults"):
+        if key in entries:
+            steps = _steps_of(entries[key].value, BASE if variant is None else variant)
+            entries[key] = Entry(entries[key].key_mark, steps)
+    return MapNode({_NAME: Entry(_NOWHERE, Scalar(name, _NOWHERE)), **entries}, _NOWHERE)
+
+
+def _steps_of(node: Node, variant: str) -> Node:
+    """Return the steps that a variant has, without saying so."""
+    if not isinstance(node, ListNode):
+        return node
+    return ListNode(tuple(_without_only(step) for step in node.items if _has(step, variant)), node.mark)
+
+
+def _has(step: Node, variant: str) -> bool:
+    if not isinstance(step, MapNode) or _ONLY not in step.entries:
+        return True
+    names = step.entries[_ONLY].value
+    items = names.items if isinstance(names, ListNode) else (names,)
+    return any(isinstance(item, Scalar) and item.text == variant for item in items)
+
+
+def _without_only(step: Node) -> Node:
+    if not isinstance(step, MapNode):
+        return step
+    return MapNode({key: entry for key, entry in step.entries.items() if key != _ONLY}, step.mark)
+
+
+def _as_yaml(root: MapNode) -> str:
+    return str(yaml.serialize(_yaml_node(root), width=_WIDTH, allow_unicode=True))
+
+
+def _yaml_node(node: Node) -> yaml.Node:
+    if isinstance(node, MapNode):
+        pairs = [(_key_node(key), _yaml_node(entry.value)) for key, entry in node.entries.items()]
+        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=not pairs)
+    if isinstance(node, ListNode):
+        # Rows of numbers and names read better on one line.
+        flow = not any(isinstance(item, MapNode) for item in node.items)
+        items = [_yaml_node(item) for item in node.items]
+        return yaml.SequenceNode("tag:yaml.org,2002:seq", items, flow_style=flow)
+    return _scalar_node(node)
+
+
+def _key_node(key: str) -> yaml.ScalarNode:
+    return yaml.ScalarNode(_STRING, key)
+
+
+def _scalar_node(scalar: Scalar) -> yaml.ScalarNode:
+    """Return text as it was written: what had quotes keeps them, what had none means what it meant."""
+    if scalar.plain:
+        return yaml.ScalarNode(_resolve(yaml.ScalarNode, scalar.text, (True, False)), scalar.text)
+    return yaml.ScalarNode(_STRING, scalar.text, style="|" if "\n" in scalar.text else '"')

@@ -1,0 +1,209 @@
+"""Injects a plan's faults into a cluster, when their time or their condition has come."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from campaigns.clients import Clients
+from campaigns.observer import ClusterObserver
+from campaigns.run_result import InjectedFault
+from cluster_model.choices import Stream, pick
+from cluster_model.cluster import Cluster
+from cluster_model.message_rule import MessageRule
+from faults.endpoints import process_name
+from faults.fault import Fault
+from faults.injection import At, Every, Injection, Rate, When
+
+
+class FaultInjector:
+    """The surroundings that faults act on (`faults.fault.Surroundings`), and their schedule."""
+
+    def __init__(self, cluster: Cluster, clients: Clients, observer: ClusterObserver) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._observer = observer
+        self._resolved: int | None = None
+        self._armed: list[_Triggered] = []
+        self.draw: Stream = cluster.choices.schedule
+        self.injected: list[InjectedFault] = []
+
+    # The schedule
+
+    def schedule(self, injection: Injection) -> None:
+        """Put one entry of a campaign's ``faults:`` on the schedule."""
+        timing = injection.timing
+        if isinstance(timing, At):
+            self._cluster.at(timing.at_us, self._strike, injection)
+        elif isinstance(timing, When):
+            self._armed.append(_Triggered(injection, timing))
+        elif isinstance(timing, Every):
+            self._next(injection, timing.start_us + timing.period_us, timing.stop_us)
+        else:
+            self._next(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
+
+    def has_triggers(self) -> bool:
+        """Return whether conditions have to be looked at after every event."""
+        return bool(self._armed)
+
+    def check_triggers(self) -> None:
+        """Inject what waits for a condition that has come to hold."""
+        for triggered in list(self._armed):
+            holds = triggered.timing.condition.holds(self._observer)
+            if holds and not triggered.held:
+                triggered.times += 1
+                self._strike(triggered.injection)
+                if triggered.times >= triggered.timing.times:
+                    self._armed.remove(triggered)
+            triggered.held = holds
+
+    def stop(self) -> None:
+        """No more triggered faults; `Cluster.heal` ends the scheduled ones."""
+        self._armed.clear()
+
+    def _gap_us(self, timing: Rate) -> int:
+        """Return the time to the next random fault, evenly drawn around the mean."""
+        return 1 + self.draw.below(2 * timing.mean_us)
+
+    def _next(self, injection: Injection, at_us: int, stop_us: int) -> None:
+        if at_us < stop_us:
+            self._cluster.at(at_us, self._strike_and_repeat, injection)
+
+    def _strike_and_repeat(self, injection: Injection) -> None:
+        self._strike(injection)
+        timing = injection.timing
+        now_us = self.now_us
+        if isinstance(timing, Every):
+            self._next(injection, now_us + timing.period_us, timing.stop_us)
+        elif isinstance(timing, Rate):
+            self._next(injection, now_us + self._gap_us(timing), timing.stop_us)
+
+    def _strike(self, injection: Injection) -> None:
+        self.inject(pick(self.draw, injection.faults))
+
+    def inject(self, fault: Fault) -> bool:
+        """Inject a fault now; return False when there was nothing to do it to."""
+        self._resolved = None
+        position = len(self._cluster.trace.events)
+        if not fault.inject(self):
+            return False
+        details = self._details(fault)
+        self.injected.append(InjectedFault(at_us=self.now_us, fault=fault.name, details=details))
+        # Told before what it did, so that a reader meets the cause first.
+        self._cluster.trace.events.insert(position, (self.now_us, "fault", fault.name, "inject", details))
+        return True
+
+    def _details(self, fault: Any) -> tuple[tuple[str, Any], ...]:
+        found: list[tuple[str, Any]] = []
+        for item in fields(fault):
+            value = getattr(fault, item.name)
+            if item.name == "broker" and self._resolved is not None:
+                value = self._resolved
+            if value is not None:
+                found.append((item.name.rstrip("_"), value))
+        if self._resolved is not None and not any(name == "broker" for name, _ in found):
+            found.append(("broker", self._resolved))
+        return tuple(found)
+
+    # Surroundings
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
+        return self._cluster.simulator.now_us
+
+    def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        """Call back later, unless the cluster has been healed by then."""
+        self._cluster.at(self.now_us + delay_us, callback, argument)
+
+    def resolve_broker(self, reference: int | str) -> int | None:
+        """Return the broker that a reference means now; None when there is none."""
+        self._resolved = self._resolve(reference)
+        return self._resolved
+
+    def _resolve(self, reference: int | str) -> int | None:
+        if isinstance(reference, int):
+            return reference
+        if reference == "any":
+            return pick(self.draw, self.broker_ids())
+        if reference == "controller":
+            return self._cluster.controller()
+        role, _, partition = reference.partition(" of ")
+        state = self._cluster.partition_state(partition)
+        if state is None or state.leader < 0:
+            return None
+        if role == "leader":
+            return state.leader
+        followers = [b for b in self._cluster.replicas_of(partition) if b != state.leader]
+        return pick(self.draw, followers) if followers else None
+
+    def broker_ids(self) -> tuple[int, ...]:
+        """Return the ids of all brokers."""
+        return tuple(self._cluster.processes)
+
+    def client_names(self) -> tuple[str, ...]:
+        """Return the names of the clients."""
+        return self._clients.names()
+
+    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
+        """End a broker's process, or cut its machine's power."""
+        self._cluster.crash_broker(broker, power_loss=power_loss)
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that is down."""
+        self._cluster.start_broker(broker)
+
+    def pause_broker(self, broker: int) -> None:
+        """Stop a broker's process."""
+        self._cluster.pause_broker(broker)
+
+    def resume_broker(self, broker: int) -> None:
+        """Let a paused broker go on."""
+        self._cluster.resume_broker(broker)
+
+    def is_running(self, broker: int) -> bool:
+        """Return whether a broker's process exists."""
+        return self._cluster.processes[broker].running
+
+    def is_paused(self, broker: int) -> bool:
+        """Return whether a broker's process is paused."""
+        return self._cluster.processes[broker].paused
+
+    def expire_session(self, broker: int) -> None:
+        """Have ZooKeeper end a broker's session."""
+        self._cluster.expire_session(broker)
+
+    def delete_controller_znode(self) -> None:
+        """Delete ``/controller``."""
+        self._cluster.delete_controller_znode()
+
+    def cut_link(self, sender: int | str, receiver: int | str) -> None:
+        """Let no packet pass from one end to the other."""
+        self._cluster.network.cut(process_name(sender), process_name(receiver))
+
+    def restore_link(self, sender: int | str, receiver: int | str) -> None:
+        """Undo one `cut_link`."""
+        self._cluster.network.restore(process_name(sender), process_name(receiver))
+
+    def add_message_rule(self, rule: MessageRule) -> None:
+        """Put a rule for single messages in force."""
+        self._cluster.network.add_rule(rule)
+
+    def remove_message_rule(self, rule: MessageRule) -> None:
+        """Take a rule out of force."""
+        self._cluster.network.remove_rule(rule)
+
+    def release_messages(self, name: str) -> bool:
+        """Remove the rule of that name; return whether there was one."""
+        return self._cluster.network.release(name)
+
+
+class _Triggered:
+    """A fault that waits for a condition; it strikes each time the condition comes to hold."""
+
+    __slots__ = ("held", "injection", "timing", "times")
+
+    def __init__(self, injection: Injection, timing: When) -> None:
+        self.injection = injection
+        self.timing = timing
+        self.times = 0
+        self.held = False

@@ -1,0 +1,256 @@
+"""Runs a plan: simulate, heal, recover, read everything back, judge.
+
+``Plan + Choices -> RunResult``. There is one road: `harrow run` and everything that
+runs plans in numbers come through `run_plan`.
+"""
+
+from campaigns.clients import Clients, ConsumerClient
+from campaigns.fault_injector import FaultInjector
+from campaigns.observer import ClusterObserver
+from campaigns.plan import Expectation, Plan
+from campaigns.probes import count_probes
+from campaigns.run_result import MissedExpectation, RunResult
+from campaigns.script import Script
+from checks.evidence import Evidence, PartitionSettings, ReplicaLog, StoredBatch
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, Verdict
+from checks.judge import judge
+from cluster_model.choices import Choices
+from cluster_model.cluster import Cluster
+from cluster_model.replica_log import ReplicaLog as ModelLog
+from cluster_model.trace import digest
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+
+RECOVERY_CHECK_US = 250 * US_PER_MS
+READ_BACK_LIMIT_US = 120 * US_PER_SECOND
+
+
+def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult:
+    """Run a plan with the choices that *seed* stands for, or with the given ones."""
+    return _Run(plan, seed, choices or Choices.from_seed(seed)).result()
+
+
+class _Run:
+    """One run, from the cluster's start to its verdict."""
+
+    def __init__(self, plan: Plan, seed: int, choices: Choices) -> None:
+        self._plan = plan
+        self._seed = seed
+        self._cluster = Cluster(plan.cluster, plan.kafka, plan.behaviour_switches(), choices)
+        self._clients = Clients(plan.producers, plan.consumers, self._cluster, plan.kafka)
+        self._observer = ClusterObserver(self._cluster, self._clients)
+        self._injector = FaultInjector(self._cluster, self._clients, self._observer)
+        self._script = Script(plan.script, self._cluster, self._clients, self._injector, self._observer)
+        self._unfinished: list[str] = []
+        self._read_back: frozenset[str] = frozenset()
+
+    def result(self) -> RunResult:
+        """Go through all phases."""
+        self._cluster.start()
+        self._check_started()
+        self._clients.start()
+        self._disturb()
+        self._recover()
+        final_mismatches = self._final_mismatches()
+        self._read_everything_back()
+        evidence = self._evidence()
+        verdict = judge(evidence)
+        missed = [*self._script.missed, *final_mismatches]
+        missed += _missed_at_the_end(self._plan.expect, verdict)
+        expected = not missed and (
+            not self._plan.expect.is_empty() or verdict.status in (HELD, PERMITTED)
+        )
+        trace = self._cluster.trace
+        return RunResult(
+            plan=self._plan,
+            seed=self._seed,
+            verdict=verdict,
+            expected=expected,
+            missed=tuple(missed),
+            evidence=evidence,
+            faults=tuple(self._injector.injected),
+            probes=count_probes(trace.events),
+            trace_digest=digest(trace.events),
+            events=self._cluster.simulator.events_handled,
+            simulated_us=self._cluster.simulator.now_us,
+        )
+
+    def _check_started(self) -> None:
+        for partition in self._plan.cluster.partition_names():
+            if self._cluster.partition_state(partition) is None:
+                self._unfinished.append(f"{partition} had no leader when the campaign began")
+
+    # Phases
+
+    def _disturb(self) -> None:
+        """Workload, script and faults, up to the last of them."""
+        plan = self._plan
+        for injection in plan.faults:
+            self._injector.schedule(injection)
+        self._watch_messages_if_wanted()
+        limit_us = plan.script_limit_us
+        if plan.script or self._injector.has_triggers():
+            self._run_step_by_step(limit_us)
+        self._cluster.simulator.run_until(plan.duration_us)
+        if not self._script.is_finished():
+            self._unfinished.append(self._script.waits_for())
+        self._injector.stop()
+
+    def _run_step_by_step(self, limit_us: int) -> None:
+        """Handle one event at a time, and look at the conditions after each."""
+        simulator = self._cluster.simulator
+        script = self._script
+        script.advance()
+        while not script.is_finished() or (self._injector.has_triggers() and simulator.now_us < self._plan.duration_us):
+            due_us = script.due_us()
+            end_us = limit_us if script.due_us() is None or due_us is None else min(limit_us, due_us)
+            if script.is_finished():
+                end_us = min(end_us, self._plan.duration_us)
+            if due_us is not None and due_us <= simulator.now_us:
+                end_us = limit_us
+            if not simulator.step(end_us):
+                simulator.run_until(end_us)
+                if simulator.now_us >= limit_us or script.is_finished():
+                    break
+            if self._injector.has_triggers():
+                self._injector.check_triggers()
+            script.advance()
+
+    def _watch_messages_if_wanted(self) -> None:
+        conditions = [step.when for step in self._plan.script if step.when is not None]
+        conditions += [i.timing.condition for i in self._plan.faults if hasattr(i.timing, "condition")]
+        if any(event.event == "message" for c in conditions for event in (*c.events, *c.no_events)):
+            self._cluster.network.watch_messages()
+
+    def _recover(self) -> None:
+        """Heal, and wait until every replica is in sync and every send has been reported."""
+        simulator = self._cluster.simulator
+        self._cluster.heal()
+        deadline_us = simulator.now_us + self._plan.recovery_limit_us
+        while self._not_recovered() is not None and simulator.now_us < deadline_us:
+            simulator.run_until(simulator.now_us + RECOVERY_CHECK_US)
+        reason = self._not_recovered()
+        if reason is not None:
+            self._unfinished.append(reason)
+
+    def _not_recovered(self) -> str | None:
+        """Return what is still missing after the faults; None when all is well."""
+        if self._clients.unfinished():
+            return f"{self._clients.unfinished()} records were still under way at the end"
+        for partition in self._plan.cluster.partition_names():
+            replicas = self._cluster.replicas_of(partition)
+            state = self._cluster.partition_state(partition)
+            if state is None or state.leader < 0:
+                return f"{partition} had no leader at the end"
+            logs = [self._live_log(partition, broker) for broker in replicas]
+            if any(log is None for log in logs):
+                return f"a replica of {partition} was not started at the end"
+            if len(state.isr) < len(replicas):
+                return f"the ISR of {partition} was {list(state.isr)} at the end"
+            if len({(log.log_end_offset, log.high_watermark) for log in logs if log is not None}) > 1:
+                return f"the replicas of {partition} had not caught up at the end"
+        return None
+
+    def _live_log(self, partition: str, broker: int) -> ModelLog | None:
+        life = self._cluster.brokers.get(broker)
+        found = None if life is None else life.replicas.partitions.get(partition)
+        return None if found is None else found.log
+
+    def _read_everything_back(self) -> None:
+        """Read every partition from its beginning to its end, as a new consumer."""
+        simulator = self._cluster.simulator
+        reader = self._clients.start_reader()
+        deadline_us = simulator.now_us + READ_BACK_LIMIT_US
+        while not self._is_read_back(reader) and simulator.now_us < deadline_us:
+            simulator.run_until(simulator.now_us + RECOVERY_CHECK_US)
+        self._read_back = frozenset(p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p))
+
+    def _is_read_back(self, reader: ConsumerClient) -> bool:
+        consumer = reader.consumer
+        return (
+            consumer is not None
+            and consumer.has_read_to_end()
+            and all(self._ends_at(reader, p) for p in self._plan.cluster.partition_names())
+        )
+
+    def _ends_at(self, reader: ConsumerClient, partition: str) -> bool:
+        """Return whether the reader has reached the leader's LEO, with nothing above its HW."""
+        state = self._cluster.partition_state(partition)
+        log = None if state is None else self._live_log(partition, state.leader)
+        consumer = reader.consumer
+        return log is not None and consumer is not None and consumer.position[partition] == log.log_end_offset
+
+    # What is left behind
+
+    def _final_mismatches(self) -> list[MissedExpectation]:
+        final = self._plan.expect.final
+        if final is None:
+            return []
+        self._observer.step_position = 0
+        return [MissedExpectation(line=0, message=line) for line in final.mismatches(self._observer)]
+
+    def _evidence(self) -> Evidence:
+        cluster = self._cluster
+        return Evidence(
+            release=self._plan.kafka,
+            operations=cluster.history.operations,
+            trace=cluster.trace.events,
+            process_names=cluster.history.process_names,
+            producers=self._clients.producer_settings(),
+            partitions={name: self._partition_settings(name) for name in self._plan.cluster.partition_names()},
+            replicas={name: self._replica_logs(name) for name in self._plan.cluster.partition_names()},
+            read_back=self._read_back,
+            unfinished=tuple(self._unfinished),
+        )
+
+    def _partition_settings(self, partition: str) -> PartitionSettings:
+        config = self._cluster.topic_config(partition.rsplit("-", 1)[0])
+        return PartitionSettings(
+            replicas=self._cluster.replicas_of(partition),
+            min_insync_replicas=config.min_insync_replicas,
+            unclean_leader_election=config.unclean_leader_election,
+            flush_messages=config.flush_messages,
+        )
+
+    def _replica_logs(self, partition: str) -> dict[int, ReplicaLog]:
+        """Return the replicas' logs: as their brokers have them, else as their disks do."""
+        found = {}
+        for broker in self._cluster.replicas_of(partition):
+            live = self._live_log(partition, broker)
+            file = self._cluster.disks[broker].log_file(partition)
+            found[broker] = ReplicaLog(
+                leo=file.log_end_offset,
+                hw=0 if live is None else live.high_watermark,
+                flushed=file.flushed_offset,
+                epochs=tuple(self._cluster.disks[broker].epoch_checkpoint(partition)),
+                batches=tuple(
+                    StoredBatch(
+                        base_offset=batch.base_offset,
+                        leader_epoch=batch.leader_epoch,
+                        producer_id=batch.producer_id,
+                        base_sequence=batch.base_sequence,
+                        values=batch.values,
+                    )
+                    for batch in file.batches
+                ),
+            )
+        return found
+
+
+def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpectation]:
+    """Compare a verdict with what the campaign expects of it."""
+    if verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE:
+        # The run did not get far enough to tell: its reasons are reported, not the expectation.
+        return []
+    missed = []
+    if expect.verdict is not None and expect.verdict != verdict.status:
+        missed.append(f"the verdict is {verdict.status}, expected {expect.verdict}")
+    for rule, status in expect.rules:
+        if verdict.rules[rule].status != status:
+            missed.append(f"{rule} is {verdict.rules[rule].status}, expected {status}")
+    for rule, wanted in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
+        if wanted is not None:
+            actual = sorted({f.value for f in verdict.rules[rule].findings if f.value is not None})
+            if actual != sorted(wanted):
+                name = "lost" if rule == "lost-write" else "duplicated"
+                missed.append(f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(wanted)) or 'nothing'}")
+    return [MissedExpectation(line=0, message=message) for message in missed]
