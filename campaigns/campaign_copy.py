@@ -35,7 +35,7 @@ def campaign_copy(path: Path, plan: Plan, seed: int, overrides: Sequence[str] = 
 
 @lru_cache(maxsize=64)  # the runs of a plan with many seeds have the same text
 def _body(path: Path, name: str, variant: str | None, overrides: tuple[str, ...]) -> tuple[str, bool]:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
     root = compose(text).root
     assert isinstance(root, MapNode), "only a campaign that has been loaded is run"
     if variant is None and not overrides and _NAME in root.entries:
@@ -53,19 +53,25 @@ def _header(plan: Plan, seed: int, overrides: Sequence[str], *, variants: bool) 
 
 def _effective(root: MapNode, name: str, variant: str | None, overrides: Sequence[str]) -> MapNode:
     """Return the campaign with its variant and the options merged in, and without variants."""
+    root = _overridden(root, overrides)
     if variant is not None:
         variants = root.entries[_VARIANTS].value
         assert isinstance(variants, MapNode), "the plan's variant stands there"
         over = variants.entries[variant].value
-        root = merged(root, over) if isinstance(over, MapNode) else root
-    for override in overrides:
-        root = overridden(root, parse_override(override))
+        # Options outweigh variants, so they are applied on both sides of them, as the loader does.
+        root = _overridden(merged(root, over) if isinstance(over, MapNode) else root, overrides)
     entries = {key: entry for key, entry in root.entries.items() if key not in (_NAME, _VARIANTS)}
     for key in ("script", "faults"):
         if key in entries:
             steps = _steps_of(entries[key].value, BASE if variant is None else variant)
             entries[key] = Entry(entries[key].key_mark, steps)
     return MapNode({_NAME: Entry(_NOWHERE, Scalar(name, _NOWHERE)), **entries}, _NOWHERE)
+
+
+def _overridden(root: MapNode, overrides: Sequence[str]) -> MapNode:
+    for override in overrides:
+        root = overridden(root, parse_override(override))
+    return root
 
 
 def _steps_of(node: Node, variant: str) -> Node:

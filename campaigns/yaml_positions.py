@@ -105,6 +105,7 @@ def compose(text: str) -> Document:
         YamlError: it cannot be read.
 
     """
+    text = text.removeprefix("\ufeff")
     _check_characters(text)
     composer = _Composer(text)
     try:

@@ -44,6 +44,8 @@ class ProducerStates:
 
     def check(self, batch: RecordBatch) -> str:
         """Return the error that a leader answers to a batch that cannot follow the last one."""
+        if not self._behaviours.producer_batches_retained:
+            return errors.NONE  # It keeps no producer state at all, as before KIP-98.
         entry = self._entries.get(batch.producer_id)
         if entry is None:
             if batch.base_sequence == 0 or not self._behaviours.sequence_check:
@@ -67,7 +69,7 @@ class ProducerStates:
 
     def append(self, batch: RecordBatch) -> None:
         """Remember a batch that has been appended."""
-        if batch.producer_id == NO_PRODUCER_ID:
+        if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
             return
         entry = self._entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:

@@ -70,7 +70,7 @@ class Behaviours:
     idempotence: bool = _switch(True, "The idempotent producer exists.", "KIP-98")
     producer_batches_retained: int = _switch(
         5,
-        "How many batches of a producer a partition remembers to recognise duplicates.",
+        "How many batches of a producer a partition remembers to recognise duplicates; 0: no producer state.",
         "KAFKA-5494, ProducerStateManager.scala",
         (0, 1, 5),
     )

@@ -202,7 +202,9 @@ class ReplicaFetcher:
             for name, fetched in response.partitions.items():
                 state = self._states.get(name)
                 # It may have been removed, added again or truncated since it was asked for.
-                if state is None or state.truncating or state.fetch_offset != asked[name][0]:
+                if state is None or state.truncating:
+                    continue
+                if asked.get(name) != (state.fetch_offset, self._known_epoch(state)):
                     continue
                 if fetched.error == errors.NONE:
                     self._append(state, fetched)

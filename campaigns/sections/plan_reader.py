@@ -1,0 +1,85 @@
+"""A campaign, or one of its variants, from its sections to the plan."""
+
+from collections.abc import Collection
+
+from campaigns.plan import Plan, Step
+from campaigns.schema import InjectionSection, LimitsSection, StepSection
+from campaigns.sections.cluster import ClusterReader
+from campaigns.sections.conditions import ConditionReader
+from campaigns.sections.draft import Draft
+from campaigns.sections.effective_settings import EffectiveSettings, switches_of
+from campaigns.sections.expectation import read_expectation
+from campaigns.sections.faults import FaultReader
+from campaigns.sections.references import References
+from campaigns.sections.script import ScriptReader
+from campaigns.sections.workload import WorkloadReader
+from campaigns.yaml_positions import Path
+from cluster_model.release import DEFAULT_RELEASE
+from faults.injection import Injection
+
+BASE = "base"
+
+_SCRIPT_LIMIT_US = Plan.__dataclass_fields__["script_limit_us"].default
+_RECOVERY_LIMIT_US = Plan.__dataclass_fields__["recovery_limit_us"].default
+
+
+def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
+    """Return the plan of a draft; it is of use only when no problem was reported."""
+    body = draft.body
+    settings = EffectiveSettings(draft)
+    cluster = ClusterReader(draft, settings).read()
+    references = References(draft, cluster)
+    workload = WorkloadReader(draft, settings, cluster, references).read()
+    references.add_clients(workload.producers, workload.consumers)
+    conditions = ConditionReader(draft, references)
+    faults = FaultReader(draft, references, conditions, workload.duration_us)
+    script = _script(draft, ScriptReader(draft, references, conditions, faults), variants)
+    injections = _injections(draft, faults, variants)
+    faults.check_releases()
+    limits = body.limits or LimitsSection()
+    return Plan(
+        campaign=campaign,
+        cluster=cluster.spec,
+        variant=draft.variant,
+        description=(body.description or "").strip(),
+        kafka=body.kafka or DEFAULT_RELEASE,
+        behaviours=switches_of(body),
+        producers=workload.producers,
+        consumers=workload.consumers,
+        script=script,
+        faults=injections,
+        duration_us=workload.duration_us,
+        script_limit_us=limits.script or _SCRIPT_LIMIT_US,
+        recovery_limit_us=limits.recovery or _RECOVERY_LIMIT_US,
+        expect=read_expectation(body.expect, draft, conditions),
+    )
+
+
+def _script(draft: Draft, reader: ScriptReader, variants: Collection[str]) -> tuple[Step, ...]:
+    return tuple(
+        reader.step(section, ("script", index))
+        for index, section in enumerate(draft.body.script or ())
+        if _is_meant(draft, section, ("script", index), variants)
+    )
+
+
+def _injections(draft: Draft, reader: FaultReader, variants: Collection[str]) -> tuple[Injection, ...]:
+    entries = (
+        reader.injection(section, ("faults", index))
+        for index, section in enumerate(draft.body.faults or ())
+        if _is_meant(draft, section, ("faults", index), variants)
+    )
+    return tuple(entry for entry in entries if entry is not None)
+
+
+def _is_meant(
+    draft: Draft, section: StepSection | InjectionSection, path: Path, variants: Collection[str]
+) -> bool:
+    """Return whether a step or an entry of ``faults`` is for this variant."""
+    if section.only is None:
+        return True
+    known = (BASE, *variants)
+    for index, name in enumerate(section.only):
+        if name not in known:
+            draft.unknown((*path, "only", index), "variant", name, known)
+    return (draft.variant or BASE) in section.only
