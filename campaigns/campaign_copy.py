@@ -15,10 +15,11 @@ import yaml
 from campaigns.overlay import merged, overridden, parse_override
 from campaigns.plan import Plan
 from campaigns.report import BASE, variant_name
-from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, compose
+from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, compose, lookup
 
 _NAME: Final = "name"
 _VARIANTS: Final = "variants"
+_EXPECT: Final = "expect"
 _ONLY: Final = "only"
 _NOWHERE: Final = Mark(0, 0)
 _STRING: Final = "tag:yaml.org,2002:str"
@@ -41,6 +42,16 @@ def _body(path: Path, name: str, variant: str | None, overrides: tuple[str, ...]
     if variant is None and not overrides and _NAME in root.entries:
         return text, _VARIANTS in root.entries
     return _as_yaml(_effective(root, name, variant, overrides)), False
+
+
+def expect_line(path: Path, variant: str | None) -> int:
+    """Return the line on which a campaign says what it expects of a variant at the end, 0 when it does not."""
+    root = compose(path.read_text(encoding="utf-8").removeprefix("\ufeff")).root
+    for place in ((_VARIANTS, variant or BASE, _EXPECT), (_EXPECT,)):
+        found, mark, _ = lookup(root, place)
+        if found == place:
+            return mark.line
+    return 0
 
 
 def _header(plan: Plan, seed: int, overrides: Sequence[str], *, variants: bool) -> str:

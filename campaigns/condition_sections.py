@@ -29,48 +29,48 @@ Events = Annotated[list[Annotated[Section, Generated(events_section)]], OneOrMan
 class ReplicaSection(Section):
     """A replica; what is left out does not matter."""
 
-    role: Annotated[str, one_of("leader", "follower")] | None = Field(None, description="What it is.")
-    leo: Natural | None = Field(None, description="Its log end offset.")
-    hw: Natural | None = Field(None, description="Its high watermark.")
-    leader_epoch: OrUnknown | None = Field(None, description="The leader epoch that it knows.")
-    flushed: Natural | None = Field(None, description="The offset up to which its log is on disk.")
+    role: Annotated[str, one_of("leader", "follower")] | None = Field(default=None, description="What it is.")
+    leo: Natural | None = Field(default=None, description="Its log end offset.")
+    hw: Natural | None = Field(default=None, description="Its high watermark.")
+    leader_epoch: OrUnknown | None = Field(default=None, description="The leader epoch that it knows.")
+    flushed: Natural | None = Field(default=None, description="The offset up to which its log is on disk.")
     remote: dict[BrokerKey, OrUnknown] | None = Field(
-        None, description="As a leader: the LEO that it knows of each follower."
+        default=None, description="As a leader: the LEO that it knows of each follower."
     )
     epochs: list[list[OrUnknown]] | None = Field(
-        None, description="Its leader epoch cache, as pairs of epoch and start offset."
+        default=None, description="Its leader epoch cache, as pairs of epoch and start offset."
     )
-    log: Values | None = Field(None, description="The values in its log.")
+    log: Values | None = Field(default=None, description="The values in its log.")
 
 
 class ConditionSection(Section):
     """A condition: all of what is given has to hold."""
 
     replicas: dict[PartitionKey, dict[BrokerKey, ReplicaSection]] | None = Field(
-        None, description="Replicas by partition and broker."
+        default=None, description="Replicas by partition and broker."
     )
     leader: dict[PartitionKey, BrokerOrNone] | None = Field(
-        None, description="Leaders as in the partitions' znodes; -1 is no leader."
+        default=None, description="Leaders as in the partitions' znodes; -1 is no leader."
     )
     leader_epoch: dict[PartitionKey, OrUnknown] | None = Field(
-        None, description="Leader epochs as in the partitions' znodes."
+        default=None, description="Leader epochs as in the partitions' znodes."
     )
     isr: dict[PartitionKey, Annotated[list[BrokerId], OneOrMany()]] | None = Field(
-        None, description="ISRs as in the partitions' znodes, in any order."
+        default=None, description="ISRs as in the partitions' znodes, in any order."
     )
-    controller: BrokerId | None = Field(None, description="The broker in /controller.")
+    controller: BrokerId | None = Field(default=None, description="The broker in /controller.")
     brokers: dict[BrokerKey, Annotated[str, one_of("up", "down", "paused")]] | None = Field(
-        None, description="The brokers' processes."
+        default=None, description="The brokers' processes."
     )
-    registered: dict[BrokerKey, Flag] | None = Field(None, description="Whether /brokers/ids has the broker.")
-    acked: Values | None = Field(None, description="Values whose send was reported as a success.")
-    not_acked: Values | None = Field(None, description="Values whose send was not reported as a success.")
-    failed: Values | None = Field(None, description="Values whose send was reported as a failure.")
-    consumed: Values | None = Field(None, description="Values that a consumer got.")
-    not_consumed: Values | None = Field(None, description="Values that no consumer got.")
-    event: Events | None = Field(
-        None, description="What has happened since the step before."
+    registered: dict[BrokerKey, Flag] | None = Field(
+        default=None, description="Whether /brokers/ids has the broker."
     )
-    no_event: Events | None = Field(
-        None, description="What has not happened since the step before."
+    acked: Values | None = Field(default=None, description="Values whose send was reported as a success.")
+    not_acked: Values | None = Field(
+        default=None, description="Values whose send was not reported as a success."
     )
+    failed: Values | None = Field(default=None, description="Values whose send was reported as a failure.")
+    consumed: Values | None = Field(default=None, description="Values that a consumer got.")
+    not_consumed: Values | None = Field(default=None, description="Values that no consumer got.")
+    event: Events | None = Field(default=None, description="What has happened since the step before.")
+    no_event: Events | None = Field(default=None, description="What has not happened since the step before.")

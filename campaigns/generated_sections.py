@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
 from pydantic_core import core_schema
 
 from campaigns import literals, section
@@ -211,7 +211,7 @@ class OneFaultSection(Section):
 
     noun = "fault"
     named_alone = True
-    model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
 
 def fault_definitions() -> dict[str, tuple[Any, Any]]:

@@ -38,7 +38,7 @@ _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?
 _BROKER_OF: Final = re.compile(r"(leader|follower) of ([^ ]+)")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_RESERVED_CLIENT: Final = re.compile(r"zookeeper|any|controller|broker-[0-9]+|[0-9]+")
+_RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|any|controller|broker-[0-9]+|[0-9]+")
 
 
 class LiteralError(ValueError):
@@ -128,7 +128,9 @@ def duration_range(text: str) -> tuple[int, int]:
         return us, us
     low, high = duration(low_text.strip()), duration(high_text.strip())
     if low > high:
-        raise LiteralError(f"the range {quoted(text)} is empty: {low_text.strip()} is more than {high_text.strip()}")
+        raise LiteralError(
+            f"the range {quoted(text)} is empty: {low_text.strip()} is more than {high_text.strip()}"
+        )
     return low, high
 
 
@@ -212,7 +214,9 @@ def campaign_name(text: str) -> str:
 def variant_name(text: str) -> str:
     """Return a variant's name."""
     if not text.strip() or not text.isprintable() or len(text) > 100 or set(text) & set("/\\"):
-        raise LiteralError(f"{quoted(text)} cannot name a variant: at most 100 characters, no slash, no line break")
+        raise LiteralError(
+            f"{quoted(text)} cannot name a variant: at most 100 characters, no slash, no line break"
+        )
     if text == "base":
         raise LiteralError("`base` is the campaign without a variant; choose another name")
     return text
@@ -221,14 +225,18 @@ def variant_name(text: str) -> str:
 def topic_name(text: str) -> str:
     """Return a topic's name, as Kafka allows them."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
-        raise LiteralError(f"{quoted(text)} cannot name a topic: letters, digits, `.`, `_` and `-`, at most 249")
+        raise LiteralError(
+            f"{quoted(text)} cannot name a topic: letters, digits, `.`, `_` and `-`, at most 249"
+        )
     return text
 
 
 def client_name(text: str) -> str:
     """Return a producer's or consumer's name."""
     if not _NAME.fullmatch(text):
-        raise LiteralError(f"{quoted(text)} cannot name a client: letters, digits, `.`, `_` and `-`, no space")
+        raise LiteralError(
+            f"{quoted(text)} cannot name a client: letters, digits, `.`, `_` and `-`, no space"
+        )
     if _RESERVED_CLIENT.fullmatch(text):
         raise LiteralError(f"{quoted(text)} cannot name a client: something else has this name")
     return text
@@ -251,9 +259,13 @@ def _in_unit(text: str, unit: str) -> str:
     """Return a duration as a number of milliseconds or seconds."""
     if not _DURATION.fullmatch(text):
         number = "milliseconds" if unit == "ms" else "seconds"
-        raise LiteralError(f"{quoted(text)} is no time: write a number of {number}, or a duration such as `10s`")
+        raise LiteralError(
+            f"{quoted(text)} is no time: write a number of {number}, or a duration such as `10s`"
+        )
     us = _unbounded_duration(text)
     unit_us = US_PER_MS if unit == "ms" else US_PER_SECOND
     if us % unit_us:
-        raise LiteralError(f"{text} is finer than the setting, which is in {'ms' if unit == 'ms' else 'seconds'}")
+        raise LiteralError(
+            f"{text} is finer than the setting, which is in {'ms' if unit == 'ms' else 'seconds'}"
+        )
     return str(us // unit_us)

@@ -133,7 +133,9 @@ def _note(mistakes: Sequence[Mistake], report: Report) -> None:
         report.add(mistake.mark, mistake.message, None)
 
 
-def _with_overrides(root: MapNode, overrides: Sequence[str], report: Report) -> tuple[MapNode, list[Override]]:
+def _with_overrides(
+    root: MapNode, overrides: Sequence[str], report: Report
+) -> tuple[MapNode, list[Override]]:
     """Return the campaign with the options applied, and the options."""
     options: list[Override] = []
     for text in overrides:
@@ -158,7 +160,9 @@ def _overridden(tree: MapNode, options: Sequence[Override], variant: str | None,
 def _name(root: MapNode, path: Path, report: Report) -> str:
     entry = root.entries.get("name")
     if entry is None:
-        stem = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in path.stem)
+        stem = "".join(
+            char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in path.stem
+        )
         return stem.lstrip("._-")[:100] or "campaign"
     if not isinstance(entry.value, Scalar) or entry.value.is_null():
         report.add(entry.value.mark, "name: text is wanted here", None)

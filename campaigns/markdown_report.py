@@ -43,7 +43,7 @@ def _promises(result: RunResult) -> str:
         (name, judged.status, str(len(judged.findings)), judged.promise)
         for name, judged in result.verdict.rules.items()
     )
-    return "## Rules\n\n" + _table(("rule", "status", "findings", "promised by"), rows)
+    return "## Rules\n\n" + _table(("rule", "status", "findings", "promise"), rows)
 
 
 def _findings(result: RunResult) -> str:

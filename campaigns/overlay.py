@@ -87,7 +87,9 @@ def parse_override(option: str) -> Override:
         raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
     if parts[0] not in fields:
         names = fields | set(setting_names())
-        raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{suggestion(key, names)}")
+        raise OverrideError(
+            mark, f"neither a setting nor a key of a campaign: {quoted(key)}{suggestion(key, names)}"
+        )
     return Override(parts, value, mark)
 
 
@@ -116,7 +118,9 @@ def _value(text: str, mark: Mark) -> Node:
 def _marked(node: Node, mark: Mark) -> Node:
     """Return a tree that stands in an option."""
     if isinstance(node, MapNode):
-        return MapNode({key: Entry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()}, mark)
+        return MapNode(
+            {key: Entry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()}, mark
+        )
     if isinstance(node, ListNode):
         return ListNode(tuple(_marked(item, mark) for item in node.items), mark)
     return Scalar(node.text, mark, node.plain)
@@ -157,7 +161,9 @@ def _put_into_list(node: ListNode, parts: Sequence[str], override: Override) -> 
     length = len(node.items)
     if not (parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7 and int(parts[0]) <= length):
         where = ".".join(override.parts[: len(override.parts) - len(parts)])
-        raise OverrideError(override.mark, f"`{where}` is a list: write a number from 0 to {length}, not {quoted(parts[0])}")
+        raise OverrideError(
+            override.mark, f"`{where}` is a list: write a number from 0 to {length}, not {quoted(parts[0])}"
+        )
     index = int(parts[0])
     items = list(node.items)
     if index == length:
@@ -184,7 +190,9 @@ def _without_setting(root: MapNode, name: str) -> MapNode:
 
 def _items_without_setting(node: Node, name: str) -> Node:
     if isinstance(node, ListNode):
-        return ListNode(tuple(_items_without_setting(item, name) for item in node.items), node.mark, node.lost)
+        return ListNode(
+            tuple(_items_without_setting(item, name) for item in node.items), node.mark, node.lost
+        )
     if not isinstance(node, MapNode) or _SETTINGS not in node.entries:
         return node
     own = node.entries[_SETTINGS]

@@ -36,6 +36,7 @@ _VERBS: Final = {
 }
 _BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"})
 """Rules whose findings are about a place in a log rather than about a record."""
+_SUBJECTS_SHOWN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,10 @@ class Anomaly:
     permitted_by: str | None
     findings: tuple[Finding, ...]
 
-    def what(self, shown_max: int = 6) -> str:
-        """Return what happened, as in ``lost m1, m2 and 4 more``."""
+    def what(self) -> str:
+        """Return what happened, as in ``lost m1, m2, m3, m4 and 5 more``."""
         verb = _VERBS.get(self.rule, self.rule)
-        name = place if self.rule in _BY_PLACE else subject
+        name, shown_max = (place, 1) if self.rule in _BY_PLACE else (subject, _SUBJECTS_SHOWN)
         things = list(dict.fromkeys(name(finding) for finding in self.findings))
         shown = ", ".join(things[:shown_max])
         rest = len(things) - shown_max
@@ -60,11 +61,11 @@ class Anomaly:
         """Return which promise was broken, or which setting never gave one."""
         if self.permitted_by is not None:
             return f"permitted by {self.permitted_by}"
-        return f"despite {self.promise}" if self.promise else ""
+        return f"despite {self.promise}" if self.promise else "with nothing that permits it"
 
     def sentence(self) -> str:
         """Return both together, as in ``lost m1 despite acks=all``."""
-        return f"{self.what()} {self.measured_against()}".rstrip()
+        return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
 
 
 def anomalies(result: RunResult) -> list[Anomaly]:

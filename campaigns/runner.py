@@ -4,6 +4,8 @@
 runs plans in numbers come through `run_plan`.
 """
 
+import gc
+
 from campaigns.clients import Clients, ConsumerClient
 from campaigns.fault_injector import FaultInjector
 from campaigns.observer import ClusterObserver
@@ -25,8 +27,18 @@ READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
 def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult:
-    """Run a plan with the choices that *seed* stands for, or with the given ones."""
-    return _Run(plan, seed, choices or Choices.from_seed(seed)).result()
+    """Run a plan with the choices that *seed* stands for, or with the given ones.
+
+    The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
+    looking through it again and again finds nothing and takes an eighth of the time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _Run(plan, seed, choices or Choices.from_seed(seed)).result()
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class _Run:

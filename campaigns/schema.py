@@ -7,7 +7,7 @@ settings that a release knows) is checked in `campaigns.sections`.
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from campaigns import generated_sections as generated
@@ -65,8 +65,10 @@ class BrokerSection(Section):
     """A broker."""
 
     id: BrokerId = Field(description="The broker's id.")
-    rack: Text | None = Field(None, description="The rack that it stands in.")
-    settings: Annotated[Section | None, _settings(BROKER)] = Field(None, description="Settings of this broker.")
+    rack: Text | None = Field(default=None, description="The rack that it stands in.")
+    settings: Annotated[Section | None, _settings(BROKER)] = Field(
+        default=None, description="Settings of this broker."
+    )
 
 
 class TopicSection(Section):
@@ -74,35 +76,38 @@ class TopicSection(Section):
 
     name: TopicName = Field(description="The topic's name; its partitions are name-0, name-1 and so on.")
     partitions: Annotated[int, whole(1, PARTITIONS_MAX)] | None = Field(
-        None, description="How many partitions; by default 1, or as many as `assignment` has."
+        default=None, description="How many partitions; by default 1, or as many as `assignment` has."
     )
     replication_factor: Count | None = Field(
-        None, description="How many replicas; by default 3, or as many brokers as there are."
+        default=None, description="How many replicas; by default 3, or as many brokers as there are."
     )
     assignment: list[list[BrokerId]] | None = Field(
-        None, description="The replicas of each partition, preferred leader first; by default as Kafka assigns."
+        default=None,
+        description="The replicas of each partition, preferred leader first; by default as Kafka assigns.",
     )
-    settings: Annotated[Section | None, _settings(TOPIC)] = Field(None, description="Settings of this topic.")
+    settings: Annotated[Section | None, _settings(TOPIC)] = Field(
+        default=None, description="Settings of this topic."
+    )
 
 
 class NetworkSection(Section):
     """The network between all processes."""
 
-    latency: DurationRange | None = Field(None, description="One way, drawn for each message.")
+    latency: DurationRange | None = Field(default=None, description="One way, drawn for each message.")
 
 
 class DiskSection(Section):
     """The brokers' disks."""
 
     writeback: DurationOrNever = Field(
-        None, description="When the operating system flushes by itself; `never` for not at all."
+        default=None, description="When the operating system flushes by itself; `never` for not at all."
     )
 
 
 class ZooKeeperSection(Section):
     """The ZooKeeper ensemble."""
 
-    tick: PositiveDuration | None = Field(None, description="Sessions expire at ticks.")
+    tick: PositiveDuration | None = Field(default=None, description="Sessions expire at ticks.")
 
 
 def _brokers_of_number(value: Any) -> Any:
@@ -132,15 +137,17 @@ class ClusterSection(Section):
     """The servers."""
 
     brokers: Annotated[list[BrokerSection], NumberOrList()] | None = Field(
-        None, description="How many brokers (ids from 0; by default 3), or a list of them."
+        default=None, description="How many brokers (ids from 0; by default 3), or a list of them."
     )
     controller: BrokerId | None = Field(
-        None, description="The broker that starts first, and so becomes the controller."
+        default=None, description="The broker that starts first, and so becomes the controller."
     )
-    topics: list[TopicSection] | None = Field(None, description="By default one topic t with one partition.")
-    network: NetworkSection | None = Field(None, description="The network.")
-    disk: DiskSection | None = Field(None, description="The disks.")
-    zookeeper: ZooKeeperSection | None = Field(None, description="ZooKeeper.")
+    topics: list[TopicSection] | None = Field(
+        default=None, description="By default one topic t with one partition."
+    )
+    network: NetworkSection | None = Field(default=None, description="The network.")
+    disk: DiskSection | None = Field(default=None, description="The disks.")
+    zookeeper: ZooKeeperSection | None = Field(default=None, description="ZooKeeper.")
 
 
 # Workload
@@ -149,28 +156,34 @@ class ClusterSection(Section):
 class ProducerSection(Section):
     """A producer."""
 
-    name: ClientName | None = Field(None, description="By default producer-0, producer-1 and so on.")
+    name: ClientName | None = Field(default=None, description="By default producer-0, producer-1 and so on.")
     rate: Rate | None = Field(
-        None, description="Records generated; without it the producer sends what the script says."
+        default=None, description="Records generated; without it the producer sends what the script says."
     )
-    partitions: Partitions | None = Field(None, description="Where generated records go; by default everywhere.")
-    start: Duration | None = Field(None, description="When it begins; by default 0s.")
-    stop: Duration | None = Field(None, description="When it ends; by default with the workload.")
-    record_bytes: Annotated[int, whole(1, 1_000_000)] | None = Field(None, description="The size of a record.")
+    partitions: Partitions | None = Field(
+        default=None, description="Where generated records go; by default everywhere."
+    )
+    start: Duration | None = Field(default=None, description="When it begins; by default 0s.")
+    stop: Duration | None = Field(default=None, description="When it ends; by default with the workload.")
+    record_bytes: Annotated[int, whole(1, 1_000_000)] | None = Field(
+        default=None, description="The size of a record."
+    )
     settings: Annotated[Section | None, _settings(PRODUCER)] = Field(
-        None, description="Settings of this producer."
+        default=None, description="Settings of this producer."
     )
 
 
 class ConsumerSection(Section):
     """A consumer that reads its partitions from the beginning."""
 
-    name: ClientName | None = Field(None, description="By default consumer-0, consumer-1 and so on.")
-    partitions: Partitions | None = Field(None, description="What it reads; by default everything.")
-    start: Duration | None = Field(None, description="When it begins; by default 0s.")
-    poll_interval: PositiveDuration | None = Field(None, description="How often it polls; by default 100ms.")
+    name: ClientName | None = Field(default=None, description="By default consumer-0, consumer-1 and so on.")
+    partitions: Partitions | None = Field(default=None, description="What it reads; by default everything.")
+    start: Duration | None = Field(default=None, description="When it begins; by default 0s.")
+    poll_interval: PositiveDuration | None = Field(
+        default=None, description="How often it polls; by default 100ms."
+    )
     settings: Annotated[Section | None, _settings(CONSUMER)] = Field(
-        None, description="Settings of this consumer."
+        default=None, description="Settings of this consumer."
     )
 
 
@@ -178,10 +191,12 @@ class WorkloadSection(Section):
     """The clients."""
 
     duration: Duration | None = Field(
-        None, description="How long records are generated and faults are drawn; by default 0s."
+        default=None, description="How long records are generated and faults are drawn; by default 0s."
     )
-    producers: list[ProducerSection] | None = Field(None, description="The producers.")
-    consumers: list[ConsumerSection] | None = Field(None, description="The consumers; by default none.")
+    producers: list[ProducerSection] | None = Field(default=None, description="The producers.")
+    consumers: list[ConsumerSection] | None = Field(
+        default=None, description="The consumers; by default none."
+    )
 
 
 # Script and faults
@@ -193,8 +208,12 @@ class SendSection(Section):
     short = "value"
 
     value: Text = Field(description="What is sent; each value should be sent once only.")
-    partition: PartitionName | None = Field(None, description="Where to; by default as the partitioner says.")
-    producer: Text | None = Field(None, description="By whom; may be left out when there is one producer.")
+    partition: PartitionName | None = Field(
+        default=None, description="Where to; by default as the partitioner says."
+    )
+    producer: Text | None = Field(
+        default=None, description="By whom; may be left out when there is one producer."
+    )
 
 
 class NothingSection(Section):
@@ -208,7 +227,7 @@ class ActionSection(Section):
 
     noun = "action or fault"
     named_alone = True
-    model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
 
 @cache
@@ -233,70 +252,80 @@ OneFault = Annotated[Section, Generated(generated.one_fault_section)]
 class StepSection(Section):
     """A step of the script: it waits for all that is given, then acts."""
 
-    note: Text | None = Field(None, description="What happens, for the reader.")
-    only: VariantNames | None = Field(None, description="The variants that have this step; `base` is none.")
-    at: Duration | None = Field(None, description="Wait until this virtual time.")
-    after: Duration | None = Field(None, description="Wait this long after the step before.")
-    when: ConditionSection | None = Field(None, description="Wait until this holds.")
-    do: Annotated[list[Action], OneOrMany()] | None = Field(None, description="What is done then.")
+    note: Text | None = Field(default=None, description="What happens, for the reader.")
+    only: VariantNames | None = Field(
+        default=None, description="The variants that have this step; `base` is none."
+    )
+    at: Duration | None = Field(default=None, description="Wait until this virtual time.")
+    after: Duration | None = Field(default=None, description="Wait this long after the step before.")
+    when: ConditionSection | None = Field(default=None, description="Wait until this holds.")
+    do: Annotated[list[Action], OneOrMany()] | None = Field(default=None, description="What is done then.")
 
 
 class InjectionSection(Section):
     """An entry of `faults`: when, and which fault."""
 
-    note: Text | None = Field(None, description="What it is for, for the reader.")
-    only: VariantNames | None = Field(None, description="The variants that have this entry; `base` is none.")
-    at: Duration | None = Field(None, description="Once, at this virtual time.")
-    when: ConditionSection | None = Field(None, description="Each time this comes to hold.")
-    times: Count | None = Field(None, description="With `when`: how many times at the most; by default 1.")
-    every: PositiveDuration | None = Field(None, description="Periodically.")
-    rate: Rate | None = Field(None, description="At random, this often on average.")
+    note: Text | None = Field(default=None, description="What it is for, for the reader.")
+    only: VariantNames | None = Field(
+        default=None, description="The variants that have this entry; `base` is none."
+    )
+    at: Duration | None = Field(default=None, description="Once, at this virtual time.")
+    when: ConditionSection | None = Field(default=None, description="Each time this comes to hold.")
+    times: Count | None = Field(
+        default=None, description="With `when`: how many times at the most; by default 1."
+    )
+    every: PositiveDuration | None = Field(default=None, description="Periodically.")
+    rate: Rate | None = Field(default=None, description="At random, this often on average.")
     from_: Duration | None = Field(
-        None, alias="from", description="With `every` and `rate`: from when on; by default 0s."
+        default=None, alias="from", description="With `every` and `rate`: from when on; by default 0s."
     )
     until: Duration | None = Field(
-        None, description="With `every` and `rate`: until when; by default the workload's end."
+        default=None, description="With `every` and `rate`: until when; by default the workload's end."
     )
-    do: Annotated[list[OneFault], OneOrMany()] | None = Field(None, description="The fault.")
+    do: Annotated[list[OneFault], OneOrMany()] | None = Field(default=None, description="The fault.")
     any_of: Annotated[list[OneFault], OneOrMany()] | None = Field(
-        None, description="Faults of which one is drawn each time."
+        default=None, description="Faults of which one is drawn each time."
     )
 
 
 class LimitsSection(Section):
     """How much virtual time may pass."""
 
-    script: PositiveDuration | None = Field(None, description="For the script; by default 10m.")
-    recovery: PositiveDuration | None = Field(None, description="For the healed cluster; by default 10m.")
+    script: PositiveDuration | None = Field(default=None, description="For the script; by default 10m.")
+    recovery: PositiveDuration | None = Field(
+        default=None, description="For the healed cluster; by default 10m."
+    )
 
 
 class ExpectSection(Section):
     """What the campaign expects at the end."""
 
-    verdict: Status | None = Field(None, description="The verdict.")
-    rules: dict[PartitionKey, Status] | None = Field(None, description="Statuses by rule (`harrow list rules`).")
-    lost: Values | None = Field(None, description="Exactly the values that are lost.")
-    duplicated: Values | None = Field(None, description="Exactly the values that are there twice.")
-    final: ConditionSection | None = Field(None, description="What holds on the healed cluster.")
+    verdict: Status | None = Field(default=None, description="The verdict.")
+    rules: dict[PartitionKey, Status] | None = Field(
+        default=None, description="Statuses by rule (`harrow list rules`)."
+    )
+    lost: Values | None = Field(default=None, description="Exactly the values that are lost.")
+    duplicated: Values | None = Field(default=None, description="Exactly the values that are there twice.")
+    final: ConditionSection | None = Field(default=None, description="What holds on the healed cluster.")
 
 
 class Body(Section):
     """What a campaign and its variants can say."""
 
-    description: Text | None = Field(None, description="What happens and why.")
-    kafka: ReleaseName | None = Field(None, description="The release.")
+    description: Text | None = Field(default=None, description="What happens and why.")
+    kafka: ReleaseName | None = Field(default=None, description="The release.")
     behaviours: Annotated[Section | None, Generated(generated.behaviours_section)] = Field(
-        None, description="Single switches of the release (`harrow list releases`)."
+        default=None, description="Single switches of the release (`harrow list releases`)."
     )
     settings: Annotated[Section | None, Generated(generated.settings_section)] = Field(
-        None, description="Settings under Kafka's names; each goes to whoever knows it."
+        default=None, description="Settings under Kafka's names; each goes to whoever knows it."
     )
-    cluster: ClusterSection | None = Field(None, description="The servers.")
-    workload: WorkloadSection | None = Field(None, description="The clients, and how long they work.")
-    script: list[StepSection] | None = Field(None, description="Steps, taken in order.")
-    faults: list[InjectionSection] | None = Field(None, description="Faults, each on its own.")
-    limits: LimitsSection | None = Field(None, description="How much virtual time may pass.")
-    expect: ExpectSection | None = Field(None, description="What is expected at the end.")
+    cluster: ClusterSection | None = Field(default=None, description="The servers.")
+    workload: WorkloadSection | None = Field(default=None, description="The clients, and how long they work.")
+    script: list[StepSection] | None = Field(default=None, description="Steps, taken in order.")
+    faults: list[InjectionSection] | None = Field(default=None, description="Faults, each on its own.")
+    limits: LimitsSection | None = Field(default=None, description="How much virtual time may pass.")
+    expect: ExpectSection | None = Field(default=None, description="What is expected at the end.")
 
 
 class Variant(Body):
@@ -306,9 +335,9 @@ class Variant(Body):
 class CampaignFile(Body):
     """A campaign for harrow: a cluster, a workload, faults, and what is expected."""
 
-    name: CampaignName | None = Field(None, description="The campaign's name; by default the file's.")
+    name: CampaignName | None = Field(default=None, description="The campaign's name; by default the file's.")
     variants: dict[VariantKey, Variant] | None = Field(
-        None, description="The same campaign with these keys merged over it."
+        default=None, description="The same campaign with these keys merged over it."
     )
 
 

@@ -14,8 +14,10 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from campaigns import literals
 from campaigns.literals import LiteralError
+from campaigns.spelling import quoted
 from campaigns.yaml_positions import ListNode, MapNode, Node, Scalar
 from cluster_model.release import RELEASES
+from cluster_model.settings import LONG_MAX
 
 WRONG: Final = "campaign"
 
@@ -186,7 +188,7 @@ def release(text: str) -> str:
         return text
     close = next((name for name in RELEASES if text.startswith(f"{name}.")), None)
     hint = f"; write {close}" if close else ""
-    raise LiteralError(f"release {literals.quoted(text)} is not modelled; there are {', '.join(RELEASES)}{hint}")
+    raise LiteralError(f"release {quoted(text)} is not modelled; there are {', '.join(RELEASES)}{hint}")
 
 
 def number_schema(minimum: int, maximum: int | None = None) -> dict[str, Any]:
@@ -196,7 +198,11 @@ def number_schema(minimum: int, maximum: int | None = None) -> dict[str, Any]:
 
 
 _ANY_TEXT: Final = {"type": ["string", "number", "boolean"]}
-_DURATION_SCHEMA: Final = {"type": "string", "pattern": f"^{literals.DURATION_PATTERN}$", "examples": ["500ms", "2s"]}
+_DURATION_SCHEMA: Final = {
+    "type": "string",
+    "pattern": f"^{literals.DURATION_PATTERN}$",
+    "examples": ["500ms", "2s"],
+}
 _RANGE_SCHEMA: Final = {
     "type": "string",
     "pattern": f"^{literals.DURATION_PATTERN}( *\\.\\. *{literals.DURATION_PATTERN})?$",
@@ -205,9 +211,9 @@ _RANGE_SCHEMA: Final = {
 _BROKER_ID_SCHEMA: Final = number_schema(0, literals.BROKER_ID_MAX)
 
 
-def whole(minimum: int, maximum: int = literals.LONG_MAX) -> Leaf:
+def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
     """Return the leaf for whole numbers from *minimum* to *maximum*."""
-    limit = None if maximum == literals.LONG_MAX else maximum
+    limit = None if maximum == LONG_MAX else maximum
     return Leaf(literals.whole_number(minimum, maximum), number_schema(minimum, limit))
 
 
@@ -227,7 +233,12 @@ BrokerReference = Annotated[
     int | str,
     Leaf(
         literals.broker_reference,
-        {"anyOf": [_BROKER_ID_SCHEMA, {"type": "string", "pattern": f"^({literals.BROKER_PATTERN}|[0-9]+)$"}]},
+        {
+            "anyOf": [
+                _BROKER_ID_SCHEMA,
+                {"type": "string", "pattern": f"^({literals.BROKER_PATTERN}|[0-9]+)$"},
+            ]
+        },
     ),
 ]
 Endpoint = Annotated[int | str, Leaf(literals.endpoint, {"type": ["integer", "string"]})]
@@ -239,7 +250,10 @@ DurationOrNever = Annotated[
 ]
 Rate = Annotated[
     int,
-    Leaf(literals.rate, {"type": "string", "pattern": f"^{literals.RATE_PATTERN}$", "examples": ["10/s", "12/m"]}),
+    Leaf(
+        literals.rate,
+        {"type": "string", "pattern": f"^{literals.RATE_PATTERN}$", "examples": ["10/s", "12/m"]},
+    ),
 ]
 Probability = Annotated[float, Leaf(literals.probability, {"type": "number", "minimum": 0, "maximum": 1})]
 ReleaseName = Annotated[

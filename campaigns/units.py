@@ -10,6 +10,8 @@ _MINUTES_PER_HOUR = 60
 
 def duration_text(us: int) -> str:
     """Return a time of *us* microseconds exactly, as in ``1.204 s``."""
+    if us < 0:
+        return f"-{duration_text(-us)}"
     if 0 < us < _US_PER_MS:
         return f"{us} us"
     if 0 < us < _US_PER_SECOND:

@@ -17,7 +17,9 @@ MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 64
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_NOT_ALLOWED: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NOT_ALLOWED: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
 # libyaml is ten times as fast; where PyYAML was built without it, its own parser reads the same.
@@ -113,7 +115,7 @@ def compose(text: str) -> Document:
     except _FatalError as error:
         raise YamlError([*composer.mistakes, error.mistake]) from None
     except yaml.MarkedYAMLError as error:
-        raise YamlError([*composer.mistakes, _syntax_mistake(error, text)]) from None
+        raise YamlError([*composer.mistakes, _syntax_mistake(error)]) from None
     except yaml.YAMLError as error:
         raise YamlError([*composer.mistakes, Mistake(Mark(1, 1), f"not valid YAML: {error}")]) from None
     finally:
@@ -244,7 +246,9 @@ class _Composer:
         if depth > MAX_DEPTH:
             raise _FatalError(mark, f"nested more than {MAX_DEPTH} levels deep")
         if event.tag is not None:
-            self.mistakes.append(Mistake(mark, f"the tag {event.tag}: campaign files have no tags; leave it out"))
+            self.mistakes.append(
+                Mistake(mark, f"the tag {event.tag}: campaign files have no tags; leave it out")
+            )
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
@@ -266,7 +270,9 @@ class _Composer:
             raise _FatalError(mark, f"the alias *{event.anchor} stands inside of what it repeats")
         self._count(measured.nodes, mark)
         if depth + measured.height > MAX_DEPTH:
-            raise _FatalError(mark, f"nested more than {MAX_DEPTH} levels deep through the alias *{event.anchor}")
+            raise _FatalError(
+                mark, f"nested more than {MAX_DEPTH} levels deep through the alias *{event.anchor}"
+            )
         return measured
 
     def _count(self, nodes: int, mark: Mark) -> None:
@@ -336,7 +342,7 @@ _HINTS: Final = (
 )
 
 
-def _syntax_mistake(error: yaml.MarkedYAMLError, text: str) -> Mistake:
+def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
     """Return what the parser did not like, with a hint where its words are hard to understand."""
     place = error.problem_mark or error.context_mark
     mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)

@@ -10,7 +10,7 @@ from itertools import chain
 
 from checks.copies import PartitionCopies, copies_by_partition
 from checks.evidence import Evidence
-from cluster_model.history import FAIL, INVOKE, OK, Operation
+from cluster_model.history import INVOKE, OK, Operation
 from cluster_model.trace import TraceEvent
 
 Pair = tuple[int, str]
@@ -117,8 +117,7 @@ class Index:
             send = self._invoke(operation, partition, value)
         send.outcome = operation.type
         send.completed_us = operation.time_us
-        if operation.type != FAIL:
-            send.offset = offset
+        send.offset = offset
         if operation.type == OK:
             self.acked.setdefault(partition, []).append(send)
 

@@ -14,8 +14,7 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
     """Find acked records that are in some final log but in no poll."""
     found: dict[tuple[str, str], Finding] = {}
     for partition, sends in index.acked.items():
-        # Without logs, what was not polled counts as lost.
-        if partition not in evidence.read_back or not index.logs.get(partition):
+        if partition not in evidence.read_back:
             continue
         polled, survivors = index.polled_values(partition), index.survivors(partition)
         for send in sends:

@@ -73,8 +73,9 @@ class RunTable:
                 continue
             self._show_line(runs[0], _seeds_text([run.result.seed for run in runs]))
             if outcome != AS_EXPECTED:
-                what = "; ".join(anomaly.sentence() for anomaly in anomalies(runs[0].result))
-                show(self._console, indented(Text(f"seed {runs[0].result.seed}: {what}".rstrip(": "))))
+                for anomaly in anomalies(runs[0].result):
+                    sentence = f"seed {runs[0].result.seed}: {anomaly.sentence()}"
+                    show(self._console, indented(Text(sentence)))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
         self._console.file.flush()
@@ -82,7 +83,9 @@ class RunTable:
     def finish(self, tally: Tally) -> None:
         """Print the summary."""
         if tally.finished and (tally.failed or not self._quiet):
-            show(self._console, Text(), *_summary(tally))
+            if not self._verbose:
+                show(self._console, Text())
+            show(self._console, *_summary(tally))
             self._console.file.flush()
 
     def _show_line(self, run: FinishedRun, detail: str) -> None:
@@ -90,20 +93,19 @@ class RunTable:
             self._show_heading(self._heading)
         verdict = run.result.verdict.status
         failed = run.outcome == UNEXPECTED
-        line = Table.grid(padding=(0, 1, 0, 0))
-        line.add_column(width=1)
+        line = Table.grid(padding=(0, 2, 0, 0))
         line.add_column(width=_VERDICT_WIDTH, no_wrap=True)
         line.add_column(width=_OUTCOME_WIDTH, no_wrap=True)
-        line.add_column(width=self._variant_width, no_wrap=True)
+        if self._variant_width:
+            line.add_column(width=self._variant_width, no_wrap=True)
         line.add_column(overflow="fold")
         line.add_row(
-            "",
             Text(f"{self._marks[verdict]} {verdict}", FAILED if failed else _STYLES[verdict]),
             Text(_outcome_word(run), FAILED if failed else DIM),
-            Text(run.variant if self._variant_width else ""),
+            *([Text(run.variant)] if self._variant_width else []),
             Text(detail),
         )
-        show(self._console, line)
+        show(self._console, indented(line, 2))
 
     def _show_heading(self, selection: Selection) -> None:
         campaign = selection.campaign
@@ -144,7 +146,8 @@ def _summary(tally: Tally) -> Iterator[Text]:
     ]
     runs, campaigns = _counted(tally.finished, "run"), _counted(len(tally.campaigns), "campaign")
     yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
-    cluster_time, wall_time = rough_duration_text(tally.simulated_us), f"{tally.wall_s:.1f} s"
+    cluster_time = rough_duration_text(tally.simulated_us)
+    wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
     code = tally.exit_code()
     yield Text(f"{cluster_time} of cluster time in {wall_time}; exit {code}: {MEANINGS[code]}", DIM)
 

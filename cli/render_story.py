@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from campaigns.campaign_copy import expect_line
 from campaigns.markdown_report import epochs_text, values_text
 from campaigns.report import Anomaly, anomalies, place
 from campaigns.run_result import RunResult
@@ -19,13 +20,17 @@ FAILED: Final = "bold red"
 UNDECIDED: Final = "bold magenta"
 DIM: Final = "dim"
 _INDENT: Final = 6
-_FINDINGS_SHOWN: Final = 3
+_FINDINGS_SHOWN: Final = 10
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield what somebody needs who has to find out why a run failed."""
+    """Yield what somebody needs who has to find out why a run failed.
+
+    Of each broken promise that is one story: those of the other records are mostly the same.
+    """
     for anomaly in anomalies(run.result):
-        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
+        if anomaly.permitted_by is None:
+            yield from _findings(anomaly, shown_max=1)
     yield from _misses(run)
     yield from _pointers(run)
 
@@ -41,7 +46,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
         )
     )
     for anomaly in anomalies(result):
-        yield from _findings(anomaly, shown_max=len(anomaly.findings))
+        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
     yield from _misses(run)
     for table in (_rules(result), _faults(result), _probes(result), _replicas(result)):
         if table.row_count:
@@ -64,12 +69,13 @@ def _findings(anomaly: Anomaly, *, shown_max: int) -> Iterator[RenderableType]:
             yield indented(Text(f"- {clause.strip()}"), _INDENT + 2)
     rest = len(anomaly.findings) - shown_max
     if rest > 0:
-        yield indented(Text(f"and {rest} more of {anomaly.rule} (-v shows all)", DIM))
+        yield indented(Text(f"and {rest} more of {anomaly.rule} (-v shows more, report.md all)", DIM))
 
 
 def _misses(run: FinishedRun) -> Iterator[RenderableType]:
     for missed in run.result.missed:
-        where = f"{run.file}:{missed.line}" if missed.line else str(run.file)
+        line = missed.line or expect_line(run.file, run.result.plan.variant)
+        where = f"{run.file}:{line}" if line else str(run.file)
         yield indented(Text.assemble(("missed ", FAILED), f"{where}: {missed.message}"))
     for reason in run.result.verdict.reasons:
         yield indented(Text.assemble(("undecided ", UNDECIDED), reason))
@@ -84,7 +90,7 @@ def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _rules(result: RunResult) -> Table:
-    table = _table("rule", "status", "findings", "promised by")
+    table = _table("rule", "status", "findings", "promise")
     for name, judged in result.verdict.rules.items():
         table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
     return table

@@ -17,7 +17,7 @@ MicroOperation = tuple[Any, ...]
 or ``("poll", {partition: [(offset, value), ...]})``."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Operation:
     """One line of a history. ``time_us`` is virtual; a file has nanoseconds."""
 

@@ -67,6 +67,7 @@ class Producer:
         self._sequences = ProducerSequences()
         self._asking_for_id = False
         self._wake_at_us: int | None = None
+        self._expiry_timer_set = False
         self._running = False
         self._run_again = False
         self.unfinished = 0
@@ -91,6 +92,8 @@ class Producer:
             queue.append(batch)
         batch.values.append(value)
         batch.size_bytes += self._record_bytes
+        if not self._expiry_timer_set:
+            self._set_expiry_timer()
         self._run()
 
     def _has_room(self, batch: ProducerBatch) -> bool:
@@ -131,13 +134,11 @@ class Producer:
 
     def _run_once(self) -> None:
         now_us = self._host.clock.now_us
-        self._expire_batches(now_us)
         if self._config.idempotence:
             if self._sequences.needs_new_producer_id(self._has_outstanding):
                 self._sequences.reset()
             if self._sequences.producer_id == NO_PRODUCER_ID:
                 self._ask_for_producer_id()
-                self._wake_for_expiry(now_us)
                 return
         wake_at_us: int | None = None
         for name, queue in self._queues.items():
@@ -149,7 +150,15 @@ class Producer:
                     wake_at_us = ready_at_us if wake_at_us is None else min(wake_at_us, ready_at_us)
                     break
                 self._send_first(name, queue, now_us)
-        self._wake_for_expiry(now_us, wake_at_us)
+        if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
+            self._wake_at_us = wake_at_us
+            self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
+
+    def _wake(self, at_us: int) -> None:
+        """A batch has become ready: its backoff, its linger time or a reconnect is over."""
+        if self._wake_at_us == at_us:
+            self._wake_at_us = None
+            self._run()
 
     def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
         """Return when the first batch may be sent; None: when something else has happened."""
@@ -240,6 +249,9 @@ class Producer:
     def _requeue(self, batch: ProducerBatch) -> None:
         """Put a batch back: by sequence if it has one, else to the front (``reenqueue``)."""
         queue = self._queues[batch.partition]
+        if not self._expiry_timer_set:
+            self._expiry_timer_set = True
+            self._host.set_timer(self._config.request_timeout_us, self._expire_batches)
         if not batch.has_sequence():
             queue.appendleft(batch)
             return
@@ -301,7 +313,19 @@ class Producer:
         since_us = batch.retry_at_us if batch.in_retry else batch.created_us + self._config.linger_us
         return since_us + self._config.request_timeout_us
 
-    def _expire_batches(self, now_us: int) -> None:
+    def _set_expiry_timer(self) -> None:
+        """Look again when the oldest batch expires; what joins later expires later."""
+        pending = [queue[0] for queue in self._queues.values() if queue]
+        if self._behaviours.delivery_timeout:
+            pending += [batches[0] for batches in self._in_flight.values() if batches]
+        self._expiry_timer_set = bool(pending)
+        if pending:
+            now_us = self._host.clock.now_us
+            expires_us = min(self._expires_at_us(batch) for batch in pending)
+            self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches)
+
+    def _expire_batches(self, _: None) -> None:
+        now_us = self._host.clock.now_us
         for name, queue in self._queues.items():
             while queue and self._expires_at_us(queue[0]) <= now_us:
                 self._expire(queue.popleft())
@@ -311,28 +335,12 @@ class Producer:
                     in_flight.remove(batch)
                     batch.maybe_appended = True
                     self._expire(batch)
+        self._set_expiry_timer()
+        self._run()
 
     def _expire(self, batch: ProducerBatch) -> None:
         """Report a timeout; a sequence that was sent is unresolved until the others are answered."""
         self._fail(batch, "TIMEOUT")
-
-    def _wake_for_expiry(self, now_us: int, wake_at_us: int | None = None) -> None:
-        """Have `_run` called when a batch becomes ready, or expires."""
-        for name, queue in self._queues.items():
-            oldest = [queue[0]] if queue else []
-            if self._behaviours.delivery_timeout and self._in_flight[name]:
-                oldest.append(self._in_flight[name][0])
-            for batch in oldest:
-                expires_us = self._expires_at_us(batch)
-                wake_at_us = expires_us if wake_at_us is None else min(wake_at_us, expires_us)
-        if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
-            self._wake_at_us = max(wake_at_us, now_us + 1)
-            self._host.set_timer(self._wake_at_us - now_us, self._wake, self._wake_at_us)
-
-    def _wake(self, at_us: int) -> None:
-        if self._wake_at_us == at_us:
-            self._wake_at_us = None
-            self._run()
 
     # Producer id
 

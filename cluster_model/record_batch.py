@@ -9,11 +9,12 @@ RECORD_OVERHEAD_BYTES: Final = 70
 """Bytes counted for a record beside its payload; a batch's header is spread over its records."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class RecordBatch:
     """A batch as a producer makes it (``base_offset`` -1) and as a log stores it.
 
-    Immutable once made, so that replicas can share it. ``values`` are the records'
+    Never changed once made, so that replicas can share it (not ``frozen``: that would make
+    each one three times as dear). ``values`` are the records'
     values; they are unique within a partition unless an application sends one twice.
     """
 
@@ -24,6 +25,18 @@ class RecordBatch:
     base_offset: int = -1
     leader_epoch: int = -1
     size_bytes: int = 0
+
+    def stored_at(self, base_offset: int, leader_epoch: int) -> "RecordBatch":
+        """Return the batch as a leader stores it."""
+        return RecordBatch(
+            self.values,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            base_offset,
+            leader_epoch,
+            self.size_bytes,
+        )
 
     @property
     def next_offset(self) -> int:

@@ -4,7 +4,7 @@ After ``Log.scala``. LEO, the log end offset, is the offset of the next record.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cluster_model import errors
 from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
@@ -14,7 +14,7 @@ from cluster_model.record_batch import NO_PRODUCER_ID, RecordBatch
 from cluster_model.release import Behaviours
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class AppendResult:
     """What became of a batch: an error, or its base offset; ``duplicate`` if it was there already."""
 
@@ -60,7 +60,7 @@ class ReplicaLog:
             error = self._producers.check(batch)
             if error != errors.NONE:
                 return AppendResult(error, None, -1)
-        stored = replace(batch, base_offset=self.log_end_offset, leader_epoch=leader_epoch)
+        stored = batch.stored_at(self.log_end_offset, leader_epoch)
         self._append(stored)
         return AppendResult(errors.NONE, stored, stored.base_offset)
 

@@ -120,7 +120,9 @@ class ClusterReader:
             path = (*_TOPICS, index)
             if section.name in places:
                 first = self._draft.place(places[section.name])
-                self._draft.problem((*path, "name"), f"duplicate topic {section.name}; the first is in {first}")
+                self._draft.problem(
+                    (*path, "name"), f"duplicate topic {section.name}; the first is in {first}"
+                )
                 continue
             places[section.name] = (*path, "name")
             topic = self._topic(section, path)
@@ -156,13 +158,17 @@ class ClusterReader:
             message = f"replication factor {factor} is larger than the number of brokers, {len(self._ids)}"
             self._draft.problem((*path, "replication_factor"), message)
 
-    def _check_assignment(self, section: TopicSection, assignment: tuple[tuple[int, ...], ...], path: Path) -> None:
+    def _check_assignment(
+        self, section: TopicSection, assignment: tuple[tuple[int, ...], ...], path: Path
+    ) -> None:
         """Check what Kafka's AdminUtils.validateReplicaAssignment checks, and that the numbers agree."""
         place = (*path, "assignment")
         if not assignment:
             self._draft.problem(place, "an assignment has a list of brokers for each partition")
         if section.partitions is not None and section.partitions != len(assignment):
-            message = f"the assignment has {len(assignment)} partitions, but `partitions` is {section.partitions}"
+            message = (
+                f"the assignment has {len(assignment)} partitions, but `partitions` is {section.partitions}"
+            )
             self._draft.problem(place, message)
         if len(assignment) > PARTITIONS_MAX:
             return

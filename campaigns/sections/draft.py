@@ -55,7 +55,9 @@ class Draft:
         _, key_mark, node = lookup(self.tree, path)
         self.report.add(key_mark if at_key else node.mark, message, self.variant)
 
-    def unknown(self, path: Path, what: str, word: str, names: Collection[str], *, at_key: bool = False) -> None:
+    def unknown(
+        self, path: Path, what: str, word: str, names: Collection[str], *, at_key: bool = False
+    ) -> None:
         """Report a name that does not exist."""
         message = f"unknown {what} {quoted(word)}{self.report.suggestion(word, names)}"
         self.problem(path, message, at_key=at_key)
@@ -136,11 +138,11 @@ class Draft:
         message = f"unknown {section.noun} {quoted(key)}"
         if section is Body and self.variant is not None and key in names:
             return f"`{key}` belongs to the campaign, not to a variant"
-        home = _home(key, section is Body)
+        home = _home(key, at_top=section is Body)
         return message + (home or self.report.suggestion(key, names))
 
 
-def _home(key: str, at_top: bool) -> str | None:  # noqa: FBT001
+def _home(key: str, *, at_top: bool) -> str | None:
     """Return where a key belongs that is known elsewhere."""
     scopes = scopes_of(key)
     if scopes:

@@ -56,7 +56,9 @@ class EffectiveSettings:
 
     def topic(self, topic: Any, path: Path) -> GivenSettings:
         """Return what a topic gets. What brokers know too reaches it through them."""
-        common = {name: given for name, given in self._known_to(TOPIC).items() if BROKER not in scopes_of(name)}
+        common = {
+            name: given for name, given in self._known_to(TOPIC).items() if BROKER not in scopes_of(name)
+        }
         return {**common, **self._read(topic, path, (TOPIC,))}
 
     def producer(self, producer: Any, path: Path) -> GivenSettings:
@@ -100,7 +102,9 @@ class EffectiveSettings:
         if idempotence is None or not idempotence.value or not self._checks_release:
             return
         if not self._behaviours.idempotence:
-            self._draft.problem(idempotence.path, "there is no idempotent producer: `behaviours` switch it off")
+            self._draft.problem(
+                idempotence.path, "there is no idempotent producer: `behaviours` switch it off"
+            )
         limit = self._behaviours.idempotent_in_flight_max
         acks, retries, in_flight = settings.get("acks"), settings.get("retries"), settings.get(IN_FLIGHT)
         if acks is not None and acks.value != "all":
@@ -125,7 +129,8 @@ class EffectiveSettings:
         if config.delivery_timeout_us < least_us:
             least = format_us(least_us)
             self._draft.problem(
-                given.path, f"delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {least}"
+                given.path,
+                f"delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {least}",
             )
 
     def acks_all(self, settings: GivenSettings) -> bool:
@@ -156,4 +161,5 @@ def switches_of(body: Body) -> dict[str, Value]:
 
 def behaviours_of(body: Body) -> Behaviours:
     """Return what the release does, with the campaign's switches."""
-    return replace(RELEASES[body.kafka or DEFAULT_RELEASE].behaviours, **switches_of(body))
+    switches: dict[str, Any] = switches_of(body)
+    return replace(RELEASES[body.kafka or DEFAULT_RELEASE].behaviours, **switches)

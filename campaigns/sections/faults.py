@@ -98,6 +98,7 @@ class FaultReader:
         self._check_belongs(given, "times", ("when",), timings[0], path)
         self._check_belongs(given, "from", ("every", "rate"), timings[0], path)
         self._check_belongs(given, "until", ("every", "rate"), timings[0], path)
+        self._check_ever_strikes(section, path)
         if section.at is not None:
             return At(at_us=section.at)
         if section.when is not None:
@@ -105,10 +106,31 @@ class FaultReader:
             return When(condition=condition, times=section.times or 1)
         start_us, stop_us = self._window(section, path)
         if section.every is not None:
+            if start_us + section.every >= stop_us > start_us:
+                first, last = format_us(start_us + section.every), format_us(stop_us)
+                message = (
+                    f"this never strikes: the first time would be {first}, but the last is before {last}"
+                )
+                self._draft.problem((*path, "every"), message)
             return Every(period_us=section.every, start_us=start_us, stop_us=stop_us)
         return Rate(mean_us=section.rate or 1, start_us=start_us, stop_us=stop_us)
 
-    def _check_belongs(self, given: dict[str, Any], key: str, to: tuple[str, ...], timing: str, path: Path) -> None:
+    def _check_ever_strikes(self, section: InjectionSection, path: Path) -> None:
+        """Check that the workload lasts until a fault strikes; with a script nobody can tell."""
+        knows_end = self._draft.is_intact("workload", "duration") and self._draft.is_intact("script")
+        if self._draft.body.script or not knows_end:
+            return
+        if self._duration_us == 0 and (section.at is not None or section.when is not None):
+            self._draft.problem(
+                path, "this never strikes: there is no script, and the workload has no `duration`"
+            )
+        elif section.at is not None and section.at > self._duration_us:
+            message = f"this never strikes: the workload ends at {format_us(self._duration_us)}"
+            self._draft.problem((*path, "at"), message)
+
+    def _check_belongs(
+        self, given: dict[str, Any], key: str, to: tuple[str, ...], timing: str, path: Path
+    ) -> None:
         if key in given and timing not in to:
             owners = " or ".join(f"`{owner}`" for owner in to)
             self._draft.problem((*path, key), f"`{key}` goes with {owners}, not with `{timing}`", at_key=True)
@@ -136,13 +158,17 @@ class FaultReader:
         choices = section.any_of if section.do is None else section.do
         if (section.do is None) == (section.any_of is None):
             if not self._draft.has_lost(path):
-                self._draft.problem(path, "an entry has either `do`, one fault, or `any_of`, a list to draw from")
+                self._draft.problem(
+                    path, "an entry has either `do`, one fault, or `any_of`, a list to draw from"
+                )
             return ()
         place = (*path, key)
         if not choices and not self._draft.has_lost(place):
             self._draft.problem(place, f"{key}: name a fault")
         if key == "do" and len(choices or ()) > 1:
-            message = "`do` has one fault here; `any_of` draws one of several, and each can have its own entry"
+            message = (
+                "`do` has one fault here; `any_of` draws one of several, and each can have its own entry"
+            )
             self._draft.problem(place, message)
         found: list[Fault] = []
         for index, choice in enumerate(choices or ()):

@@ -1,6 +1,7 @@
 """A campaign, or one of its variants, from its sections to the plan."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from campaigns.plan import Plan, Step
 from campaigns.schema import InjectionSection, LimitsSection, StepSection
@@ -19,9 +20,6 @@ from faults.injection import Injection
 
 BASE = "base"
 
-_SCRIPT_LIMIT_US = Plan.__dataclass_fields__["script_limit_us"].default
-_RECOVERY_LIMIT_US = Plan.__dataclass_fields__["recovery_limit_us"].default
-
 
 def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     """Return the plan of a draft; it is of use only when no problem was reported."""
@@ -36,8 +34,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     script = _script(draft, ScriptReader(draft, references, conditions, faults), variants)
     injections = _injections(draft, faults, variants)
     faults.check_releases()
-    limits = body.limits or LimitsSection()
-    return Plan(
+    plan = Plan(
         campaign=campaign,
         cluster=cluster.spec,
         variant=draft.variant,
@@ -49,9 +46,18 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         script=script,
         faults=injections,
         duration_us=workload.duration_us,
-        script_limit_us=limits.script or _SCRIPT_LIMIT_US,
-        recovery_limit_us=limits.recovery or _RECOVERY_LIMIT_US,
         expect=read_expectation(body.expect, draft, conditions),
+    )
+    return _limited(plan, body.limits)
+
+
+def _limited(plan: Plan, limits: LimitsSection | None) -> Plan:
+    if limits is None:
+        return plan
+    return replace(
+        plan,
+        script_limit_us=limits.script or plan.script_limit_us,
+        recovery_limit_us=limits.recovery or plan.recovery_limit_us,
     )
 
 

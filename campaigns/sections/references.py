@@ -33,7 +33,9 @@ class References:
         self._clients: frozenset[str] = frozenset()
         self._checks_brokers = cluster.has_all and draft.is_intact("cluster", "brokers")
         self._checks_partitions = self._checks_brokers and draft.is_intact("cluster", "topics")
-        self._checks_clients = draft.is_intact("workload", "producers") and draft.is_intact("workload", "consumers")
+        self._checks_clients = draft.is_intact("workload", "producers") and draft.is_intact(
+            "workload", "consumers"
+        )
 
     def add_clients(self, producers: Iterable[ProducerSpec], consumers: Iterable[ConsumerSpec]) -> None:
         """Make the workload's clients known."""
@@ -57,7 +59,9 @@ class References:
         if name in self._topics:
             message = f"{quoted(name)} is a topic; write a partition of it such as `{name}-0`"
         elif topic in self._topics and number.isdigit():
-            message = f"unknown partition {quoted(name)}; topic {topic} has {_range(topic, self._topics[topic])}"
+            message = (
+                f"unknown partition {quoted(name)}; topic {topic} has {_range(topic, self._topics[topic])}"
+            )
         else:
             self._draft.unknown(path, "partition", name, self.partitions, at_key=at_key)
             return False

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from campaigns.plan import Action, ElectPreferredLeaders, Expect, RestartProducer, Send, Step, Wait
 from campaigns.schema import SendSection, StepSection
 from campaigns.section import Section
 from campaigns.sections.conditions import ConditionReader
@@ -10,7 +11,6 @@ from campaigns.sections.faults import FaultReader
 from campaigns.sections.references import References
 from campaigns.spelling import listed
 from campaigns.yaml_positions import Path
-from campaigns.plan import Action, ElectPreferredLeaders, Expect, RestartProducer, Send, Step, Wait
 from cluster_model.virtual_time import format_us
 from faults.condition import Condition
 
@@ -67,7 +67,9 @@ class ScriptReader:
                 (name, value), *_ = given.items()
                 found.append(self._action(name, value, (*place, name)))
             elif not self._draft.has_lost(place):
-                several = f", not {len(given)} ({listed(list(given))}); put a dash before each" if given else ""
+                several = (
+                    f", not {len(given)} ({listed(list(given))}); put a dash before each" if given else ""
+                )
                 self._draft.problem(place, f"name one action or fault{several}")
         return tuple(found)
 

@@ -27,7 +27,9 @@ class Workload:
 class WorkloadReader:
     """Reads the section and checks it."""
 
-    def __init__(self, draft: Draft, settings: EffectiveSettings, cluster: Cluster, references: References) -> None:
+    def __init__(
+        self, draft: Draft, settings: EffectiveSettings, cluster: Cluster, references: References
+    ) -> None:
         self._draft = draft
         self._settings = settings
         self._cluster = cluster
@@ -107,16 +109,19 @@ class WorkloadReader:
 
     def _check_times(self, section: ProducerSection, start_us: int, stop_us: int, path: Path) -> None:
         """Check that a producer with a rate has time to send something."""
-        if section.stop is not None:
-            if stop_us <= start_us:
-                self._draft.problem((*path, "stop"), _stop_message(start_us, stop_us))
-        elif not self._draft.is_intact("workload", "duration") or self._draft.has_lost(path):
+        if section.stop is not None and stop_us <= start_us:
+            self._draft.problem((*path, "stop"), _stop_message(start_us, stop_us))
+        if not self._draft.is_intact("workload", "duration") or self._draft.has_lost(path):
             return
-        elif stop_us == 0:
-            message = "a rate needs an end: give the workload a `duration`, or the producer a `stop`"
-            self._draft.problem((*path, "rate"), message)
-        elif stop_us <= start_us:
-            message = f"the producer starts after the workload's end at {format_us(stop_us)}"
+        end = f"the workload's end at {format_us(self._duration_us)}"
+        if self._duration_us == 0:
+            message = "records are generated for the workload's `duration`, which is not given"
+            self._draft.problem((*path, "rate"), message, at_key=True)
+        elif stop_us > self._duration_us:
+            message = f"the producer stops at {format_us(stop_us)}, after {end}"
+            self._draft.problem((*path, "stop"), message)
+        elif section.stop is None and stop_us <= start_us:
+            message = f"the producer starts at {format_us(start_us)}, which is not before {end}"
             self._draft.problem((*path, "start"), message)
 
     def _check_has_some(self, partitions: Sequence[str] | None, path: Path) -> None:
@@ -151,11 +156,15 @@ class WorkloadReader:
             partitions=self._references.partitions_once((*path, "partitions"), section.partitions or ()),
             start_us=section.start or 0,
         )
-        return spec if section.poll_interval is None else replace(spec, poll_interval_us=section.poll_interval)
+        return (
+            spec if section.poll_interval is None else replace(spec, poll_interval_us=section.poll_interval)
+        )
 
 
 def _stop_message(start_us: int, stop_us: int) -> str:
-    return f"the producer stops at {format_us(stop_us)}, which is not after its start at {format_us(start_us)}"
+    return (
+        f"the producer stops at {format_us(stop_us)}, which is not after its start at {format_us(start_us)}"
+    )
 
 
 def _script_needs_producer(body: Body) -> bool:

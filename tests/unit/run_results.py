@@ -65,7 +65,10 @@ def evidence() -> Evidence:
         },
         partitions={
             "t-0": PartitionSettings(
-                replicas=(0, 1), min_insync_replicas=1, unclean_leader_election=False, flush_messages=2**63 - 1
+                replicas=(0, 1),
+                min_insync_replicas=1,
+                unclean_leader_election=False,
+                flush_messages=2**63 - 1,
             )
         },
         replicas={"t-0": {1: log, 0: log}},

@@ -54,7 +54,7 @@ def test_other_operations_and_failed_polls_are_passed_over() -> None:
     run = RunBuilder()
     run.history.add(0, "invoke", "assign", (("t-0",),), 0)
     run.history.add(0, "invoke", "poll", (("poll",),), 0)
-    run.history.add(0, "fail", "poll", (("poll",),), 0, "timeout")
+    run.history.add(0, "fail", "poll", (("poll", {"t-0": [(0, "m0")]}),), 0, "timeout")
     index = Index(run.evidence())
     assert (index.sends, index.polled) == ({}, {})
 

@@ -135,3 +135,35 @@ def test_violated_when_the_first_copy_went_by_truncation() -> None:
     run.read_to_end(1)
     (finding,) = run.judge("duplicate").findings
     assert (finding.value, finding.permitted_by) == ("m1", None)
+
+
+def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
+    run = RunBuilder(unclean_leader_election=True)
+    run.producer("other", idempotence=True)
+    run.producer("producer-0", idempotence=True)
+    run.elect(0, 0, (0,))
+    read_lost_and_appended_again(run)
+    run.elect(1, 1, (1,), unclean=True)
+    run.truncate(0, 0, "leader_epoch")
+    run.append(1, *again)
+    run.raise_hw(len(again), 1)
+    return run
+
+
+def test_violated_when_two_copies_are_left_although_a_third_was_lost() -> None:
+    run = lost_uncleanly_then_appended("m1", "m0", "m1")
+    run.poll((0, "m1"), (1, "m0"), (2, "m1"))
+    run.append(1, "m1")
+    run.read_to_end(1)
+    findings = {finding.value: finding.permitted_by for finding in run.judge("duplicate").findings}
+    assert findings["m1"] is None
+
+
+def test_violated_when_only_one_of_two_lost_copies_was_permitted_to_go() -> None:
+    run = lost_uncleanly_then_appended("x", "y", "m1")
+    run.poll((0, "x"), (1, "y"), (2, "m1"))
+    run.truncate(1, 0)
+    run.append(1, "x", "y", "z", "m1")
+    run.read_to_end(1)
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("m1", None)

@@ -123,3 +123,20 @@ def test_the_only_value_that_was_read_survives_when_no_log_has_the_offset() -> N
     run.truncate(0, 0)
     (finding,) = run.judge("inconsistent-offsets").findings
     assert (finding.value, finding.permitted_by) == ("m0", "acks=0")
+
+
+def test_every_value_that_went_needs_its_permission() -> None:
+    run = RunBuilder()
+    careless, careful = run.producer(acks="0"), run.producer()
+    run.send(careless, "m0")
+    run.append(0, "m0")
+    run.ok(careless, "m0", 0)
+    run.truncate(0, 0)
+    run.write(careful, "m1", 0)
+    run.truncate(0, 0)
+    run.write(careful, "m2", 0)
+    run.read_to_end(0)
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert "m0: " in finding.because
+    assert "m1: " in finding.because
+    assert finding.permitted_by is None

@@ -146,3 +146,15 @@ def test_without_logs_the_order_of_polls_counts() -> None:
     run = swapped(idempotence=True)
     run.logs.clear()
     assert run.judge("nonmonotonic-send").status == "violated"
+
+
+def test_without_logs_the_first_offset_of_a_duplicate_counts() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1", "m0"))
+    run.logs.clear()
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_the_longest_log_counts() -> None:
+    run = swapped(idempotence=True)
+    run.logs["t-0"][1] = [("m0", 0)]
+    assert run.judge("nonmonotonic-send").status == "violated"
