@@ -257,6 +257,8 @@ def setting_value(setting: Setting, text: str) -> Value:
 
 def _in_unit(text: str, unit: str) -> str:
     """Return a duration as a number of milliseconds or seconds."""
+    if _SEXAGESIMAL.fullmatch(text):
+        raise LiteralError(_not_a_duration(text))
     if not _DURATION.fullmatch(text):
         number = "milliseconds" if unit == "ms" else "seconds"
         raise LiteralError(

@@ -12,6 +12,7 @@ from campaigns.problem import CampaignError, Problem
 from campaigns.schema import VARIANTS_MAX
 from campaigns.sections.draft import Draft, Report
 from campaigns.sections.plan_reader import read_plan
+from campaigns.spelling import printable, quoted
 from campaigns.yaml_positions import (
     MAX_BYTES,
     Entry,
@@ -204,7 +205,7 @@ def _variants(root: MapNode, report: Report) -> list[_NamedVariant]:
         if isinstance(variant.value, MapNode):
             found.append(_NamedVariant(name, variant.value))
         else:
-            message = f"variant {name}: a mapping of what is different is wanted here"
+            message = f"variant {quoted(name)}: a mapping of what is different is wanted here"
             report.add(variant.value.mark, message, None)
     return found
 
@@ -242,7 +243,7 @@ def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[P
         if variants and None not in variants:
             message = f"{message} (in variant {', '.join(map(str, variants[:5]))})"  # noqa: PLW2901
         if mark.option is not None:
-            yield Problem(OPTION, 0, 0, f"{mark.option}: {message}")
+            yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue
         # The end of the file may count as the beginning of a line that is not there.
         line = min(mark.line, len(lines))

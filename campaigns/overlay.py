@@ -74,6 +74,8 @@ def parse_override(option: str) -> Override:
     mark = Mark(0, 0, option)
     key, equals, text = option.partition("=")
     key = key.strip()
+    if not option.isprintable():
+        raise OverrideError(mark, "it has characters that cannot be printed")
     if not equals or not key:
         raise OverrideError(mark, "write key=value, for example acks=all or cluster.brokers=5")
     value = _value(text.strip(), mark)

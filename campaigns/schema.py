@@ -355,6 +355,8 @@ def _without_null_defaults(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     result = {key: _without_null_defaults(value) for key, value in schema.items()}
+    if result.get("description") == "":
+        del result["description"]
     if "default" in result and result["default"] is None:
         del result["default"]
         options = [option for option in result.get("anyOf", ()) if option != {"type": "null"}]

@@ -37,10 +37,22 @@ class Script:
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
             step = self._steps[self._next]
             self._next += 1
+            next_position = self._position_after(step)
             for action in step.actions:
                 self._act(step, action)
             self._last_step_us = self._cluster.simulator.now_us
-            self._observer.step_position = len(self._cluster.trace.events)
+            self._observer.step_position = next_position
+
+    def _position_after(self, step: Step) -> int:
+        """Return from where on the trace counts for the next step.
+
+        From behind the events that this step waited for: what happened in the same
+        instant, and what this step does, happens after them.
+        """
+        if step.when is None or not step.when.events:
+            return len(self._cluster.trace.events)
+        matched = step.when.events_matched(self._observer.events_since_step())
+        return self._observer.step_position + matched
 
     def due_us(self) -> int | None:
         """Return when the next step is due by the clock; None when it waits for a condition only."""

@@ -154,7 +154,7 @@ class Section(BaseModel):
         if attribute is None:
             return None
         field = cls.model_fields[attribute]
-        return _section_in((field.annotation, *field.metadata))
+        return _section_in((*field.metadata, field.annotation))
 
     def given(self) -> dict[str, Any]:
         """Return what the file says, by key."""
@@ -166,7 +166,7 @@ def _section_in(parts: tuple[Any, ...]) -> type[Section] | None:
     for part in parts:
         if isinstance(part, Generated):
             return part.model()
-        inner = _section_in((*get_args(part), *getattr(part, "__metadata__", ())))
+        inner = _section_in((*getattr(part, "__metadata__", ()), *get_args(part)))
         if inner is not None:
             return inner
     return next((part for part in parts if isinstance(part, type) and issubclass(part, Section)), None)

@@ -46,7 +46,12 @@ def listed(names: Collection[str | int]) -> str:
     return ", ".join(shown)
 
 
+def printable(text: str) -> str:
+    """Return text with whatever could disturb a terminal or a line of output escaped."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 def quoted(text: str) -> str:
     """Return a piece of a file for a message: on one line, and not too long."""
-    shown = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    shown = printable(text)
     return f"`{shown}`" if len(shown) <= _LONGEST_WORD else f"`{shown[:_LONGEST_WORD]}...`"

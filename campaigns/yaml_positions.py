@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from campaigns.spelling import quoted
+
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 64
@@ -246,9 +248,8 @@ class _Composer:
         if depth > MAX_DEPTH:
             raise _FatalError(mark, f"nested more than {MAX_DEPTH} levels deep")
         if event.tag is not None:
-            self.mistakes.append(
-                Mistake(mark, f"the tag {event.tag}: campaign files have no tags; leave it out")
-            )
+            tag = quoted(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self.mistakes.append(Mistake(mark, f"the tag {tag}: campaign files have no tags; leave it out"))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
@@ -314,7 +315,7 @@ class _Composer:
         elif key.plain and key.text == "<<":
             message = "merge keys (`<<`) are not supported; repeat the keys, or use `variants`"
         elif key.text in entries:
-            message = f"duplicate key `{key.text}`; the first is in line {entries[key.text].key_mark.line}"
+            message = f"duplicate key {quoted(key.text)}; the first is in line {entries[key.text].key_mark.line}"
         else:
             return key.text
         self.mistakes.append(Mistake(mark, message))

@@ -62,7 +62,7 @@ def _place(index: Index, partition: str, value: str, offset: int) -> str:
         if copy.offset == offset and copy.appended:
             at = seconds(copy.stored[1][0])
             return f"offset {offset} was appended at {at} by broker {copy.broker} (epoch {copy.leader_epoch})"
-    return f"it stands at offset {offset}"
+    return f"it was seen at offset {offset}"
 
 
 def _cause(

@@ -35,8 +35,8 @@ def explain_lost_send(evidence: Evidence, index: Index, send: Send) -> Loss:
     acked = _acknowledged(copies, send)
     group = _group(copies, send, acked)
     story = Story(copies, evidence.partitions[send.partition])
-    story.tell_ack(send, acked, group)
     story.tell_copies(group, with_append=acked is None)
+    story.tell_ack(send, acked, group)
     acks = evidence.producers[send.process].acks
     if acks == "0":
         return Loss(story.text(f"{ACKS_0} waits for no answer"), ACKS_0)

@@ -1,6 +1,7 @@
 """How something came about, in one sentence of clauses with times in virtual seconds."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from checks.copies import Copy, PartitionCopies, Placed
@@ -106,7 +107,7 @@ class Story:
 
     def text(self, conclusion: str | None = None) -> str:
         """Return the sentence; of a long story the middle is left out."""
-        told = [clause for _, clause in sorted(self._clauses)]
+        told = [clause for _, clause in sorted(self._clauses, key=itemgetter(0))]
         if len(told) > _CLAUSES_MAX:
             left_out = len(told) - _CLAUSES_MAX + 1
             head = _CLAUSES_MAX // 2

@@ -14,7 +14,7 @@ def campaign_entries(only: str | None = None) -> Iterator[Entry]:
     for name in library_names():
         if only not in (None, name.lower()):
             continue
-        (path,) = resolve(name)
+        path = resolve(name)[0]
         campaign = load_campaign(path)
         summary, about = split_doc(campaign.description)
         variants = ", ".join(variant_name(plan) for plan in campaign.plans)

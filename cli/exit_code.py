@@ -1,9 +1,6 @@
 """The exit codes, as scripts and CI jobs may rely on them."""
 
-from collections.abc import Iterable
 from typing import Final
-
-from campaigns.report import AS_EXPECTED, UNEXPECTED
 
 OK: Final = 0
 """Promises held and expectations were met."""
@@ -19,15 +16,6 @@ INTERRUPTED: Final = 130
 """Interrupted; what was finished is written."""
 BROKEN_PIPE: Final = 141
 """Nobody reads the output any more: what a shell says of a process that SIGPIPE ended."""
-
-
-def of_outcomes(outcomes: Iterable[str]) -> int:
-    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing."""
-    seen = frozenset(outcomes)
-    if UNEXPECTED in seen:
-        return BROKEN
-    return OK if seen == {AS_EXPECTED} else INCONCLUSIVE
-
 
 MEANINGS: Final = {
     OK: "every run was as expected",

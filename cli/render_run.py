@@ -57,7 +57,7 @@ class RunTable:
             return
         if self._quiet and run.outcome == AS_EXPECTED:
             return
-        what = "; ".join(anomaly.sentence() for anomaly in anomalies(run.result))
+        what = _what_happened(run)
         seed = f"seed {run.result.seed}" if self._several_seeds else ""
         self._show_line(run, ": ".join(part for part in (seed, what) if part))
         if self._verbose:
@@ -73,9 +73,8 @@ class RunTable:
                 continue
             self._show_line(runs[0], _seeds_text([run.result.seed for run in runs]))
             if outcome != AS_EXPECTED:
-                for anomaly in anomalies(runs[0].result):
-                    sentence = f"seed {runs[0].result.seed}: {anomaly.sentence()}"
-                    show(self._console, indented(Text(sentence)))
+                seed, what = runs[0].result.seed, _what_happened(runs[0])
+                show(self._console, indented(Text(f"seed {seed}: {what}" if what else f"seed {seed}")))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
         self._console.file.flush()
@@ -115,6 +114,17 @@ class RunTable:
         self._heading = None
 
 
+def _what_happened(run: FinishedRun) -> str:
+    """Return what went wrong; when a promise was broken, what was permitted is only counted."""
+    found = anomalies(run.result)
+    broken = [anomaly.sentence() for anomaly in found if anomaly.permitted_by is None]
+    permitted = [anomaly.sentence() for anomaly in found if anomaly.permitted_by is not None]
+    if broken and permitted:
+        count = sum(len(anomaly.findings) for anomaly in found if anomaly.permitted_by is not None)
+        return "; ".join([*broken, f"and {count} permitted"])
+    return "; ".join(broken or permitted)
+
+
 def _outcome_word(run: FinishedRun) -> str:
     """Return whether a run was expected, unless nobody expected anything and nothing happened."""
     nothing_said = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
@@ -148,8 +158,10 @@ def _summary(tally: Tally) -> Iterator[Text]:
     yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
     cluster_time = rough_duration_text(tally.simulated_us)
     wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
+    yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
     code = tally.exit_code()
-    yield Text(f"{cluster_time} of cluster time in {wall_time}; exit {code}: {MEANINGS[code]}", DIM)
+    if code:
+        yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
 
 
 def _outcomes(tally: Tally) -> str:

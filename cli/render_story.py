@@ -20,7 +20,7 @@ FAILED: Final = "bold red"
 UNDECIDED: Final = "bold magenta"
 DIM: Final = "dim"
 _INDENT: Final = 6
-_FINDINGS_SHOWN: Final = 10
+_FINDINGS_SHOWN: Final = 3
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
@@ -65,11 +65,15 @@ def _findings(anomaly: Anomaly, *, shown_max: int) -> Iterator[RenderableType]:
     for finding in anomaly.findings[:shown_max]:
         value = "" if finding.value is None else f" {finding.value}"
         yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}:"))
+        because = Table.grid(padding=(0, 1, 0, 0))
+        because.add_column(width=1)
+        because.add_column(overflow="fold")
         for clause in finding.because.split("; "):
-            yield indented(Text(f"- {clause.strip()}"), _INDENT + 2)
+            because.add_row("-", clause.strip())
+        yield indented(because, _INDENT + 2)
     rest = len(anomaly.findings) - shown_max
     if rest > 0:
-        yield indented(Text(f"and {rest} more of {anomaly.rule} (-v shows more, report.md all)", DIM))
+        yield indented(Text(f"and {rest} more of {anomaly.rule} (report.md has all)", DIM))
 
 
 def _misses(run: FinishedRun) -> Iterator[RenderableType]:

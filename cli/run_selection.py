@@ -23,19 +23,32 @@ class Selection:
     plans: tuple[Plan, ...]
 
 
-def find_campaigns(arguments: Iterable[str]) -> dict[Path, str]:
-    """Return the files that *arguments* name, each with the argument that names it alone."""
+def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
+    """Return the files that *arguments* name, each with the argument that names it alone, and what is wrong."""
     found: dict[Path, str] = {}
+    problems: list[Problem] = []
     for argument in arguments:
-        paths = resolve(argument)
-        alone = len(paths) == 1 and not Path(argument).is_dir()
+        try:
+            paths = resolve(argument)
+        except CampaignError as error:
+            problems += error.problems
+            continue
+        alone = not Path(argument).is_dir()
         for path in paths:
-            found.setdefault(path, argument if alone else _short_name(path))
-    return found
+            found.setdefault(_as_seen_from_here(path), argument if alone else _short_name(path))
+    return found, problems
+
+
+def _as_seen_from_here(path: Path) -> Path:
+    """Return the path that a person would write: relative when the file is below this folder."""
+    whole = path.resolve()
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else path
 
 
 def _short_name(path: Path) -> str:
-    if path.stem in library_names() and resolve(path.stem) == [path]:
+    """Return a campaign's name when that is enough to find it, else its path."""
+    if path.stem in library_names() and resolve(path.stem)[0].resolve() == path.resolve():
         return path.stem
     return str(path)
 

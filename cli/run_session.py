@@ -66,9 +66,9 @@ def run_session(
 ) -> int:
     """Run what was asked for, print it, and return the exit code."""
     messages = message_console(no_color=no_color)
-    files = find_campaigns(request.arguments)
-    loaded, problems = load_all(files, request.overrides)
-    if problems:
+    files, not_found = find_campaigns(request.arguments)
+    loaded, mistakes = load_all(files, request.overrides)
+    if problems := [*not_found, *mistakes]:
         show_problems(messages, problems)
         return exit_code.USAGE
     selections = [

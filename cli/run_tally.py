@@ -1,12 +1,12 @@
 """What came out of the runs of one command."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from campaigns.report import UNEXPECTED, outcome, variant_name
+from campaigns.report import AS_EXPECTED, UNEXPECTED, outcome, variant_name
 from campaigns.run_result import RunResult
 from cli import exit_code
 
@@ -62,4 +62,12 @@ class Tally:
         """Return the exit code of the command."""
         if self.interrupted:
             return exit_code.INTERRUPTED
-        return exit_code.of_outcomes(outcome for _, outcome in self.verdicts)
+        return exit_code_of(outcome for _, outcome in self.verdicts)
+
+
+def exit_code_of(outcomes: Iterable[str]) -> int:
+    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing."""
+    seen = frozenset(outcomes)
+    if UNEXPECTED in seen:
+        return exit_code.BROKEN
+    return exit_code.OK if seen == {AS_EXPECTED} else exit_code.INCONCLUSIVE

@@ -29,7 +29,9 @@ def validate(
     from cli.render_problem import show_problems
     from cli.run_selection import find_campaigns, load_all
 
-    campaigns, problems = load_all(find_campaigns(paths), tuple(overrides or ()))
+    files, not_found = find_campaigns(paths)
+    campaigns, mistakes = load_all(files, tuple(overrides or ()))
+    problems = [*not_found, *mistakes]
     console = data_console(no_color=no_color)
     if output_format is ListFormat.JSON:
         lines = [

@@ -154,6 +154,14 @@ class Condition:
         """Return whether everything holds now."""
         return not self.mismatches(observer)
 
+    def events_matched(self, events: Sequence[TraceEvent]) -> int:
+        """Return how many of *events* it takes until every wanted one has happened."""
+        last = 0
+        for condition in self.events:
+            matches = (i + 1 for i, event in enumerate(events) if condition.matches(event))
+            last = max(last, next(matches, 0))
+        return last
+
     def _znode_mismatches(self, observer: Observer) -> list[str]:
         found = []
         for partition, leader in self.leaders:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from campaigns.schema import Body, CampaignFile, ClusterSection, WorkloadSection
 from campaigns.section import WRONG, nearest_section, to_data
-from campaigns.spelling import quoted, suggestion
+from campaigns.spelling import printable, quoted, suggestion
 from campaigns.yaml_positions import ListNode, MapNode, Mark, Mistake, Node, Path, lookup, without
 from cluster_model.settings import PRODUCER, scopes_of
 
@@ -69,7 +69,7 @@ class Draft:
     def place(self, path: Path) -> str:
         """Return where something stands, for a message about something else."""
         mark = lookup(self.tree, path)[1]
-        return f"--set {mark.option}" if mark.option is not None else f"line {mark.line}"
+        return f"--set {printable(mark.option)}" if mark.option is not None else f"line {mark.line}"
 
     def is_intact(self, *path: str | int) -> bool:
         """Return whether nothing had to be taken out at *path*, below it, or on the way to it."""
@@ -112,9 +112,10 @@ class Draft:
     def _report_error(self, error: dict[str, Any]) -> None:
         location: Path = error["loc"]
         found, key_mark, node = lookup(self.tree, location)
-        key = next((part for part in reversed(found) if isinstance(part, str)), "")
-        prefix = f"{key}: " if key else ""
         kind = error["type"]
+        owner = location[:-1] if kind == "missing" else location
+        key = next((part for part in reversed(owner) if isinstance(part, str)), "")
+        prefix = f"{printable(key)}: " if key else ""
         if kind == "extra_forbidden":
             # A name that stands alone, without a mapping, has no key.
             mark = key_mark if found[-1:] == location[-1:] else node.mark

@@ -146,7 +146,7 @@ class FaultReader:
         elif not self._draft.is_intact("workload", "duration") or self._draft.has_lost(path):
             return start_us, stop_us
         elif stop_us == 0:
-            message = "this never ends: give it `until`, or the workload a `duration`"
+            message = "this has no end: give it `until`, or the workload a `duration`"
             self._draft.problem(path, message)
         elif stop_us <= start_us:
             message = f"from {format_us(start_us)} is not before the workload's end at {format_us(stop_us)}"

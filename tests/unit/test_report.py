@@ -22,7 +22,7 @@ from campaigns.report import (
 from campaigns.run_result import MissedExpectation
 from campaigns.version import VERSION
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
-from cli import exit_code
+from cli.run_tally import exit_code_of
 from tests.unit.run_results import BECAUSE, failed_run, lost, plan, run_result, verdict
 
 REPRODUCE = "harrow run loss --seed 0"
@@ -168,7 +168,7 @@ def test_a_wrong_step_decides_even_if_the_run_is_inconclusive() -> None:
     ],
 )
 def test_exit_codes(outcomes: tuple[str, ...], code: int) -> None:
-    assert exit_code.of_outcomes(outcomes) == code
+    assert exit_code_of(outcomes) == code
 
 
 def test_the_report_for_readers_has_everything() -> None:

@@ -143,6 +143,7 @@ def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0,))
     read_lost_and_appended_again(run)
+    run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(0, 0, "leader_epoch")
     run.append(1, *again)

@@ -359,7 +359,7 @@ def test_without_the_brokers_ack_the_acked_offset_tells_which_append_it_was() ->
     (finding,) = run.judge("lost-write").findings
     assert finding.permitted_by is None
     assert finding.because == (
-        "acked at 0.90s with offset 1; appended at 0.70s by broker 1 (epoch 1, offset 1); "
+        "appended at 0.70s by broker 1 (epoch 1, offset 1); acked at 0.90s with offset 1; "
         "broker 1 truncated to 1 at 1.00s (high watermark)"
     )
 
