@@ -9,11 +9,11 @@ from typing import Any
 
 from cluster_model import errors
 from cluster_model import zookeeper_protocol as zk
+from cluster_model.connection import Connection, Message
 from cluster_model.disk import Disk
 from cluster_model.host import Host
 from cluster_model.kafka_controller import KafkaController
 from cluster_model.metadata_cache import MetadataCache
-from cluster_model.network import Connection, Message
 from cluster_model.producer_id_manager import ProducerIdManager
 from cluster_model.protocol import ControlRequest, ControlResponse
 from cluster_model.release import Behaviours

@@ -131,7 +131,7 @@ class Cluster:
     def _write_back(self, task: tuple[int, int]) -> None:
         """The operating system, or ``log.flush.interval.ms``, flushes what is dirty."""
         broker, period_us = task
-        self.brokers[broker].replicas.flush_all()
+        self.brokers[broker].replicas.logs.flush_all()
         self.simulator.schedule(
             self.simulator.now_us + period_us, self.processes[broker], self._write_back, task
         )

@@ -6,8 +6,8 @@ After ``DelayedFetch.scala`` and ``DelayedProduce.scala``.
 from collections.abc import Callable, Mapping
 
 from cluster_model import errors
+from cluster_model.connection import Message
 from cluster_model.host import Host
-from cluster_model.network import Message
 from cluster_model.partition import Partition
 from cluster_model.protocol import FetchRequest
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cluster_model.choices import Choices
-from cluster_model.network import ClientEndpoint, Connection, Network
+from cluster_model.connection import ClientEndpoint, Connection
+from cluster_model.network import Network
 from cluster_model.process import Process
 from cluster_model.simulator import Simulator
 from cluster_model.trace import Trace, TraceEvent

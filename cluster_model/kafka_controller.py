@@ -15,23 +15,19 @@ from cluster_model import zookeeper_protocol as zk
 from cluster_model.controller_channel import ControllerChannelManager, RequestBatch
 from cluster_model.controller_context import ControllerContext
 from cluster_model.host import Host
-from cluster_model.leader_election import elect_for_offline, elect_preferred, without_replica
-from cluster_model.protocol import LeaderAndIsr
+from cluster_model.partition_state_machine import (
+    ControllerMoved,
+    Operations,
+    PartitionStateMachine,
+    Processing,
+    Wanted,
+)
 from cluster_model.release import Behaviours
 from cluster_model.settings import BrokerConfig, TopicConfig
 from cluster_model.virtual_time import US_PER_SECOND
 from cluster_model.zookeeper_client import ZooKeeperClient
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
-
-Operations = tuple[zk.ZooKeeperOperation, ...]
-Processing = Generator[tuple[Operations, bool, bool], zk.ZooKeeperResponse, None]
-"""Yields (operations, atomic, guarded by the controller epoch), is sent the response."""
-
-
-class ControllerMoved(Exception):
-    """Another controller has been elected: the guard of a write did not hold."""
-
 
 class KafkaController:
     """The controller module of one broker."""
@@ -52,7 +48,7 @@ class KafkaController:
         self._behaviours = behaviours
         self._zookeeper = zookeeper
         self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
-        self._context = ControllerContext()
+        self._begin_term(0, 0)
         self._events: deque[Callable[[], Processing]] = deque()
         self._processing: Processing | None = None
         self._turn = 0
@@ -147,12 +143,19 @@ class KafkaController:
         response = yield register, True, False
         if response.error != zk.OK:
             return
-        self._context = ControllerContext()
-        self._context.epoch = epoch
-        self._context.epoch_zk_version = version + 1
+        self._begin_term(epoch, version + 1)
         self.is_active = True
         self._host.trace((self._host.clock.now_us, "controller_elected", self._broker, epoch))
         yield from self._on_controller_failover()
+
+    def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
+        """Begin with nothing known but the controller epoch."""
+        self._context = ControllerContext()
+        self._context.epoch = epoch
+        self._context.epoch_zk_version = epoch_zk_version
+        self._partitions = PartitionStateMachine(
+            self._broker, self._host, self._context, self._channels, self._topic_config
+        )
 
     def _resign(self) -> None:
         if not self.is_active:
@@ -184,11 +187,11 @@ class KafkaController:
             context.live_brokers[broker] = epoch
             self._channels.add_broker(broker, epoch)
         yield from self._read_topics(topics.children)
-        yield from self._read_states(list(context.assignments))
+        yield from self._partitions.read_states(list(context.assignments))
         self._batch().send_update_metadata(context.live(), {}, context.live())
         self._send_state_to(context.live())
         context.mark_offline_partitions()
-        yield from self._trigger_online_partitions("controller failover")
+        yield from self._partitions.trigger_online_partitions("controller failover")
         if preferred.error == zk.OK:
             yield from self._process_preferred_replica_election()
         if self._config.auto_leader_rebalance:
@@ -196,7 +199,7 @@ class KafkaController:
 
     def _read_brokers(
         self, ids: Iterable[str]
-    ) -> Generator[tuple[Operations, bool, bool], zk.ZooKeeperResponse, dict[int, int]]:
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, dict[int, int]]:
         """Return the live brokers and their epochs (the czxid of their registration)."""
         numbers = sorted(int(name) for name in ids)
         response = yield tuple(zk.GetData(zk.broker_path(number)) for number in numbers), False, False
@@ -208,13 +211,6 @@ class KafkaController:
         response = yield tuple(zk.GetData(zk.topic_path(topic)) for topic in names), False, False
         for topic, result in zip(names, response.results, strict=True):
             self._context.add_topic(topic, result.data)
-
-    def _read_states(self, partitions: list[str]) -> Processing:
-        """Read the partitions' znodes into the cache of leaders and ISRs."""
-        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
-        for partition, result in zip(partitions, response.results, strict=True):
-            if result.error == zk.OK:
-                self._context.leadership[partition] = _leader_and_isr(result)
 
     # Brokers and topics come and go
 
@@ -258,15 +254,15 @@ class KafkaController:
         batch.send_update_metadata(existing, {}, context.live())
         batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
         self._send_state_to(brokers)
-        yield from self._trigger_online_partitions("broker startup")
+        yield from self._partitions.trigger_online_partitions("broker startup")
 
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
         context = self._context
         led = context.mark_offline_partitions()
-        yield from self._trigger_online_partitions("broker failure")
+        yield from self._partitions.trigger_online_partitions("broker failure")
         for broker in brokers:
-            yield from self._remove_from_isrs(broker)
+            yield from self._partitions.remove_from_isrs(broker)
         if not led:
             self._batch().send_update_metadata(context.live(), {}, context.live())
 
@@ -277,7 +273,7 @@ class KafkaController:
         response = yield (zk.GetChildren(zk.BROKER_TOPICS, watch=True),), False, False
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
-        yield from self._trigger_online_partitions("topic creation")
+        yield from self._partitions.trigger_online_partitions("topic creation")
 
     def _process_isr_change_notification(self) -> Processing:
         """Leaders have changed ISRs: pass that on as metadata."""
@@ -290,133 +286,11 @@ class KafkaController:
             return
         response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
         changed = list(dict.fromkeys(p for result in response.results for p in result.data or ()))
-        yield from self._read_states(changed)
+        yield from self._partitions.read_states(changed)
         context = self._context
         states = context.states(changed)
         self._batch().send_update_metadata(context.live(), states, context.live())
         yield _delete_isr_changes(children), False, True
-
-    # Elections
-
-    def _trigger_online_partitions(self, reason: str) -> Processing:
-        """Find leaders for all partitions that are new or have none."""
-        context = self._context
-        new = [p for p in context.assignments if p not in context.leadership]
-        if new:
-            yield from self._initialize_leader_and_isr(new)
-        offline = [p for p in context.assignments if p in context.offline_partitions]
-        if offline:
-            yield from self._elect_leaders(offline, reason, preferred=False)
-
-    def _initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
-        """A new partition: the first live replica leads, the live ones are the ISR."""
-        context = self._context
-        initial: dict[str, LeaderAndIsr] = {}
-        for partition in partitions:
-            live = tuple(b for b in context.assignments[partition] if b in context.live_brokers)
-            if live:
-                initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
-        creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
-        response = yield creates, False, True
-        self._check_not_moved(response)
-        batch = self._batch()
-        for (partition, state), result in zip(initial.items(), response.results, strict=True):
-            if result.error == zk.OK:
-                context.leadership[partition] = state
-                self._trace_election(partition, state, unclean=False, reason="topic creation")
-                batch.add_leader_and_isr(state.isr, partition, context.state(partition))
-        batch.send(context.live())
-
-    def _elect_leaders(self, partitions: list[str], reason: str, *, preferred: bool) -> Processing:
-        """Elect, write the znodes conditionally, and try again where a leader was faster."""
-        context = self._context
-        batch = self._batch()
-        remaining = partitions
-        while remaining:
-            current = yield from self._read_current(remaining)
-            elected: dict[str, LeaderAndIsr] = {}
-            for partition, state in current.items():
-                winner = self._elect(partition, state, preferred=preferred)
-                if winner is not None:
-                    elected[partition] = winner
-            written, remaining = yield from self._write(elected)
-            for partition in written:
-                state = context.leadership[partition]
-                context.offline_partitions.discard(partition)
-                unclean = state.leader not in current[partition].isr
-                self._trace_election(partition, state, unclean=unclean, reason=reason)
-                live = [b for b in context.assignments[partition] if b in context.live_brokers]
-                batch.add_leader_and_isr(live, partition, context.state(partition))
-        batch.send(context.live())
-
-    def _elect(self, partition: str, current: LeaderAndIsr, *, preferred: bool) -> LeaderAndIsr | None:
-        context = self._context
-        live = frozenset(context.live_brokers)
-        assignment = context.assignments[partition]
-        if preferred:
-            return elect_preferred(current, assignment, live)
-        unclean = self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
-        return elect_for_offline(current, assignment, live, unclean=unclean)
-
-    def _remove_from_isrs(self, broker: int) -> Processing:
-        """A broker is gone: take it out of the ISRs that it is in."""
-        context = self._context
-        batch = self._batch()
-        remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
-        while remaining:
-            current = yield from self._read_current(remaining)
-            reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}
-            written, remaining = yield from self._write(reduced)
-            for partition, state in current.items():
-                if partition not in reduced:
-                    context.leadership[partition] = state
-                if partition in written or partition not in reduced:
-                    others = [b for b in context.assignments[partition] if b != broker]
-                    batch.add_leader_and_isr(others, partition, context.state(partition))
-            for partition in written:
-                self._trace_isr_reduced(partition, context.leadership[partition])
-        batch.send(context.live())
-
-    def _read_current(
-        self, partitions: list[str]
-    ) -> Generator[tuple[Operations, bool, bool], zk.ZooKeeperResponse, dict[str, LeaderAndIsr]]:
-        """Read znodes; one that a newer controller has written is not this one's business."""
-        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
-        return {
-            partition: _leader_and_isr(result)
-            for partition, result in zip(partitions, response.results, strict=True)
-            if result.error == zk.OK and result.data.controller_epoch <= self._context.epoch
-        }
-
-    def _write(
-        self, states: dict[str, LeaderAndIsr]
-    ) -> Generator[tuple[Operations, bool, bool], zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
-        """Write znodes conditionally; return those written, and those that changed meanwhile."""
-        if not states:
-            return [], []
-        writes = tuple(
-            zk.SetData(zk.state_path(partition), self._znode(state), state.zk_version)
-            for partition, state in states.items()
-        )
-        response = yield writes, False, True
-        self._check_not_moved(response)
-        written, again = [], []
-        for (partition, state), result in zip(states.items(), response.results, strict=True):
-            if result.error == zk.OK:
-                written.append(partition)
-                self._context.leadership[partition] = LeaderAndIsr(
-                    state.leader, state.leader_epoch, state.isr, result.version
-                )
-            elif result.error == zk.BAD_VERSION:
-                again.append(partition)
-        return written, again
-
-    def _znode(self, state: LeaderAndIsr) -> zk.TopicPartitionState:
-        return zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, self._context.epoch)
-
-    def _check_not_moved(self, response: zk.ZooKeeperResponse) -> None:
-        if response.error == zk.BAD_VERSION:
-            raise ControllerMoved
 
     # Preferred leaders
 
@@ -430,7 +304,7 @@ class KafkaController:
             return
         wanted = response.results[0].data or tuple(self._context.assignments)
         partitions = [p for p in wanted if p in self._context.leadership]
-        yield from self._elect_leaders(partitions, "preferred leader", preferred=True)
+        yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
         yield (zk.Delete(path),), False, True
 
     def _check_leader_imbalance(self, controller_epoch: int) -> None:
@@ -445,7 +319,7 @@ class KafkaController:
             return
         partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)
         if partitions:
-            yield from self._elect_leaders(partitions, "preferred leader", preferred=True)
+            yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
 
     # Small parts
 
@@ -461,39 +335,6 @@ class KafkaController:
                 if broker in replicas and partition in context.leadership:
                     batch.add_leader_and_isr((broker,), partition, context.state(partition))
         batch.send(context.live())
-
-    def _trace_election(self, partition: str, state: LeaderAndIsr, *, unclean: bool, reason: str) -> None:
-        self._host.trace(
-            (
-                self._host.clock.now_us,
-                "election",
-                self._broker,
-                partition,
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-                unclean,
-                reason,
-            )
-        )
-
-    def _trace_isr_reduced(self, partition: str, state: LeaderAndIsr) -> None:
-        self._host.trace(
-            (
-                self._host.clock.now_us,
-                "isr_reduced",
-                self._broker,
-                partition,
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-            )
-        )
-
-
-def _leader_and_isr(result: zk.ZooKeeperResult) -> LeaderAndIsr:
-    state = result.data
-    return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, result.version)
 
 
 def _delete_isr_changes(children: Iterable[str]) -> Operations:

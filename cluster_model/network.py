@@ -8,90 +8,16 @@ its connections; a machine that loses power says nothing.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from cluster_model import message_rule
 from cluster_model.choices import Choices, happens
+from cluster_model.connection import CLOSE, ClientEndpoint, Connection, Direction, Message, ServerEndpoint
 from cluster_model.message_rule import REQUEST, RESPONSE, MessageRule
 from cluster_model.process import Process
 from cluster_model.simulator import Simulator
 from cluster_model.topology import NetworkSpec
 from cluster_model.trace import Trace
-
-
-class ClientEndpoint(Protocol):
-    """The end that opened a connection and sends requests."""
-
-    def receive_response(self, message: "Message") -> None:
-        """An answer, or something that the server pushes, has arrived."""
-
-    def connection_lost(self, connection: "Connection") -> None:
-        """The connection is broken; nothing more comes from it."""
-
-
-class ServerEndpoint(Protocol):
-    """The end that accepted a connection and answers requests."""
-
-    def receive_request(self, message: "Message") -> None:
-        """A request has arrived."""
-
-    def connection_closed(self, connection: "Connection") -> None:
-        """The client has closed the connection, or died."""
-
-
-Message = tuple["Connection", int, Any]
-"""A message in flight: connection, correlation id, body."""
-
-_CLOSE = object()
-"""The body of the message that ends a direction of a connection (TCP's FIN)."""
-
-
-class _Direction:
-    """One direction of a connection."""
-
-    __slots__ = ("arrival_us", "queue")
-
-    def __init__(self) -> None:
-        self.arrival_us = -(10**15)
-        self.queue: deque[tuple[Message, MessageRule | None]] | None = None
-
-
-class Connection:
-    """A connection from a client to a server's listener."""
-
-    __slots__ = (
-        "client",
-        "client_endpoint",
-        "id",
-        "is_open",
-        "listener",
-        "muted",
-        "server",
-        "server_endpoint",
-        "server_incarnation",
-        "swallowed",
-        "to_client",
-        "to_server",
-        "waiting",
-    )
-
-    def __init__(
-        self, id_: int, client: Process, server: Process, listener: str, client_endpoint: ClientEndpoint
-    ) -> None:
-        self.id = id_
-        self.client = client
-        self.server = server
-        self.listener = listener
-        self.client_endpoint = client_endpoint
-        self.server_endpoint: ServerEndpoint | None = None
-        self.server_incarnation = server.incarnation
-        self.is_open = True
-        self.to_server = _Direction()
-        self.to_client = _Direction()
-        self.swallowed: set[int] = set()
-        # The server's side: a broker handles one request of a connection at a time.
-        self.muted = False
-        self.waiting: deque[Message] = deque()
 
 
 class Network:
@@ -152,12 +78,12 @@ class Network:
             return
         self._forget(connection)
         if self._server_lives(connection):
-            self._send(connection, True, (connection, -1, _CLOSE))
+            self._send(connection, True, (connection, -1, CLOSE))
 
     def close_by_server(self, connection: Connection) -> None:
         """The server closes a connection; the client learns when what was sent before has arrived."""
         if connection.is_open:
-            self._send(connection, False, (connection, -1, _CLOSE))
+            self._send(connection, False, (connection, -1, CLOSE))
 
     def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
         """Send a request."""
@@ -244,9 +170,9 @@ class Network:
             if connection.client is process:
                 self._forget(connection)
                 if not power_loss and self._server_lives(connection):
-                    self._send(connection, True, (connection, -1, _CLOSE))
+                    self._send(connection, True, (connection, -1, CLOSE))
             elif not power_loss:
-                self._send(connection, False, (connection, -1, _CLOSE))
+                self._send(connection, False, (connection, -1, CLOSE))
 
     def machine_booted(self, process: Process) -> None:
         """Reset what peers still think is a connection to a machine that had lost power."""
@@ -271,7 +197,7 @@ class Network:
     def _refuse(self, connection: Connection) -> None:
         """The server's machine, if it has power, answers with a reset."""
         if connection.server.powered:
-            self._send(connection, False, (connection, -1, _CLOSE))
+            self._send(connection, False, (connection, -1, CLOSE))
 
     def _send(self, connection: Connection, to_server: bool, message: Message) -> None:
         if self._disturbed:
@@ -288,7 +214,7 @@ class Network:
         self._simulator.schedule(at_us, receiver, self._receiver(connection, to_server, message), message)
 
     def _receiver(self, connection: Connection, to_server: bool, message: Message) -> Callable[[Any], None]:
-        if message[2] is _CLOSE:
+        if message[2] is CLOSE:
             return _deliver_close_to_server if to_server else self._deliver_close_to_client
         if not to_server:
             return connection.client_endpoint.receive_response
@@ -313,7 +239,7 @@ class Network:
         sender, receiver = self._ends(connection, to_server)
         body = message[2]
         rule = None
-        if body is not _CLOSE:
+        if body is not CLOSE:
             api, kind = message_rule.api_of(body), REQUEST if to_server else RESPONSE
             if self.trace_messages:
                 self._trace.add((self._simulator.now_us, "message", api, kind, sender, receiver))
@@ -346,7 +272,7 @@ class Network:
             self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
         )
         if self._server_lives(connection):
-            self._transmit(connection, True, (connection, -1, _CLOSE), 0)
+            self._transmit(connection, True, (connection, -1, CLOSE), 0)
 
     def _ends(self, connection: Connection, to_server: bool) -> tuple[str, str]:
         client, server = connection.client.name, connection.server.name
@@ -398,7 +324,7 @@ class Network:
         self._queued = waiting
         self._note_disturbance()
 
-    def _flush_direction(self, connection: Connection, to_server: bool, direction: _Direction) -> None:
+    def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
         ends = self._ends(connection, to_server)
         queue = direction.queue
         while queue and ends not in self._cuts:
@@ -408,7 +334,7 @@ class Network:
             queue.popleft()
             if to_server:
                 # The client may have given up and closed: then its kernel has dropped this.
-                if connection.is_open or message[2] is _CLOSE:
+                if connection.is_open or message[2] is CLOSE:
                     if self._server_lives(connection):
                         self._transmit(connection, True, message, 0)
                     elif connection.is_open:

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from cluster_model.connection import Connection, Message
 from cluster_model.host import Host
-from cluster_model.network import Connection, Message
 
 OnComplete = Callable[[Any, Any], None]
 """Called with (answer, context); the answer is None when the connection was lost."""

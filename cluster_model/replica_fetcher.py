@@ -28,11 +28,14 @@ from cluster_model.settings import BrokerConfig
 REPLICATION_LISTENER = "replication"
 
 
-class Truncator(Protocol):
-    """Who cuts logs."""
+class FollowerLogs(Protocol):
+    """Who looks after the logs that are being copied."""
 
     def truncate(self, partition: Partition, offset: int, reason: str) -> None:
         """Cut a follower's log back to *offset*."""
+
+    def appended(self, partition: Partition) -> None:
+        """A follower's log has grown: flush it if enough is unflushed."""
 
 
 @dataclass(slots=True)
@@ -56,13 +59,13 @@ class ReplicaFetcher:
         host: Host,
         config: BrokerConfig,
         behaviours: Behaviours,
-        truncator: Truncator,
+        logs: FollowerLogs,
     ) -> None:
         self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
-        self._truncator = truncator
+        self._logs = logs
         self._states: dict[str, FetchState] = {}
         self._busy = False
         self._client = NetworkClient(
@@ -168,13 +171,13 @@ class ReplicaFetcher:
         elif own_epoch != leader_epoch:
             # An epoch that this log does not have: cut to the end of the largest smaller
             # one and ask again (KIP-279).
-            self._truncator.truncate(state.partition, min(own_end, log.log_end_offset), "leader epoch")
+            self._logs.truncate(state.partition, min(own_end, log.log_end_offset), "leader epoch")
         else:
             offset = min(own_end, end_offset, log.log_end_offset)
             self._truncate_to(state, offset, "leader epoch")
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
-        self._truncator.truncate(state.partition, offset, reason)
+        self._logs.truncate(state.partition, offset, reason)
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
 
@@ -232,6 +235,8 @@ class ReplicaFetcher:
                     batch.values,
                 )
             )
+        if fetched.batches:
+            self._logs.appended(partition)
         state.fetch_offset = log.log_end_offset
         high_watermark = min(fetched.hw, log.log_end_offset)
         if high_watermark != log.high_watermark:
@@ -267,13 +272,13 @@ class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
     def __init__(
-        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, truncator: Truncator
+        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, logs: FollowerLogs
     ) -> None:
         self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
-        self._truncator = truncator
+        self._logs = logs
         self._fetchers: dict[int, ReplicaFetcher] = {}
 
     def add(self, partition: Partition) -> None:
@@ -281,7 +286,7 @@ class ReplicaFetcherManager:
         fetcher = self._fetchers.get(partition.leader)
         if fetcher is None:
             fetcher = ReplicaFetcher(
-                self._broker, partition.leader, self._host, self._config, self._behaviours, self._truncator
+                self._broker, partition.leader, self._host, self._config, self._behaviours, self._logs
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

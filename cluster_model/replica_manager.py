@@ -6,11 +6,12 @@ from typing import Any
 
 from cluster_model import errors
 from cluster_model import zookeeper_protocol as zk
+from cluster_model.connection import Connection, Message
 from cluster_model.delayed_requests import DelayedFetch, DelayedProduce, OperationTimer, PendingAck
-from cluster_model.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, Disk
+from cluster_model.disk import Disk
 from cluster_model.host import Host
 from cluster_model.isr_change_propagation import IsrChangePropagation
-from cluster_model.network import Connection, Message
+from cluster_model.log_manager import LogManager
 from cluster_model.partition import Partition
 from cluster_model.protocol import (
     ControlResponse,
@@ -29,7 +30,6 @@ from cluster_model.protocol import (
 from cluster_model.purgatory import Purgatory
 from cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
 from cluster_model.replica_fetcher import ReplicaFetcherManager
-from cluster_model.replica_log import ReplicaLog
 from cluster_model.settings import BrokerConfig, TopicConfig
 from cluster_model.zookeeper_client import ZooKeeperClient
 
@@ -50,7 +50,7 @@ class ReplicaManager:
     ) -> None:
         self._broker = broker
         self._host = host
-        self._disk = disk
+        self.logs = LogManager(broker, host, disk, config, topic_config, behaviours)
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
@@ -58,7 +58,6 @@ class ReplicaManager:
         self._respond = respond
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
-        self._flush_messages: dict[str, int] = {}
         self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
@@ -68,9 +67,8 @@ class ReplicaManager:
     def start(self) -> None:
         """Begin the periodic tasks."""
         self._isr_changes.start()
-        self._every(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
-        self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
-        self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
+        self.logs.start()
+        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
 
     def connection_closed(self, connection: Connection) -> None:
         """Forget the timer of a connection that is gone."""
@@ -116,9 +114,7 @@ class ReplicaManager:
                 )
             )
         elif result.batch is not None:
-            log = partition.log
-            if log.log_end_offset - log.flushed_offset >= self._flush_messages[name]:
-                self._flush(partition)
+            self.appended(partition)
         if hw_rose:
             self._produce_purgatory.check(name)
         return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
@@ -338,7 +334,7 @@ class ReplicaManager:
         partition = self.partitions.get(name)
         if partition is None:
             topic_config = self._topic_config(name.rsplit("-", 1)[0])
-            log = ReplicaLog(name, self._disk, self._behaviours)
+            log = self.logs.open(name)
             partition = Partition(
                 name,
                 self._broker,
@@ -350,11 +346,6 @@ class ReplicaManager:
                 topic_config.min_insync_replicas,
             )
             self.partitions[name] = partition
-            self._flush_messages[name] = topic_config.flush_messages
-            now_us = self._host.clock.now_us
-            self._host.trace(
-                (now_us, "recover", self._broker, name, log.log_end_offset, log.high_watermark)
-            )
         return partition
 
     def _follow(self, partition: Partition) -> None:
@@ -365,11 +356,11 @@ class ReplicaManager:
 
     def truncate(self, partition: Partition, offset: int, reason: str) -> None:
         """Cut a follower's log back to *offset*."""
-        before = partition.log.log_end_offset
-        if partition.log.truncate_to(offset):
-            after = partition.log.log_end_offset
-            now_us = self._host.clock.now_us
-            self._host.trace((now_us, "truncate", self._broker, partition.name, before, after, reason))
+        self.logs.truncate(partition.name, offset, reason)
+
+    def appended(self, partition: Partition) -> None:
+        """A log has grown."""
+        self.logs.appended(partition.name)
 
     # ISR
 
@@ -416,41 +407,10 @@ class ReplicaManager:
         for handle_again in blocked:
             handle_again()
 
-    def _shrink_isrs(self) -> None:
+    def _shrink_isrs(self, _: None) -> None:
         for partition in self.partitions.values():
             partition.maybe_shrink_isr()
-
-    # Disk
-
-    def flush_all(self) -> None:
-        """The operating system writes back what is dirty."""
-        for partition in self.partitions.values():
-            self._flush(partition)
-
-    def _flush(self, partition: Partition) -> None:
-        if partition.log.flush():
-            offset = partition.log.flushed_offset
-            self._host.trace((self._host.clock.now_us, "flush", self._broker, partition.name, offset))
-
-    def _checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(
-            REPLICATION_OFFSET_CHECKPOINT, {name: p.log.high_watermark for name, p in self.partitions.items()}
-        )
-
-    def _checkpoint_recovery_points(self) -> None:
-        self._checkpoint(
-            RECOVERY_POINT_OFFSET_CHECKPOINT,
-            {name: p.log.flushed_offset for name, p in self.partitions.items()},
-        )
-
-    def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
-        # What the file has of partitions that this process has not been told of yet stays.
-        before = self._disk.checkpoints.get(name, {})
-        offsets = {**before, **offsets}
-        if offsets != before:
-            self._disk.write_checkpoint(name, offsets)
-            now_us = self._host.clock.now_us
-            self._host.trace((now_us, "checkpoint", self._broker, name, tuple(offsets.items())))
+        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
 
     # Small parts
 
@@ -471,10 +431,3 @@ class ReplicaManager:
 
     def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self._host.trace((self._host.clock.now_us, "rejected", self._broker, api, partition, sender, error))
-
-    def _every(self, period_us: int, task: Callable[[], None]) -> None:
-        def run(_: None) -> None:
-            task()
-            self._host.set_timer(period_us, run)
-
-        self._host.set_timer(period_us, run)

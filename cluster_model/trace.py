@@ -73,7 +73,7 @@ class Trace:
         return digest(self.events)
 
 
-def digest(values: object) -> str:
+def digest(values: Any) -> str:
     """Return a digest of plain data (lists, tuples, ints, strings, booleans, None).
 
     Marshal's format 2 has neither back references nor interned strings, so equal

@@ -8,8 +8,8 @@ within one tick expire together.
 from dataclasses import dataclass, field
 
 from cluster_model import zookeeper_protocol as zk
+from cluster_model.connection import Connection, Message
 from cluster_model.host import Host
-from cluster_model.network import Connection, Message
 from cluster_model.zookeeper_protocol import ZooKeeperOperation, ZooKeeperResult
 
 
