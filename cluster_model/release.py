@@ -34,6 +34,12 @@ class Behaviours:
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
         "KAFKA-6361, Partition.makeLeader",
     )
+    epoch_cache_cut_at_log_end: bool = _switch(
+        False,
+        "A truncation to the log's end drops an epoch that has an entry there but no records. Without that, "
+        "a follower whose last epoch is such a one asks its leader for ever and never fetches.",
+        "KAFKA-10706, Log.truncateTo",
+    )
     isr_expansion_checks_epoch_start: bool = _switch(
         True,
         "A follower joins the ISR only when it has reached the start of the leader's epoch, not just the "

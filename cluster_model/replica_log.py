@@ -27,10 +27,11 @@ class AppendResult:
 class ReplicaLog:
     """A log on a disk. It is opened anew at each start of its broker."""
 
-    __slots__ = ("_file", "_producers", "epochs", "high_watermark", "log_end_offset")
+    __slots__ = ("_behaviours", "_file", "_producers", "epochs", "high_watermark", "log_end_offset")
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
+        self._behaviours = behaviours
         self._file = disk.log_file(partition)
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
@@ -96,6 +97,8 @@ class ReplicaLog:
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from *offset* on; return whether anything was dropped."""
         if offset >= self.log_end_offset:
+            if self._behaviours.epoch_cache_cut_at_log_end:
+                self.epochs.truncate_from_end(offset)
             return False
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset

@@ -14,8 +14,11 @@ class Surroundings(Protocol):
     any end of a link by a broker's id, a client's name or ``"zookeeper"``.
     """
 
-    now_us: int
     draw: Stream
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
 
     def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back later; whatever is still open when the cluster is healed is not called."""
