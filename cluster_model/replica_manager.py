@@ -149,12 +149,14 @@ class ReplicaManager:
         request: FetchRequest = message[2]
         if self._blocked(request.partitions, partial(self.handle_fetch, message)):
             return
-        answer, is_worth_answering = self._read(message)
-        if request.replica_id >= 0:
-            self._update_follower(request)
-        if is_worth_answering or request.max_wait_us <= 0:
+        if request.max_wait_us <= 0 or self._has_something_to_say(request):
+            answer = self._read(message)
+            if request.replica_id >= 0:
+                self._update_follower(request)
             self._respond(message, answer)
             return
+        if request.replica_id >= 0:
+            self._update_follower(request)
         delayed = DelayedFetch(
             message, self._host.clock.now_us + request.max_wait_us, self.partitions, self._complete_fetch
         )
@@ -162,48 +164,50 @@ class ReplicaManager:
         self._fetch_purgatory.watch(delayed, list(request.partitions))
         self._watch_deadline(message[0], delayed)
 
-    def _read(self, message: Message) -> tuple[FetchResponse, bool]:
-        """Return what there is, and whether it has data or an error."""
-        request: FetchRequest = message[2]
+    def _has_something_to_say(self, request: FetchRequest) -> bool:
+        """Return whether there is data to read, or an error to report."""
         is_follower = request.replica_id >= 0
-        answer: dict[str, FetchedPartition] = {}
-        is_worth_answering = False
         for name, (offset, epoch) in request.partitions.items():
             partition = self.partitions.get(name)
-            error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
-            if partition is None or error != errors.NONE:
-                self._reject("Fetch", name, message[0].client.name, error)
-                answer[name] = FetchedPartition(error, -1)
-                is_worth_answering = True
-                continue
-            log = partition.log
-            if offset > log.log_end_offset:
-                self._reject("Fetch", name, message[0].client.name, errors.OFFSET_OUT_OF_RANGE)
-                answer[name] = FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)
-                is_worth_answering = True
-                continue
-            end_offset = partition.readable_end(is_follower=is_follower)
-            if offset >= end_offset:
-                answer[name] = FetchedPartition(errors.NONE, log.high_watermark)
-                continue
-            batches = log.read(offset, end_offset, request.max_bytes)
-            answer[name] = FetchedPartition(errors.NONE, log.high_watermark, batches)
-            is_worth_answering = True
-            if not is_follower:
-                end_offset = batches[-1].next_offset
-                self._host.trace(
-                    (
-                        self._host.clock.now_us,
-                        "served",
-                        self._broker,
-                        name,
-                        message[0].client.name,
-                        offset,
-                        end_offset,
-                        log.high_watermark,
-                    )
-                )
-        return FetchResponse(answer), is_worth_answering
+            if (
+                partition is None
+                or partition.check_epoch(epoch) != errors.NONE
+                or offset < partition.readable_end(is_follower=is_follower)
+                or offset > partition.log.log_end_offset
+            ):
+                return True
+        return False
+
+    def _read(self, message: Message) -> FetchResponse:
+        """Read what there is of every partition, or say why it cannot be read."""
+        request: FetchRequest = message[2]
+        return FetchResponse(
+            {
+                name: self._read_partition(name, offset, epoch, message)
+                for name, (offset, epoch) in request.partitions.items()
+            }
+        )
+
+    def _read_partition(self, name: str, offset: int, epoch: int, message: Message) -> FetchedPartition:
+        request: FetchRequest = message[2]
+        is_follower = request.replica_id >= 0
+        partition = self.partitions.get(name)
+        error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
+        if partition is not None and error == errors.NONE and offset > partition.log.log_end_offset:
+            error = errors.OFFSET_OUT_OF_RANGE
+        if partition is None or error != errors.NONE:
+            self._reject("Fetch", name, message[0].client.name, error)
+            return FetchedPartition(error, -1)
+        log = partition.log
+        end_offset = partition.readable_end(is_follower=is_follower)
+        if offset >= end_offset:
+            return FetchedPartition(errors.NONE, log.high_watermark)
+        batches = log.read(offset, end_offset, request.max_bytes)
+        if not is_follower:
+            client, end_offset = message[0].client.name, batches[-1].next_offset
+            served = (self._broker, name, client, offset, end_offset, log.high_watermark)
+            self._host.trace((self._host.clock.now_us, "served", *served))
+        return FetchedPartition(errors.NONE, log.high_watermark, batches)
 
     def _update_follower(self, request: FetchRequest) -> None:
         now_us = self._host.clock.now_us
@@ -224,7 +228,7 @@ class ReplicaManager:
         request: FetchRequest = message[2]
         if expired:
             self._host.trace((self._host.clock.now_us, "fetch_expired", self._broker, request.replica_id))
-        self._respond(message, self._read(message)[0])
+        self._respond(message, self._read(message))
 
     # Epochs and ends
 
