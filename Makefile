@@ -47,12 +47,12 @@ clean:
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
 	@echo 'Installing harrow into $(VENV) ...'
-	$(PIP) install --editable .
+	@$(PIP) install --editable .
 	@touch $@
 
 $(VENV)/installed-for-tests: pyproject.toml | $(BIN)/python
 	@echo 'Installing harrow and what its tests need into $(VENV) ...'
-	$(PIP) install --editable '.[test]'
+	@$(PIP) install --editable '.[test]'
 	@touch $@ $(VENV)/installed
 
 # An interpreter counts when it is recent enough and can make a virtual environment: some systems

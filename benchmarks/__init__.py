@@ -1,0 +1,1 @@
+"""What measures speed, for anyone to run."""

@@ -43,7 +43,9 @@ def measure(plan: Plan, runs: int) -> None:
         simulated_us += result.simulated_us
     took = time.process_time() - started
     print(f"{runs} runs of {plan.campaign}: {simulated_us / 1e6:.0f} simulated seconds, {events} events")
-    print(f"simulated seconds a second: {simulated_us / 1e6 / took:.0f} (median run {statistics.median(rates):.0f})")
+    print(
+        f"simulated seconds a second: {simulated_us / 1e6 / took:.0f} (median run {statistics.median(rates):.0f})"
+    )
     print(f"events a second:            {events / took:.0f}")
     print(f"milliseconds a run:         {took / runs * 1e3:.1f}")
 

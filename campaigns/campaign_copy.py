@@ -15,7 +15,7 @@ import yaml
 from campaigns.overlay import merged, overridden, parse_override
 from campaigns.plan import Plan
 from campaigns.report import BASE, variant_name
-from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, compose, lookup
+from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, YamlError, compose, lookup
 
 _NAME: Final = "name"
 _VARIANTS: Final = "variants"
@@ -46,7 +46,11 @@ def _body(path: Path, name: str, variant: str | None, overrides: tuple[str, ...]
 
 def expect_line(path: Path, variant: str | None) -> int:
     """Return the line on which a campaign says what it expects of a variant at the end, 0 when it does not."""
-    root = compose(path.read_text(encoding="utf-8").removeprefix("\ufeff")).root
+    try:
+        root = compose(path.read_text(encoding="utf-8")).root
+    except (OSError, UnicodeDecodeError, YamlError):
+        # The file has changed since it was loaded; whatever it says now is not what was run.
+        return 0
     for place in ((_VARIANTS, variant or BASE, _EXPECT), (_EXPECT,)):
         found, mark, _ = lookup(root, place)
         if found == place:

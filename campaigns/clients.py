@@ -1,5 +1,6 @@
 """The clients of a run: their processes, their sessions, and the records that they generate."""
 
+from checks.evidence import ProducerSettings
 from cluster_model.choices import between
 from cluster_model.cluster import Cluster
 from cluster_model.consumer import Consumer
@@ -7,7 +8,6 @@ from cluster_model.process import Process
 from cluster_model.producer import Producer
 from cluster_model.settings import ConsumerConfig, ProducerConfig, consumer_config, producer_config
 from cluster_model.topology import ConsumerSpec, ProducerSpec
-from checks.evidence import ProducerSettings
 
 READER = "reader"
 """The consumer that reads everything back at the end."""
@@ -130,10 +130,14 @@ class Clients:
         self._cluster = cluster
         self._release = release
         self.producers = {
-            spec.name: ProducerClient(spec, cluster, producer_config(release, spec.settings)) for spec in producers
+            spec.name: ProducerClient(
+                spec, cluster, producer_config(release, spec.settings, cluster.behaviours)
+            )
+            for spec in producers
         }
         self.consumers = {
-            spec.name: ConsumerClient(spec, cluster, consumer_config(release, spec.settings)) for spec in consumers
+            spec.name: ConsumerClient(spec, cluster, consumer_config(release, spec.settings))
+            for spec in consumers
         }
 
     def start(self) -> None:
@@ -163,7 +167,9 @@ class Clients:
         for consumer in self.consumers.values():
             consumer.stop()
         spec = ConsumerSpec(name=READER, poll_interval_us=0)
-        config = consumer_config(self._release, {"auto.offset.reset": "earliest", "max.poll.records": 100_000})
+        config = consumer_config(
+            self._release, {"auto.offset.reset": "earliest", "max.poll.records": 100_000}
+        )
         reader = ConsumerClient(spec, self._cluster, config)
         reader.start()
         return reader

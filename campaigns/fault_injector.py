@@ -200,7 +200,7 @@ class FaultInjector:
 class _Triggered:
     """A fault that waits for a condition; it strikes each time the condition comes to hold."""
 
-    __slots__ = ("held", "injection", "timing", "times")
+    __slots__ = ("held", "injection", "times", "timing")
 
     def __init__(self, injection: Injection, timing: When) -> None:
         self.injection = injection

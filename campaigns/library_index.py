@@ -1,10 +1,11 @@
 """Finds campaign files: by path, in a folder, or by the name of a campaign that ships."""
 
 import atexit
-from contextlib import ExitStack
 from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from campaigns.problem import CampaignError, Problem
@@ -25,6 +26,8 @@ def resolve(argument: str) -> list[Path]:
         CampaignError: there are none.
 
     """
+    if not argument:
+        return _fail(argument, "an empty name names nothing")
     path = Path(argument)
     in_library = _library().get(argument)
     try:
@@ -57,12 +60,16 @@ def _is_campaign(path: Path) -> bool:
 def _library() -> dict[str, Path]:
     """Return the campaigns that ship, by name; out of a zip file they are unpacked until the exit."""
     folder = files("campaigns") / "library"
-    if isinstance(folder, Path):
-        root = folder
-    else:
-        stack = ExitStack()
-        atexit.register(stack.close)
-        root = stack.enter_context(as_file(folder))
-    if not root.is_dir():
+    if not folder.is_dir():
         return {}
+    root = folder if isinstance(folder, Path) else _unpacked(folder)
     return {path.stem: path for path in root.iterdir() if _is_campaign(path)}
+
+
+def _unpacked(folder: Traversable) -> Path:
+    unpacked = TemporaryDirectory(prefix="harrow-library-")
+    atexit.register(unpacked.cleanup)
+    for file in folder.iterdir():
+        if file.is_file():
+            Path(unpacked.name, file.name).write_bytes(file.read_bytes())
+    return Path(unpacked.name)

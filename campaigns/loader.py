@@ -12,7 +12,7 @@ from campaigns.problem import CampaignError, Problem
 from campaigns.schema import VARIANTS_MAX
 from campaigns.sections.draft import Draft, Report
 from campaigns.sections.plan_reader import read_plan
-from campaigns.spelling import printable, quoted
+from campaigns.spelling import listed, printable, quoted
 from campaigns.yaml_positions import (
     MAX_BYTES,
     Entry,
@@ -241,7 +241,7 @@ def _problems(text: str, file: str, report: Report) -> list[Problem]:
 def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[Problem]:
     for (mark, message), variants in report.found.items():
         if variants and None not in variants:
-            message = f"{message} (in variant {', '.join(map(str, variants[:5]))})"  # noqa: PLW2901
+            message = f"{message} (in variant {listed([printable(str(name)) for name in variants])})"  # noqa: PLW2901
         if mark.option is not None:
             yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue

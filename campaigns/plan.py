@@ -129,7 +129,11 @@ _WORDS_ONLY = frozenset({"description", "note", "line"})
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {item.name: _plain(getattr(value, item.name)) for item in fields(value) if item.name not in _WORDS_ONLY}
+        parts = {
+            item.name: _plain(getattr(value, item.name))
+            for item in fields(value)
+            if item.name not in _WORDS_ONLY
+        }
         return {"": getattr(value, "name", None) or type(value).__name__, **parts}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

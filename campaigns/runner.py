@@ -9,7 +9,7 @@ import gc
 from campaigns.clients import Clients, ConsumerClient
 from campaigns.fault_injector import FaultInjector
 from campaigns.observer import ClusterObserver
-from campaigns.plan import Expectation, Plan
+from campaigns.plan import Expect, Expectation, Plan
 from campaigns.probes import count_probes
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
@@ -21,6 +21,7 @@ from cluster_model.cluster import Cluster
 from cluster_model.replica_log import ReplicaLog as ModelLog
 from cluster_model.trace import digest
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from faults.injection import When
 
 RECOVERY_CHECK_US = 250 * US_PER_MS
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
@@ -68,9 +69,7 @@ class _Run:
         verdict = judge(evidence)
         missed = [*self._script.missed, *final_mismatches]
         missed += _missed_at_the_end(self._plan.expect, verdict)
-        expected = not missed and (
-            not self._plan.expect.is_empty() or verdict.status in (HELD, PERMITTED)
-        )
+        expected = not missed and (not self._plan.expect.is_empty() or verdict.status in (HELD, PERMITTED))
         trace = self._cluster.trace
         return RunResult(
             plan=self._plan,
@@ -112,13 +111,14 @@ class _Run:
         simulator = self._cluster.simulator
         script = self._script
         script.advance()
-        while not script.is_finished() or (self._injector.has_triggers() and simulator.now_us < self._plan.duration_us):
+        while not script.is_finished() or (
+            self._injector.has_triggers() and simulator.now_us < self._plan.duration_us
+        ):
             due_us = script.due_us()
-            end_us = limit_us if script.due_us() is None or due_us is None else min(limit_us, due_us)
+            waits_for_time = due_us is not None and due_us > simulator.now_us
+            end_us = min(limit_us, due_us) if due_us is not None and waits_for_time else limit_us
             if script.is_finished():
                 end_us = min(end_us, self._plan.duration_us)
-            if due_us is not None and due_us <= simulator.now_us:
-                end_us = limit_us
             if not simulator.step(end_us):
                 simulator.run_until(end_us)
                 if simulator.now_us >= limit_us or script.is_finished():
@@ -128,9 +128,14 @@ class _Run:
             script.advance()
 
     def _watch_messages_if_wanted(self) -> None:
-        conditions = [step.when for step in self._plan.script if step.when is not None]
-        conditions += [i.timing.condition for i in self._plan.faults if hasattr(i.timing, "condition")]
-        if any(event.event == "message" for c in conditions for event in (*c.events, *c.no_events)):
+        """Put every message into the trace if a condition asks for messages; it is not cheap."""
+        plan = self._plan
+        conditions = [step.when for step in plan.script]
+        conditions += [a.condition for step in plan.script for a in step.actions if isinstance(a, Expect)]
+        conditions += [i.timing.condition for i in plan.faults if isinstance(i.timing, When)]
+        conditions.append(plan.expect.final)
+        wanted = [e for c in conditions if c is not None for e in (*c.events, *c.no_events)]
+        if any(event.event == "message" for event in wanted):
             self._cluster.network.watch_messages()
 
     def _recover(self) -> None:
@@ -174,7 +179,9 @@ class _Run:
         deadline_us = simulator.now_us + READ_BACK_LIMIT_US
         while not self._is_read_back(reader) and simulator.now_us < deadline_us:
             simulator.run_until(simulator.now_us + RECOVERY_CHECK_US)
-        self._read_back = frozenset(p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p))
+        self._read_back = frozenset(
+            p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p)
+        )
 
     def _is_read_back(self, reader: ConsumerClient) -> bool:
         consumer = reader.consumer
@@ -208,7 +215,9 @@ class _Run:
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,
             producers=self._clients.producer_settings(),
-            partitions={name: self._partition_settings(name) for name in self._plan.cluster.partition_names()},
+            partitions={
+                name: self._partition_settings(name) for name in self._plan.cluster.partition_names()
+            },
             replicas={name: self._replica_logs(name) for name in self._plan.cluster.partition_names()},
             read_back=self._read_back,
             unfinished=tuple(self._unfinished),
@@ -264,5 +273,7 @@ def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpe
             actual = sorted({f.value for f in verdict.rules[rule].findings if f.value is not None})
             if actual != sorted(wanted):
                 name = "lost" if rule == "lost-write" else "duplicated"
-                missed.append(f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(wanted)) or 'nothing'}")
+                missed.append(
+                    f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(wanted)) or 'nothing'}"
+                )
     return [MissedExpectation(line=0, message=message) for message in missed]

@@ -46,6 +46,11 @@ def listed(names: Collection[str | int]) -> str:
     return ", ".join(shown)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words, as in ``1 replica`` and ``2 replicas``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def printable(text: str) -> str:
     """Return text with whatever could disturb a terminal or a line of output escaped."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

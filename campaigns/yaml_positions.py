@@ -22,6 +22,7 @@ _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _NOT_ALLOWED: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
 # libyaml is ten times as fast; where PyYAML was built without it, its own parser reads the same.
@@ -253,6 +254,8 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
+            if _SURROGATE.search(event.value):
+                self.mistakes.append(Mistake(mark, "half of a surrogate pair is no character"))
             measured = _Measured(Scalar(event.value, mark, plain=not event.style), 1, 0)
         elif isinstance(event, yaml.SequenceStartEvent):
             measured = self._list(mark, depth)
@@ -315,7 +318,9 @@ class _Composer:
         elif key.plain and key.text == "<<":
             message = "merge keys (`<<`) are not supported; repeat the keys, or use `variants`"
         elif key.text in entries:
-            message = f"duplicate key {quoted(key.text)}; the first is in line {entries[key.text].key_mark.line}"
+            message = (
+                f"duplicate key {quoted(key.text)}; the first is in line {entries[key.text].key_mark.line}"
+            )
         else:
             return key.text
         self.mistakes.append(Mistake(mark, message))

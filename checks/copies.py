@@ -12,6 +12,9 @@ from cluster_model.trace import TraceEvent
 Placed = tuple[int, TraceEvent]
 """An event and its position in the trace, which tells before from after within one instant."""
 
+END: Final = 2**63 - 1
+"""A position after every event of a trace."""
+
 _POWER_LOSS: Final = "unflushed_lost"
 
 

@@ -7,7 +7,8 @@ from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
 from checks.index import Index, Pair
 from checks.loss import explain_replaced
-from checks.promise import DUPLICATE, NOT_IDEMPOTENT, TRANSACTIONAL_ID
+from checks.promise import DUPLICATE, FLUSH_INTERVAL, NOT_IDEMPOTENT, TRANSACTIONAL_ID
+from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
 from checks.story import seconds
 
@@ -83,6 +84,8 @@ def _cause(
     )
     if any(not evidence.producers[send.process].idempotence for send in sends):
         return because, NOT_IDEMPOTENT
+    if is_excused(evidence, partition, offsets[0]):
+        return f"{because}; {RESUMED}, and forgot its producers with them", FLUSH_INTERVAL
     return _cause_by_loss(evidence, index, partition, value, offsets) or (because, None)
 
 

@@ -6,7 +6,8 @@ from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
 from checks.index import Index, Pair, Send
 from checks.loss import Loss, explain_lost_send, explain_replaced
-from checks.promise import INCONSISTENT_OFFSETS
+from checks.promise import FLUSH_INTERVAL, INCONSISTENT_OFFSETS
+from checks.resumed_epoch import is_excused
 from checks.rule import Rule, rule_result
 
 
@@ -84,8 +85,10 @@ def _finding(evidence: Evidence, index: Index, partition: str, offset: int, clai
     ]
     in_logs = sum(bool(claim.brokers) for claim in claims)
     permissions = [loss.permitted_by for _, loss in losses]
-    # After healing all replicas hold the same: nothing permits that two logs still differ.
-    permitted = in_logs < 2 and None not in permissions
+    if in_logs > 1:
+        # After healing all replicas hold the same; only a leader that forgets excuses it.
+        permissions.append(FLUSH_INTERVAL if is_excused(evidence, partition, offset) else None)
+    permitted = None not in permissions
     return Finding(
         partition=partition,
         offset=offset,

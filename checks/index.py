@@ -7,6 +7,7 @@ the stored copies, is replayed when it is first asked for.
 
 from collections.abc import Mapping
 from itertools import chain
+from typing import Final
 
 from checks.copies import PartitionCopies, copies_by_partition
 from checks.evidence import Evidence
@@ -16,7 +17,8 @@ from cluster_model.trace import TraceEvent
 Pair = tuple[int, str]
 """An offset and the value that stands there."""
 
-_SENDING_OR_POLLING = frozenset({"send", "poll", "txn"})
+_NO_LEADER: Final = -1
+_SENDING_OR_POLLING: Final = frozenset({"send", "poll", "txn"})
 
 
 class Send:
@@ -51,7 +53,7 @@ class Index:
         "_copies",
         "_evidence",
         "_polled_values",
-        "_survivors",
+        "_readable",
         "acked",
         "leader_events",
         "logs",
@@ -65,7 +67,7 @@ class Index:
         self._evidence = evidence
         self._copies: dict[str, PartitionCopies] | None = None
         self._polled_values: dict[str, frozenset[str]] = {}
-        self._survivors: dict[str, frozenset[str]] = {}
+        self._readable: dict[str, frozenset[str]] = {}
         self.sends: dict[tuple[str, str], list[Send]] = {}
         self.sessions: dict[tuple[int, str], list[Send]] = {}
         self.acked: dict[str, list[Send]] = {}
@@ -140,6 +142,11 @@ class Index:
             if add is not None:
                 add(event)
 
+    def last_leader(self, partition: str) -> int:
+        """Return the broker that led a partition in its latest epoch, -1 if none is known."""
+        led = [(event[4], event[2]) for event in self.leader_events if event[3] == partition]
+        return max(led)[1] if led else _NO_LEADER
+
     def polled_values(self, partition: str) -> frozenset[str]:
         """Return every value that some consumer read."""
         values = self._polled_values.get(partition)
@@ -148,13 +155,20 @@ class Index:
             self._polled_values[partition] = values
         return values
 
-    def survivors(self, partition: str) -> frozenset[str]:
-        """Return every value that is in some final log; without any log, what was read."""
-        values = self._survivors.get(partition)
+    def readable(self, partition: str) -> frozenset[str]:
+        """Return every value that consumers can still read: those in the last leader's log.
+
+        Where no leader is known, those of any log; without any log, what was read.
+        """
+        values = self._readable.get(partition)
         if values is None:
             logs = self.logs.get(partition)
-            values = frozenset(chain.from_iterable(logs.values())) if logs else self.polled_values(partition)
-            self._survivors[partition] = values
+            if logs:
+                leading = logs.get(self.last_leader(partition))
+                values = frozenset(chain.from_iterable(logs.values()) if leading is None else leading)
+            else:
+                values = self.polled_values(partition)
+            self._readable[partition] = values
         return values
 
     def unread_partitions(self) -> list[str]:

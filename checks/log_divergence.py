@@ -6,7 +6,8 @@ from typing import Final
 from checks.evidence import Evidence, ReplicaLog
 from checks.finding import Finding, RuleResult
 from checks.index import Index
-from checks.promise import LOG_DIVERGENCE
+from checks.promise import FLUSH_INTERVAL, LOG_DIVERGENCE
+from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
 
 
@@ -22,7 +23,8 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
         if _all_equal(values) and _all_equal(epochs):
             continue
         findings += [
-            _finding(partition, first, last, values, epochs) for first, last in _runs(values, epochs)
+            _finding(evidence, partition, first, last, values, epochs)
+            for first, last in _runs(values, epochs)
         ]
     return rule_result(LOG_DIVERGENCE, evidence, findings)
 
@@ -53,19 +55,28 @@ def _runs(values: Mapping[int, list[str]], epochs: Mapping[int, list[int]]) -> l
 
 
 def _finding(
+    evidence: Evidence,
     partition: str,
     first: int,
     last: int,
     values: Mapping[int, list[str]],
     epochs: Mapping[int, list[int]],
 ) -> Finding:
+    resumed = is_excused(evidence, partition, first)
     holders: dict[str, list[str]] = {}
     for broker in values:
         record = f"{values[broker][first]} (epoch {epochs[broker][first]})"
         holders.setdefault(record, []).append(f"broker {broker}")
     claims = " and ".join(f"{record} on {', '.join(brokers)}" for record, brokers in holders.items())
     extent = f"; the logs differ up to offset {last}" if last > first else ""
-    return Finding(partition=partition, offset=first, because=f"offset {first} is {claims}{extent}")
+    if resumed:
+        extent += f"; {RESUMED}"
+    return Finding(
+        partition=partition,
+        offset=first,
+        because=f"offset {first} is {claims}{extent}",
+        permitted_by=FLUSH_INTERVAL if resumed else None,
+    )
 
 
 RULE: Final = Rule(

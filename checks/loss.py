@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checks.copies import Copy, PartitionCopies, Placed
+from checks.copies import END, Copy, PartitionCopies, Placed
 from checks.evidence import Evidence
 from checks.index import Index, Send
 from checks.promise import ACKS_0, ACKS_1, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from checks.resumed_epoch import RESUMED, is_excused
 from checks.story import Story, seconds
 
 _FLUSHING: Final = (
@@ -68,6 +69,8 @@ def _by_cause(
         )
     if any(copy.lost_with_power for copy in _last_copies(group)):
         return Loss(story.text(_FLUSHING), FLUSH_INTERVAL)
+    if is_excused(evidence, partition, group[0].offset if group else None):
+        return Loss(story.text(f"{RESUMED}, so its log and its followers' have parted"), FLUSH_INTERVAL)
     return Loss(story.text())
 
 
@@ -101,13 +104,20 @@ def _group(copies: PartitionCopies, send: Send, acked: Placed | None) -> list[Co
 
 
 def _unclean_election_without(copies: PartitionCopies, group: Sequence[Copy]) -> Placed | None:
-    """Return the first unclean election, after the append, of a leader without the record."""
+    """Return the first unclean election, in a later epoch, of a leader without the record.
+
+    By its epoch, not its time: a leader that has not heard of the election goes on
+    appending, and commits alone if it was alone in the ISR. What was elected after the
+    last copy had gone is not the cause.
+    """
     if not group:
         return None
-    appended_at = group[0].stored[0]
+    appended_in = group[0].leader_epoch
+    gone = [copy.gone[0] for copy in group if copy.gone is not None]
+    end = max(gone) if len(gone) == len(group) else END
     for position, event in copies.elections:
-        leader, unclean = event[4], event[7]
-        if unclean and position > appended_at:
+        leader, leader_epoch, unclean = event[4], event[5], event[7]
+        if unclean and leader_epoch > appended_in and position < end:
             has_it = any(copy.broker == leader and copy.is_there(position) for copy in group)
             if not has_it:
                 return position, event

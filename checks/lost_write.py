@@ -1,4 +1,4 @@
-"""lost-write: an acked record is in no replica's log."""
+"""lost-write: an acked record is no longer there to be read."""
 
 from typing import Final
 
@@ -11,17 +11,18 @@ from checks.rule import Rule, rule_result
 
 
 def judge(evidence: Evidence, index: Index) -> RuleResult:
-    """Find acked records that no final log has.
+    """Find acked records that the last leader's log no longer has.
 
-    A partition that was not read back is not judged: what is missing may come back.
+    What only a follower kept that has diverged is lost to consumers as well. A partition
+    that was not read back is not judged: what is missing may come back.
     """
     found: dict[tuple[str, str], Finding] = {}
     for partition, sends in index.acked.items():
         if partition not in evidence.read_back:
             continue
-        survivors = index.survivors(partition)
+        readable = index.readable(partition)
         for send in sends:
-            if send.value in survivors:
+            if send.value in readable:
                 continue
             loss = explain_lost_send(evidence, index, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.
@@ -41,7 +42,7 @@ RULE: Final = Rule(
     name=LOST_WRITE,
     definition=(
         "A send was acknowledged, and after the cluster has healed and the partition has been read back "
-        "to its end, the record is in no replica's log."
+        "to its end, the record is not in the leader's log, so no consumer will read it again."
     ),
     source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
     judge=judge,

@@ -7,7 +7,8 @@ from typing import Final
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
 from checks.index import Index, Send
-from checks.promise import NONMONOTONIC_SEND, order_permitted_by
+from checks.promise import FLUSH_INTERVAL, NONMONOTONIC_SEND, order_permitted_by
+from checks.resumed_epoch import is_excused
 from checks.rule import Rule, rule_result
 from checks.story import seconds
 
@@ -24,6 +25,8 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
         if partition not in positions:
             positions[partition] = first_positions(index, partition)
         permitted_by = order_permitted_by(evidence.producers[process])
+        if permitted_by is None and is_excused(evidence, partition, None):
+            permitted_by = FLUSH_INTERVAL
         placed = _placed(index, positions[partition], sends)
         findings += [
             _finding(earlier, later, permitted_by)
@@ -34,11 +37,11 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
 
 
 def first_positions(index: Index, partition: str) -> dict[str, int]:
-    """Return the first offset of each value in the longest final log; without any log, as it was read."""
+    """Return the first offset of each value in the last leader's log; without any log, as it was read."""
     logs = index.logs.get(partition)
     if not logs:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}
-    values = max(logs.values(), key=len)
+    values = logs.get(index.last_leader(partition)) or max(logs.values(), key=len)
     # The last entry of a value wins, so from the end.
     return dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
 

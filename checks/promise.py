@@ -57,7 +57,10 @@ PROMISES: Final[dict[str, Promise]] = {
     ),
     NONMONOTONIC_SEND: Promise(
         promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1", NO_RETRIES),
-        permitted_by=(f"{IN_FLIGHT} above 1, with retries and without idempotence",),
+        permitted_by=(
+            f"{IN_FLIGHT} above 1, with retries and without idempotence",
+            f"{FLUSH_INTERVAL}, when a leader that has lost power resumes its epoch",
+        ),
     ),
     INCONSISTENT_OFFSETS: Promise(
         promised_by=(HIGH_WATERMARK,),
@@ -65,7 +68,10 @@ PROMISES: Final[dict[str, Promise]] = {
     ),
     UNSEEN: Promise(promised_by=(HIGH_WATERMARK,)),
     READ_ABOVE_HW: Promise(promised_by=(HIGH_WATERMARK,)),
-    LOG_DIVERGENCE: Promise(promised_by=(HIGH_WATERMARK,)),
+    LOG_DIVERGENCE: Promise(
+        promised_by=(HIGH_WATERMARK,),
+        permitted_by=(f"{FLUSH_INTERVAL}, when a leader that has lost power resumes its epoch",),
+    ),
     TWO_LEADERS: Promise(promised_by=(LEADER_EPOCH,)),
 }
 """What promises what, by rule."""

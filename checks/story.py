@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
-from checks.copies import Copy, PartitionCopies, Placed
+from checks.copies import END, Copy, PartitionCopies, Placed
 from checks.evidence import PartitionSettings
 from checks.index import Send
 from cluster_model.virtual_time import US_PER_SECOND
@@ -64,8 +64,11 @@ class Story:
         for copy in group:
             self._tell_copy(copy, with_append=with_append)
         begin = group[0].stored[0]
-        end = max((copy.gone[0] for copy in group if copy.gone is not None), default=begin)
-        self._tell_elections(begin, end)
+        kept_by = [copy.broker for copy in group if copy.gone is None]
+        for broker in kept_by:
+            self._clauses.append((END, f"broker {broker} still has it, the leader does not"))
+        gone = [copy.gone[0] for copy in group if copy.gone is not None]
+        self._tell_elections(begin, END if kept_by else max(gone))
         self._tell_stops(group)
 
     def _tell_copy(self, copy: Copy, *, with_append: bool) -> None:

@@ -1,4 +1,4 @@
-"""unseen: an acked record is in a log, and nobody ever read it."""
+"""unseen: an acked record is there to be read, and nobody ever read it."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ from checks.story import seconds
 
 
 def judge(evidence: Evidence, index: Index) -> RuleResult:
-    """Find acked records that are in some final log but in no poll."""
+    """Find acked records that the last leader's log has, but no poll."""
     found: dict[tuple[str, str], Finding] = {}
     for partition, sends in index.acked.items():
         if partition not in evidence.read_back:
             continue
-        polled, survivors = index.polled_values(partition), index.survivors(partition)
+        polled, readable = index.polled_values(partition), index.readable(partition)
         for send in sends:
-            if send.value not in polled and send.value in survivors:
+            if send.value not in polled and send.value in readable:
                 found.setdefault((partition, send.value), _finding(index, send))
     return rule_result(UNSEEN, evidence, found.values(), inconclusive=bool(index.unread_partitions()))
 
@@ -43,7 +43,7 @@ def _finding(index: Index, send: Send) -> Finding:
 RULE: Final = Rule(
     name=UNSEEN,
     definition=(
-        "A send was acknowledged and the record is still in a replica's log, but no consumer ever read it, "
+        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it, "
         "although the partition was read back to its end after the cluster had healed."
     ),
     source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",

@@ -138,7 +138,8 @@ def _behaviours() -> Iterable[Entry]:
         facts = (("choices", " | ".join(map(value_text, told["choices"]))), ("source", told["source"]))
         parts = [
             Part(
-                heading="campaign", items=(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}"),)
+                heading="in a campaign",
+                items=(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}"),),
             ),
             Part(heading="facts", items=facts),
             Part(heading="releases", items=tuple(by_release)),
@@ -166,7 +167,7 @@ def _mutants() -> Iterable[Entry]:
             name=mutant.name,
             summary=mutant.doc,
             columns=(("behaviours", switch),),
-            parts=(Part(heading="campaign", items=(("behaviours", switch),)),),
+            parts=(Part(heading="in a campaign", items=(("behaviours", switch),)),),
         )
 
 

@@ -26,7 +26,7 @@ def fault_entries() -> Iterator[Entry]:
             about=about,
             parts=(
                 Part(heading="fields", items=tuple((_key(item), _told(item, hints)) for item in known)),
-                Part(heading="shortest", items=(("do", f"{{{name}: {{{shortest}}}}}"),)),
+                Part(heading="in a campaign", items=(("do", f"{{{name}: {{{shortest}}}}}"),)),
             ),
         )
 

@@ -1,5 +1,6 @@
 """``harrow new``: a campaign to start from."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,8 @@ def new(
     from campaigns.template import new_campaign
     from cli.console import message_console, say
 
+    if not Path(name).name:
+        raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
     path = Path(name) if name.endswith(_SUFFIXES) else Path(f"{name}.yaml")
     messages = message_console()
     text = new_campaign(path.stem)
@@ -38,4 +41,4 @@ def new(
         say(messages, f"cannot write {path}: {error.strerror or error}", style="red")
         raise typer.Exit(exit_code.USAGE) from error
     typer.echo(path)
-    say(messages, f"now edit it, and try: harrow run {path}")
+    say(messages, f"now edit it, and try: harrow run {shlex.quote(str(path))}")

@@ -1,5 +1,6 @@
 """The catalogues for people."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -34,14 +35,19 @@ def _table(entries: Sequence[Entry]) -> Table:
         table.add_column(heading, no_wrap=True)
     table.add_column("what it is", overflow="fold")
     for entry in entries:
-        table.add_row(entry.name, *(value for _, value in entry.columns), entry.summary)
+        table.add_row(entry.name, *(value for _, value in entry.columns), _first_sentence(entry.summary))
     return table
 
 
 def _stacked(entry: Entry) -> Iterator[RenderableType]:
     columns = "; ".join(f"{heading} {value}" for heading, value in entry.columns if value)
     yield Text.assemble((entry.name, "bold"), (f"  {columns}" if columns else "", DIM))
-    yield indented(Text(entry.summary), 4)
+    yield indented(Text(_first_sentence(entry.summary)), 4)
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence: a list is for finding, `harrow explain` has the rest."""
+    return re.split(r"(?<=[a-z0-9)]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
 def explanation(entry: Entry) -> Iterator[RenderableType]:

@@ -97,14 +97,22 @@ class RunTable:
         line.add_column(width=_OUTCOME_WIDTH, no_wrap=True)
         if self._variant_width:
             line.add_column(width=self._variant_width, no_wrap=True)
-        line.add_column(overflow="fold")
+        line.add_column(no_wrap=True)
+        beside = self._has_room_for(detail)
         line.add_row(
             Text(f"{self._marks[verdict]} {verdict}", FAILED if failed else _STYLES[verdict]),
             Text(_outcome_word(run), FAILED if failed else DIM),
             *([Text(run.variant)] if self._variant_width else []),
-            Text(detail),
+            Text(detail if beside else ""),
         )
         show(self._console, indented(line, 2))
+        if not beside:
+            show(self._console, indented(Text(detail)))
+
+    def _has_room_for(self, detail: str) -> bool:
+        """Return whether a text fits beside verdict, outcome and variant."""
+        used = 2 + sum(width + 2 for width in (_VERDICT_WIDTH, _OUTCOME_WIDTH, self._variant_width) if width)
+        return used + len(detail) + 2 <= self._console.width
 
     def _show_heading(self, selection: Selection) -> None:
         campaign = selection.campaign

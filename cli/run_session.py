@@ -87,7 +87,7 @@ def run_session(
     except BrokenPipeError:
         raise
     except OSError as error:
-        say(messages, f"cannot write: {error}", style="red")
+        say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
         return exit_code.USAGE
     _say_how_it_ended(messages, tally, output, quiet=quiet)
     return tally.exit_code()
@@ -198,7 +198,7 @@ def _printer(
 def _say_how_it_ended(messages: Console, tally: Tally, output: Path | None, *, quiet: bool) -> None:
     progress = f"{tally.finished} of {tally.planned} runs are finished"
     if tally.interrupted:
-        say(messages, f"interrupted: {progress}, and what they gave is written")
+        say(messages, f"interrupted: {progress}; what was finished is written")
     elif tally.stopped is not None and not quiet:
         say(messages, f"{tally.stopped}: {progress}")
     if tally.planned == 0:

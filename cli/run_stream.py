@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import IO, Any
 
 from campaigns.report import document
 from campaigns.results_folder import json_line
@@ -13,7 +13,7 @@ from cli.run_tally import FinishedRun, Tally
 class JsonDocument:
     """Everything in one document at the end."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._runs: list[Mapping[str, Any]] = []
 
@@ -37,7 +37,7 @@ class JsonDocument:
 class NdjsonStream:
     """A line for each run, at once."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def begin(self, selection: Selection) -> None:

@@ -42,6 +42,8 @@ class Broker:
         self._host = host
         self._behaviours = behaviours
         self._broker_epoch = -1
+        self._accepts_requests = not behaviours.requests_after_registration
+        self._early_requests: list[Message] = []
         self.zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
         self.metadata = MetadataCache()
         self.replicas = ReplicaManager(
@@ -97,13 +99,23 @@ class Broker:
         self._broker_epoch = result.czxid
         self._host.trace((self._host.clock.now_us, "broker_registered", self.id, result.czxid))
         self.controller.broker_registered()
+        self._accept_requests()
+
+    def _accept_requests(self) -> None:
+        """Begin to handle requests; those that came earlier have waited in the sockets."""
+        self._accepts_requests = True
+        early, self._early_requests = self._early_requests, []
+        for message in early:
+            self.receive_request(message)
 
     # Requests
 
     def receive_request(self, message: Message) -> None:
         """Handle a request, after those before it on the same connection."""
         connection = message[0]
-        if connection.muted:
+        if not self._accepts_requests:
+            self._early_requests.append(message)
+        elif connection.muted:
             connection.waiting.append(message)
         else:
             connection.muted = True
@@ -136,9 +148,7 @@ class Broker:
         error = self._control_error(request)
         if error != errors.NONE:
             now_us = self._host.clock.now_us
-            self._host.trace(
-                (now_us, "rejected", self.id, request.api, "", message[0].client.name, error)
-            )
+            self._host.trace((now_us, "rejected", self.id, request.api, "", message[0].client.name, error))
             self.respond(message, ControlResponse(request.api, error))
         elif request.api == "LeaderAndIsr":
             self.replicas.handle_leader_and_isr(message, self.metadata.live_brokers)

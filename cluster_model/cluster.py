@@ -120,7 +120,10 @@ class Cluster:
         if self.spec.disk.writeback_us is not None:
             phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
             self.simulator.schedule(
-                self.simulator.now_us + phase_us, process, self._write_back, (broker, self.spec.disk.writeback_us)
+                self.simulator.now_us + phase_us,
+                process,
+                self._write_back,
+                (broker, self.spec.disk.writeback_us),
             )
         flush_us = self._configs[broker].flush_interval_us
         if flush_us < BOOTSTRAP_US * 1_000_000:

@@ -57,7 +57,6 @@ class Connection:
         "server",
         "server_endpoint",
         "server_incarnation",
-        "swallowed",
         "to_client",
         "to_server",
         "waiting",
@@ -76,7 +75,6 @@ class Connection:
         self.is_open = True
         self.to_server = Direction()
         self.to_client = Direction()
-        self.swallowed: set[int] = set()
         # The server's side: a broker handles one request of a connection at a time.
         self.muted = False
         self.waiting: deque[Message] = deque()

@@ -95,9 +95,9 @@ class Consumer:
             )
             self._metadata.connections[leader].send(request, self._fetched, (leader, partitions))
         if waits:
-            self._fetch_later(now_us)
+            self._fetch_later()
 
-    def _fetch_later(self, now_us: int) -> None:
+    def _fetch_later(self) -> None:
         if not self._wake_armed:
             self._wake_armed = True
             self._host.set_timer(self._config.retry_backoff_us, self._wake)

@@ -123,7 +123,9 @@ class RequestBatch:
         for broker, states in self._leader_and_isr.items():
             channel = self._channels.channel(broker)
             if channel is not None:
-                leaders = tuple(sorted({s.leader_and_isr.leader for s in states.values()} & set(live_brokers)))
+                leaders = tuple(
+                    sorted({s.leader_and_isr.leader for s in states.values()} & set(live_brokers))
+                )
                 channel.put(
                     LeaderAndIsrRequest(
                         self._controller, self._controller_epoch, channel.broker_epoch, states, leaders

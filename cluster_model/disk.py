@@ -49,7 +49,7 @@ class LogFile:
 class Disk:
     """What a broker finds again after a restart."""
 
-    __slots__ = ("checkpoints", "log_files", "epoch_checkpoints")
+    __slots__ = ("checkpoints", "epoch_checkpoints", "log_files")
 
     def __init__(self) -> None:
         self.log_files: dict[str, LogFile] = {}

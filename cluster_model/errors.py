@@ -42,6 +42,10 @@ RETRIABLE: Final = INVALID_METADATA | {
 """Errors that a producer retries (``RetriableException``)."""
 
 MAYBE_APPENDED: Final = frozenset(
-    {NETWORK_EXCEPTION, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+    {NETWORK_EXCEPTION, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_FOR_PARTITION}
 )
-"""Errors that leave open whether the batch is in a log."""
+"""Errors that leave open whether the batch is in a log.
+
+NOT_LEADER_FOR_PARTITION is also what a produce in the purgatory ends with when its leader is
+deposed, after it has been appended.
+"""

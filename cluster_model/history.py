@@ -77,9 +77,7 @@ class History:
         error: str | None = None,
     ) -> None:
         """Append an operation."""
-        self.operations.append(
-            Operation(len(self.operations), process, type_, f, value, time_us, error)
-        )
+        self.operations.append(Operation(len(self.operations), process, type_, f, value, time_us, error))
 
     def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
         """A client hands a record to its producer."""

@@ -52,7 +52,6 @@ class IsrChangePropagation:
             self._last_propagation_us = now_us
         self._host.set_timer(CHECK_INTERVAL_US, self._check)
 
-
     def _announced(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
         """The controller's watch does the rest; what could not be written is tried again."""
         if response.error != zk.OK:

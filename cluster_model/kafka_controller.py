@@ -29,6 +29,7 @@ from cluster_model.zookeeper_client import ZooKeeperClient
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
+
 class KafkaController:
     """The controller module of one broker."""
 
@@ -162,9 +163,7 @@ class KafkaController:
             return
         self.is_active = False
         self._channels.close()
-        self._host.trace(
-            (self._host.clock.now_us, "controller_resigned", self._broker, self._context.epoch)
-        )
+        self._host.trace((self._host.clock.now_us, "controller_resigned", self._broker, self._context.epoch))
 
     def _on_controller_failover(self) -> Processing:
         """Read everything, tell everybody, and go on where the former controller stopped."""
@@ -197,9 +196,7 @@ class KafkaController:
         if self._config.auto_leader_rebalance:
             self._host.set_timer(FIRST_REBALANCE_CHECK_US, self._check_leader_imbalance, context.epoch)
 
-    def _read_brokers(
-        self, ids: Iterable[str]
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, dict[int, int]]:
+    def _read_brokers(self, ids: Iterable[str]) -> Generator[Wanted, zk.ZooKeeperResponse, dict[int, int]]:
         """Return the live brokers and their epochs (the czxid of their registration)."""
         numbers = sorted(int(name) for name in ids)
         response = yield tuple(zk.GetData(zk.broker_path(number)) for number in numbers), False, False

@@ -41,9 +41,7 @@ class LogManager:
         self._logs[partition] = log
         self._flush_messages[partition] = self._topic_config(partition.rsplit("-", 1)[0]).flush_messages
         now_us = self._host.clock.now_us
-        self._host.trace(
-            (now_us, "recover", self._broker, partition, log.log_end_offset, log.high_watermark)
-        )
+        self._host.trace((now_us, "recover", self._broker, partition, log.log_end_offset, log.high_watermark))
         return log
 
     def appended(self, partition: str) -> None:

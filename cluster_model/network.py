@@ -243,9 +243,6 @@ class Network:
             api, kind = message_rule.api_of(body), REQUEST if to_server else RESPONSE
             if self.trace_messages:
                 self._trace.add((self._simulator.now_us, "message", api, kind, sender, receiver))
-            if not to_server and message[1] in connection.swallowed:
-                connection.swallowed.discard(message[1])
-                return
             rule = self._first_rule(api, kind, sender, receiver, connection.listener)
         if rule is not None and rule.action == message_rule.DROP:
             return
@@ -260,9 +257,7 @@ class Network:
         extra_us = rule.delay_us if rule is not None and rule.action == message_rule.DELAY else 0
         self._transmit(connection, to_server, message, extra_us)
         if rule is not None and rule.action == message_rule.DUPLICATE:
-            if to_server:
-                # The client waits for one answer; the second would be a stranger to it.
-                connection.swallowed.add(message[1])
+            # A request that arrives twice is answered twice; the client ignores the second answer.
             self._transmit(connection, to_server, message, 0)
 
     def _reset(self, connection: Connection) -> None:

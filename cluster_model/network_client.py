@@ -125,7 +125,9 @@ class NetworkClient:
 
     def _fail_in_flight(self) -> None:
         self._connection = None
-        backoff_us = min(self._backoff_us << min(self._failures, 20), max(self._backoff_us, self._backoff_max_us))
+        backoff_us = min(
+            self._backoff_us << min(self._failures, 20), max(self._backoff_us, self._backoff_max_us)
+        )
         self._failures += 1
         self.usable_at_us = self._host.clock.now_us + backoff_us
         failed, self.in_flight = self.in_flight, deque()

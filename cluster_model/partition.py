@@ -140,7 +140,7 @@ class Partition:
             if broker != self.broker and broker not in self.remote_replicas:
                 self.remote_replicas[broker] = Replica(broker)
 
-    # Leader: appending and committing
+    # As leader, appending and committing
 
     def append(self, batch: RecordBatch, acks: int) -> tuple[AppendResult, bool]:
         """Append a producer's batch; return the result and whether the HW rose.
@@ -202,7 +202,7 @@ class Partition:
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
 
-    # Leader: followers
+    # As leader of followers
 
     def update_follower(self, broker: int, fetch_offset: int, leader_leo: int) -> bool:
         """Note a follower's fetch; return whether the HW rose."""
@@ -249,7 +249,7 @@ class Partition:
         self._isr_store.change_isr(self, new_isr, change)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, zk_version: int | None) -> bool:
-        """The ISR has been written, or the write was refused (version None); was the HW raised?
+        """Take over an ISR that has been written (version None: refused); return whether the HW rose.
 
         A refused write leaves all as it was: the controller has changed the znode, and
         its LeaderAndIsr is on the way.
@@ -270,7 +270,7 @@ class Partition:
         """Return the error for a reader that knows another leader epoch (KIP-320)."""
         if not self.is_leader():
             return errors.NOT_LEADER_FOR_PARTITION
-        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
             return errors.NONE
         if current_leader_epoch < self.leader_epoch:
             return errors.FENCED_LEADER_EPOCH

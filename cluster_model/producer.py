@@ -6,7 +6,6 @@ actor: whatever can be sent is sent at once.
 """
 
 from collections import deque
-from typing import Final
 
 from cluster_model import errors
 from cluster_model.client_metadata import ClientMetadata
@@ -14,7 +13,7 @@ from cluster_model.history import History
 from cluster_model.host import Host
 from cluster_model.partitioner import Partitioner
 from cluster_model.producer_batch import ProducerBatch
-from cluster_model.producer_sequences import ProducerSequences
+from cluster_model.producer_sequences import FATAL_SEQUENCE_ERRORS, ProducerSequences
 from cluster_model.protocol import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -24,8 +23,6 @@ from cluster_model.protocol import (
 from cluster_model.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
 from cluster_model.release import Behaviours
 from cluster_model.settings import ProducerConfig
-
-_FATAL_SEQUENCE: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID})
 
 
 class Producer:
@@ -223,7 +220,7 @@ class Producer:
         self._run()
 
     def _complete(self, batch: ProducerBatch, error: str, offset: int) -> None:
-        if error == errors.NONE or error == errors.DUPLICATE_SEQUENCE_NUMBER:
+        if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
             self._sequences.acked(batch)
             self._succeed(batch, offset if error == errors.NONE else None)
             return
@@ -244,7 +241,7 @@ class Producer:
             return False
         if error in errors.RETRIABLE:
             return True
-        return error in _FATAL_SEQUENCE and self._sequences.may_retry(batch, error)
+        return error in FATAL_SEQUENCE_ERRORS and self._sequences.may_retry(batch, error)
 
     def _requeue(self, batch: ProducerBatch) -> None:
         """Put a batch back: by sequence if it has one, else to the front (``reenqueue``)."""

@@ -1,10 +1,14 @@
 """Sequence numbers of an idempotent producer without transactions (``TransactionManager.java``)."""
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from cluster_model import errors
 from cluster_model.producer_batch import ProducerBatch
 from cluster_model.record_batch import NO_PRODUCER_ID
+
+FATAL_SEQUENCE_ERRORS: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID})
+"""``OutOfOrderSequenceException`` and what extends it."""
 
 
 class ProducerSequences:
@@ -72,7 +76,7 @@ class ProducerSequences:
         """A batch with a sequence has been given up (``handleFailedBatch``)."""
         if batch.producer_id != self.producer_id:
             return
-        if error == errors.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        if error in FATAL_SEQUENCE_ERRORS:
             self._reset_wanted = True
         elif error == "TIMEOUT" or batch.maybe_appended or not retries_left:
             # Nobody knows whether the sequence was used: wait for the rest, then decide.

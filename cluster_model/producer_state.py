@@ -61,10 +61,6 @@ class ProducerStates:
         expected = 0 if new_epoch else entry.last_sequence + 1
         if batch.base_sequence == expected:
             return errors.NONE
-        if not new_epoch and batch.last_sequence <= entry.last_sequence and self._forgets_duplicates():
-            # Before 1.0 an old batch that is no longer remembered is answered so, and the
-            # producer takes it as a success without an offset.
-            return errors.DUPLICATE_SEQUENCE_NUMBER
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def append(self, batch: RecordBatch) -> None:
@@ -83,6 +79,3 @@ class ProducerStates:
         self._entries.clear()
         for batch in batches:
             self.append(batch)
-
-    def _forgets_duplicates(self) -> bool:
-        return not self._behaviours.unknown_producer_id_error

@@ -58,6 +58,12 @@ class Behaviours:
         "between two looks at /brokers/ids.",
         "KIP-380, KAFKA-1120",
     )
+    requests_after_registration: bool = _switch(
+        True,
+        "A starting broker handles no request before it is registered in ZooKeeper, so none that was meant "
+        "for its earlier life while nobody knew that it had died.",
+        "KafkaServer.startup (SocketServer.startProcessors)",
+    )
     controller_writes_fenced: bool = _switch(
         True,
         "The controller's writes to ZooKeeper are conditional on the version of /controller_epoch.",
@@ -147,6 +153,7 @@ _V0_11: Final = replace(
     follower_truncation=LEADER_EPOCH,
     epoch_entry_on_election=False,
     isr_expansion_checks_epoch_start=False,
+    requests_after_registration=False,
     producer_batches_retained=1,
     idempotent_in_flight_max=1,
     unknown_producer_id_error=False,
@@ -161,11 +168,16 @@ _V0_10_2: Final = replace(
 RELEASES: Final[dict[str, Release]] = {
     release.name: release
     for release in (
-        Release("0.10.2", (0, 10, 2), _V0_10_2, "Followers truncate to their high watermark; no idempotence."),
+        Release(
+            "0.10.2", (0, 10, 2), _V0_10_2, "Followers truncate to their high watermark; no idempotence."
+        ),
         Release("0.11", (0, 11), _V0_11, "Leader epochs (KIP-101), the idempotent producer (KIP-98)."),
         Release("2.0", (2, 0), _V2_0, "The epoch answer carries the epoch (KIP-279)."),
         Release(
-            "2.4", (2, 4), _V2_4, "Leader epochs in fetches (KIP-320), broker epochs (KIP-380), delivery timeout (KIP-91)."
+            "2.4",
+            (2, 4),
+            _V2_4,
+            "Leader epochs in fetches (KIP-320), broker epochs (KIP-380), delivery timeout (KIP-91).",
         ),
     )
 }
@@ -187,9 +199,25 @@ class Mutant:
 MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
     for mutant in (
-        Mutant("hw-truncation", "follower_truncation", HIGH_WATERMARK, "Followers truncate to their own high watermark."),
+        Mutant(
+            "hw-truncation",
+            "follower_truncation",
+            HIGH_WATERMARK,
+            "Followers truncate to their own high watermark.",
+        ),
         Mutant("no-truncation", "follower_truncation", NO_TRUNCATION, "Followers never truncate."),
-        Mutant("epoch-answer-without-epoch", "follower_truncation", LEADER_EPOCH, "The epoch answer has no epoch."),
+        Mutant(
+            "epoch-answer-without-epoch",
+            "follower_truncation",
+            LEADER_EPOCH,
+            "The epoch answer has no epoch.",
+        ),
+        Mutant(
+            "requests-before-registration",
+            "requests_after_registration",
+            False,
+            "A starting broker obeys requests that were meant for its earlier life.",
+        ),
         Mutant("no-fetch-fencing", "fetch_leader_epoch_fencing", False, "Fetches carry no leader epoch."),
         Mutant("stale-controller-accepted", "controller_epoch_fencing", False, "Old controllers are obeyed."),
         Mutant("stale-leader-epoch-accepted", "leader_epoch_fencing", False, "Old leader epochs are obeyed."),
@@ -202,7 +230,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("no-dedup", "producer_batches_retained", 0, "Leaders remember no batches."),
         Mutant("dedup-window-of-one", "producer_batches_retained", 1, "Leaders remember one batch."),
         Mutant("no-sequence-check", "sequence_check", False, "Sequence numbers are not checked."),
-        Mutant("hw-ignores-followers", "hw_counts_whole_isr", False, "The high watermark is the leader's LEO."),
+        Mutant(
+            "hw-ignores-followers", "hw_counts_whole_isr", False, "The high watermark is the leader's LEO."
+        ),
         Mutant("ack-before-replication", "ack_waits_for_hw", False, "acks=all is answered like acks=1."),
         Mutant("uncommitted-reads", "consumer_limited_by_hw", False, "Consumers read up to the LEO."),
     )

@@ -221,6 +221,9 @@ class ReplicaFetcher:
         log = partition.log
         now_us = self._host.clock.now_us
         for batch in fetched.batches:
+            if batch.base_offset != log.log_end_offset:
+                self._fail(state, batch.base_offset)
+                return
             log.append_as_follower(batch)
             self._host.trace(
                 (
@@ -242,6 +245,16 @@ class ReplicaFetcher:
         if high_watermark != log.high_watermark:
             log.high_watermark = high_watermark
             self._host.trace((now_us, "hw", self._broker, partition.name, high_watermark))
+
+    def _fail(self, state: FetchState, base_offset: int) -> None:
+        """Give a partition up until its next LeaderAndIsr.
+
+        The leader's batch does not begin where this log ends, so the two have parted
+        (``UnexpectedAppendOffsetException``).
+        """
+        name, leo = state.partition.name, state.partition.log.log_end_offset
+        self._host.trace((self._host.clock.now_us, "fetcher_failed", self._broker, name, base_offset, leo))
+        self._states.pop(name)
 
     def _handle_error(self, state: FetchState, error: str) -> None:
         if error == errors.FENCED_LEADER_EPOCH:

@@ -76,7 +76,7 @@ class ReplicaLog:
         self.log_end_offset = self._file.log_end_offset
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
-        """Return whole batches from the one that has *offset*, below *end_offset*.
+        """Return whole batches from the one that has *offset*, as far as they end below *end_offset*.
 
         At least one batch if there is any, then no more than *max_bytes*.
         """
@@ -89,7 +89,7 @@ class ReplicaLog:
         for position in range(first, len(file.batches)):
             batch = file.batches[position]
             size += batch.size_bytes
-            if batch.base_offset >= end_offset or (found and size > max_bytes):
+            if batch.next_offset > end_offset or (found and size > max_bytes):
                 break
             found.append(batch)
         return tuple(found)

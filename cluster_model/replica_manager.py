@@ -203,7 +203,7 @@ class ReplicaManager:
         if offset >= end_offset:
             return FetchedPartition(errors.NONE, log.high_watermark)
         batches = log.read(offset, end_offset, request.max_bytes)
-        if not is_follower:
+        if batches and not is_follower:
             client, end_offset = message[0].client.name, batches[-1].next_offset
             served = (self._broker, name, client, offset, end_offset, log.high_watermark)
             self._host.trace((self._host.clock.now_us, "served", *served))

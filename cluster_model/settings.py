@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster_model.release import RELEASES
+from cluster_model.release import RELEASES, Behaviours
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 
 Value = bool | int | str
@@ -296,14 +296,16 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
     )
 
 
-def producer_config(release: str, given: Mapping[str, Value]) -> ProducerConfig:
-    """Return a producer's configuration in *release*.
+def producer_config(
+    release: str, given: Mapping[str, Value], behaviours: Behaviours | None = None
+) -> ProducerConfig:
+    """Return a producer's configuration in *release*, with its behaviours or the given ones.
 
     As in Kafka, idempotence changes the defaults of what it needs: acks=all, retries
     without end and no more requests in flight than the release allows.
     """
     s = Resolved(PRODUCER, release, given)
-    behaviours = RELEASES[release].behaviours
+    behaviours = behaviours or RELEASES[release].behaviours
     idempotence = behaviours.idempotence and bool(s.get("enable.idempotence"))
     acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")

@@ -56,8 +56,7 @@ class Simulator:
                 self.events_handled += handled
                 raise StepLimitExceeded(f"more than {self.events_limit} events")
         self.events_handled += handled
-        if end_us > self.now_us:
-            self.now_us = end_us
+        self.now_us = max(self.now_us, end_us)
 
     def step(self, end_us: int) -> bool:
         """Handle the next event if it is due by *end_us*; return whether one was handled."""

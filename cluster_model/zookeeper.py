@@ -147,19 +147,11 @@ class ZooKeeper:
     def _execute(self, operation: ZooKeeperOperation, session_id: int) -> ZooKeeperResult:
         if isinstance(operation, zk.Create):
             return self._create(operation, session_id)
+        if isinstance(operation, zk.GetData | zk.GetChildren):
+            return self._read(operation, session_id)
         node = self._nodes.get(operation.path)
-        if isinstance(operation, zk.GetData):
-            if operation.watch:
-                self._data_watches.setdefault(operation.path, {})[session_id] = None
-            if node is None:
-                return ZooKeeperResult(zk.NO_NODE)
-            return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
         if node is None:
             return ZooKeeperResult(zk.NO_NODE)
-        if isinstance(operation, zk.GetChildren):
-            if operation.watch:
-                self._child_watches.setdefault(operation.path, {})[session_id] = None
-            return ZooKeeperResult(zk.OK, version=node.version, children=tuple(self._children[operation.path]))
         if not _version_fits(operation.version, node):
             return ZooKeeperResult(zk.BAD_VERSION)
         if isinstance(operation, zk.SetData):
@@ -170,6 +162,21 @@ class ZooKeeper:
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path)
         return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+
+    def _read(self, operation: zk.GetData | zk.GetChildren, session_id: int) -> ZooKeeperResult:
+        node = self._nodes.get(operation.path)
+        if isinstance(operation, zk.GetData):
+            if operation.watch:
+                self._data_watches.setdefault(operation.path, {})[session_id] = None
+            if node is None:
+                return ZooKeeperResult(zk.NO_NODE)
+            return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+        if node is None:
+            return ZooKeeperResult(zk.NO_NODE)
+        if operation.watch:
+            self._child_watches.setdefault(operation.path, {})[session_id] = None
+        children = tuple(self._children[operation.path])
+        return ZooKeeperResult(zk.OK, version=node.version, children=children)
 
     def _create(self, operation: zk.Create, session_id: int) -> ZooKeeperResult:
         path = operation.path

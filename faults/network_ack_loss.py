@@ -6,7 +6,17 @@ from typing import ClassVar, Literal
 from cluster_model import message_rule
 from faults.endpoints import process_names
 from faults.fault import Surroundings
-from faults.fields import Api, Broker, Client, Count, DurationRange, Probability, Skip, described, draw_duration
+from faults.fields import (
+    Api,
+    Broker,
+    Client,
+    Count,
+    DurationRange,
+    Probability,
+    Skip,
+    described,
+    draw_duration,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

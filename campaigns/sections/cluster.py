@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from campaigns.schema import BROKERS_MAX, PARTITIONS_MAX, BrokerSection, ClusterSection, TopicSection
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import EffectiveSettings, GivenSettings, plain
-from campaigns.spelling import listed
+from campaigns.spelling import counted, listed
 from campaigns.yaml_positions import Path
 from cluster_model.topology import BrokerSpec, ClusterSpec, DiskSpec, NetworkSpec, TopicSpec
 
@@ -166,9 +166,7 @@ class ClusterReader:
         if not assignment:
             self._draft.problem(place, "an assignment has a list of brokers for each partition")
         if section.partitions is not None and section.partitions != len(assignment):
-            message = (
-                f"the assignment has {len(assignment)} partitions, but `partitions` is {section.partitions}"
-            )
+            message = f"the assignment has {counted(len(assignment), 'partition')}, but `partitions` is {section.partitions}"
             self._draft.problem(place, message)
         if len(assignment) > PARTITIONS_MAX:
             return
@@ -177,7 +175,9 @@ class ClusterReader:
             self._check_replicas(replicas, (*place, number))
             if len(replicas) != factor:
                 expected = "`replication_factor` is" if section.replication_factor else "partition 0 has"
-                message = f"partition {number} has {len(replicas)} replicas, but {expected} {factor}"
+                message = (
+                    f"partition {number} has {counted(len(replicas), 'replica')}, but {expected} {factor}"
+                )
                 self._draft.problem((*place, number), message)
 
     def _check_replicas(self, replicas: Iterable[int], path: Path) -> None:

@@ -22,7 +22,7 @@ class Report:
     """The mistakes found so far, each with the variants in which it was found (None is the base)."""
 
     found: dict[Mistake, list[str | None]] = field(default_factory=dict)
-    _suggestions: int = 0
+    _suggestions: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
 
     def add(self, mark: Mark, message: str, variant: str | None) -> None:
         """Note a mistake; the same one in another variant is not another mistake."""
@@ -31,9 +31,15 @@ class Report:
             variants.append(variant)
 
     def suggestion(self, word: str, names: Collection[str]) -> str:
-        """Return how a message about an unknown name ends; nothing after very many of them."""
-        self._suggestions += 1
-        return suggestion(word, names) if self._suggestions <= _SUGGESTIONS else ""
+        """Return how a message about an unknown name ends; nothing where there are very many of them."""
+        if len(names) > _SUGGESTIONS:
+            return ""
+        # Remembered, so that the same mistake reads the same in each variant.
+        key = (word, frozenset(names))
+        if key not in self._suggestions:
+            few = len(self._suggestions) < _SUGGESTIONS
+            self._suggestions[key] = suggestion(word, names) if few else ""
+        return self._suggestions[key]
 
 
 class Draft:

@@ -84,7 +84,7 @@ def _is_meant(
     """Return whether a step or an entry of ``faults`` is for this variant."""
     if section.only is None:
         return True
-    known = (BASE, *variants)
+    known = dict.fromkeys((BASE, *variants))
     for index, name in enumerate(section.only):
         if name not in known:
             draft.unknown((*path, "only", index), "variant", name, known)

@@ -8,6 +8,7 @@ from campaigns.sections.cluster import Cluster
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import MIN_ISR, EffectiveSettings, Given, GivenSettings, plain
 from campaigns.sections.references import References
+from campaigns.spelling import counted
 from campaigns.yaml_positions import Path
 from cluster_model.topology import ConsumerSpec, ProducerSpec, TopicSpec
 from cluster_model.virtual_time import format_us
@@ -141,10 +142,9 @@ class WorkloadReader:
 
     def _report_min_isr(self, min_isr: Given, topic: TopicSpec, acks: Given | None) -> None:
         where = f" ({self._draft.place(acks.path)})" if acks is not None else ""
-        replicas = "1 replica" if topic.replication_factor == 1 else f"{topic.replication_factor} replicas"
         self._draft.problem(
             min_isr.path,
-            f"impossible: with {MIN_ISR}={min_isr.value} and {replicas} of topic {topic.name}, "
+            f"impossible: with {MIN_ISR}={min_isr.value} and {counted(topic.replication_factor, 'replica')} of topic {topic.name}, "
             f"acks=all{where} is never acked",
         )
 

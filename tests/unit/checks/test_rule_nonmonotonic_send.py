@@ -154,7 +154,20 @@ def test_without_logs_the_first_offset_of_a_duplicate_counts() -> None:
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_the_longest_log_counts() -> None:
-    run = swapped(idempotence=True)
-    run.logs["t-0"][1] = [("m0", 0)]
+def test_the_log_of_the_last_leader_counts() -> None:
+    """Where logs differ, another rule says so; the order is that of the log that is read."""
+    run = swapped(idempotence=True, final=("m0", "m1"))
+    run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
+    run.lead(1, 9, (1,), "t-1")
+    assert run.judge("nonmonotonic-send").status == "held"
+    run.lead(1, 1, (1,))
+    assert run.judge("nonmonotonic-send").status == "violated"
+    run.lead(0, 0, (0,))
+    assert run.judge("nonmonotonic-send").status == "violated"
+
+
+def test_without_a_known_leader_the_longest_log_counts() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1"))
+    run.trace.clear()
+    run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
     assert run.judge("nonmonotonic-send").status == "violated"

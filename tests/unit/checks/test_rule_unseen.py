@@ -37,12 +37,24 @@ def test_violated_when_no_poll_returned_it() -> None:
     assert "at offset 1 of broker 0 and at offset 1 of broker 1" in finding.because
 
 
-def test_violated_when_one_follower_alone_has_it() -> None:
+def test_violated_when_only_the_leader_has_it() -> None:
     run = three_acked()
+    run.lead(0, 0, (0, 1))
+    run.truncate(1, 2)
+    run.read_to_end(1)
+    (finding,) = run.judge("unseen").findings
+    assert (finding.value, finding.offset) == ("m2", 2)
+    assert "it stands at offset 2 of broker 0, but" in finding.because
+    assert run.judge("lost-write").status == "held"
+
+
+def test_what_the_leader_does_not_have_is_lost_not_unseen() -> None:
+    run = three_acked()
+    run.lead(0, 0, (0, 1))
     run.truncate(0, 2)
     run.read_to_end(0)
-    assert [finding.value for finding in run.judge("unseen").findings] == ["m2"]
-    assert run.judge("lost-write").status == "held"
+    assert run.judge("unseen").status == "held"
+    assert [finding.value for finding in run.judge("lost-write").findings] == ["m2"]
 
 
 def test_what_is_in_no_log_is_lost_not_unseen() -> None:

@@ -1,0 +1,147 @@
+"""The command line as a process: on pipes, on a terminal, and interrupted."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_SHAPING = (
+    *("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+    *("HARROW_DEBUG", "PYTHONWARNINGS"),
+)
+
+CAMPAIGNS = {
+    "calm": """
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+""",
+    "permitted": """
+description: With acks=0 nobody waits for an answer.
+settings: {acks: 0}
+cluster:
+  brokers: 3
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1]]}]
+workload: {producers: [{name: producer-0}]}
+script:
+  - do:
+      - partition: {between: [0], and: [1]}
+      - send: m0
+  - when: {replicas: {t-0: {0: {leo: 1}}}}
+    do: {broker_crash: {broker: 0}}
+    only: [base]
+  - when: {replicas: {t-0: {1: {role: leader}}}}
+    only: [base]
+expect: {verdict: permitted, lost: [m0]}
+variants:
+  acks-all:
+    settings: {acks: all}
+    expect: {verdict: held, lost: []}
+""",
+    "failing": """
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+    do: {expect: {replicas: {t-0: {0: {leo: 2}}}}}
+expect: {verdict: permitted, lost: [m0]}
+""",
+    "undecided": """
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m1}
+limits: {script: 5s}
+""",
+    "endless": """
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload:
+  duration: 60s
+  producers: [{rate: 20/s}]
+""",
+    "wrong": """
+kafka: "0.12"
+clutser: {brokers: 1}
+cluster:
+  brokers: many
+  topics: [{name: t}]
+""",
+}
+
+Harrow = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with campaigns for tests."""
+    for name, text in CAMPAIGNS.items():
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}{text}", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Return an environment in which nothing says how output should look."""
+    kept = {name: value for name, value in os.environ.items() if name not in _SHAPING}
+    return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+
+
+@pytest.fixture
+def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
+    """Return a function that runs the command in the folder, on pipes."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            cwd=folder,
+            env={**environment, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
+    """Return a function that runs the command on a terminal, and returns its exit code and what is shown."""
+    fcntl = pytest.importorskip("fcntl")
+    termios = pytest.importorskip("termios")
+
+    def run(*arguments: str, columns: int = 80, **variables: str) -> tuple[int, str]:
+        ours, theirs = os.openpty()
+        fcntl.ioctl(
+            theirs, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (24, columns, 0, 0))
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", *arguments],
+            cwd=folder,
+            env={**environment, **variables},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        shown = bytearray()
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # Linux says so when the other end is closed
+        os.close(ours)
+        return process.wait(timeout=60), shown.decode("utf-8").replace("\r\n", "\n")
+
+    return run

@@ -1,0 +1,143 @@
+"""`validate`, `list`, `explain`, `schema` and `new` as processes."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cli.catalogue import Kind
+from tests.cli.conftest import ROOT, Harrow
+
+
+def test_validate_finds_all_mistakes_of_all_files(harrow: Harrow, folder: Path) -> None:
+    (folder / "broken.yaml").write_text("cluster: [", encoding="utf-8")
+    ended = harrow("validate", "wrong.yaml", "broken.yaml", "calm.yaml", "missing.yaml")
+    assert ended.returncode == 2
+    lines = ended.stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines if line.startswith("wrong.yaml")] == [
+        "wrong.yaml:2:8",
+        "wrong.yaml:3:1",
+        "wrong.yaml:5:12",
+    ]
+    assert any(line.startswith("broken.yaml:1:") for line in lines)
+    assert any(line.startswith("missing.yaml: ") for line in lines)
+    assert not any(line.startswith("calm.yaml") for line in lines)
+
+
+def test_validate_says_how_many_are_right(harrow: Harrow) -> None:
+    assert harrow("validate", "calm.yaml").stdout == "1 campaign is valid\n"
+    assert harrow("validate", "calm.yaml", "permitted.yaml").stdout == "2 campaigns are valid\n"
+    assert harrow("validate", "calm.yaml", "--quiet").stdout == ""
+
+
+def test_validate_for_programs(harrow: Harrow) -> None:
+    ended = harrow("validate", "wrong.yaml", "calm.yaml", "--format", "json")
+    assert ended.returncode == 2
+    document = json.loads(ended.stdout)
+    assert document["schema"] == "harrow.validate/1"
+    assert document["valid"] == 1
+    assert {"file": "wrong.yaml", "line": 3, "column": 1}.items() <= document["problems"][1].items()
+    assert "clutser" in document["problems"][1]["message"]
+
+
+def test_validate_applies_options(harrow: Harrow) -> None:
+    assert harrow("validate", "calm.yaml", "--set", "cluster.brokers=2").returncode == 0
+    ended = harrow("validate", "calm.yaml", "--set", "cluster.brokers=none")
+    assert ended.returncode == 2
+    assert "cluster.brokers=none" in ended.stdout
+
+
+@pytest.mark.parametrize("kind", [str(kind) for kind in Kind])
+def test_every_catalogue_can_be_listed_and_every_name_explained(harrow: Harrow, kind: str) -> None:
+    ended = harrow("list", kind, "--format", "json")
+    assert ended.returncode == 0
+    document = json.loads(ended.stdout)
+    assert (document["schema"], document["list"]) == ("harrow.list/1", kind)
+    names = [entry["name"] for entry in document["entries"]]
+    assert names
+    assert len(set(names)) == len(names)
+    assert all(entry["doc"] for entry in document["entries"])
+    assert harrow("list", kind, "--quiet").stdout.split("\n")[:-1] == names
+    table = harrow("list", kind).stdout
+    assert all(name in table for name in names)
+    explained = harrow("explain", names[-1])
+    assert explained.returncode == 0
+    assert explained.stdout.startswith(names[-1])
+
+
+def test_a_fault_is_explained_with_all_its_fields(harrow: Harrow) -> None:
+    told = harrow("explain", "broker_crash").stdout
+    for wanted in ("broker", "kind", "restart_after", "process, power_loss", "leader of t-0", "1s..10s"):
+        assert wanted in told
+
+
+def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
+    told = harrow("explain", "unclean.leader.election.enable").stdout
+    assert "true, false since 0.11" in told
+    assert "broker" in told
+    assert "topic" in told
+
+
+def test_explain_for_programs(harrow: Harrow) -> None:
+    document = json.loads(harrow("explain", "LOST-WRITE", "--format", "json").stdout)
+    assert document["schema"] == "harrow.explain/1"
+    assert [(entry["kind"], entry["name"]) for entry in document["entries"]] == [("rule", "lost-write")]
+
+
+def test_a_name_that_nothing_has_gets_the_nearest(harrow: Harrow) -> None:
+    ended = harrow("explain", "broker_crahs")
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert "broker_crash" in ended.stderr
+
+
+def test_an_unknown_catalogue_is_wrong_usage(harrow: Harrow) -> None:
+    ended = harrow("list", "planets")
+    assert ended.returncode == 2
+    assert "faults" in ended.stderr
+
+
+def test_a_misspelt_library_name_gets_the_nearest(harrow: Harrow) -> None:
+    ended = harrow("run", "loss-by-hw-truncatoin")
+    assert ended.returncode == 2
+    assert "loss-by-hw-truncation" in ended.stderr
+
+
+def test_the_schema_is_a_json_schema_that_campaigns_meet(harrow: Harrow) -> None:
+    import yaml
+
+    schema = json.loads(harrow("schema").stdout)
+    validator = jsonschema.validators.validator_for(schema)
+    validator.check_schema(schema)
+    campaign = yaml.safe_load(
+        (ROOT / "campaigns/library/loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
+    )
+    # JSON has no keys but strings; an editor's YAML server sees broker ids so, too.
+    validator(schema).validate(json.loads(json.dumps(campaign)))
+
+
+def test_new_writes_a_campaign_that_runs(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("new", "mine")
+    assert ended.returncode == 0
+    assert ended.stdout == "mine.yaml\n"
+    assert "harrow run mine.yaml" in ended.stderr
+    assert "#" in (folder / "mine.yaml").read_text(encoding="utf-8")
+    assert harrow("validate", "mine.yaml").returncode == 0
+    assert harrow("run", "mine.yaml").returncode == 0
+
+
+def test_new_overwrites_nothing(harrow: Harrow, folder: Path) -> None:
+    before = (folder / "calm.yaml").read_text(encoding="utf-8")
+    for name in ("calm", "calm.yaml"):
+        ended = harrow("new", name)
+        assert ended.returncode == 2
+        assert "calm.yaml" in ended.stderr
+    assert (folder / "calm.yaml").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/mine", ""])
+def test_new_where_nothing_can_be_written(harrow: Harrow, name: str) -> None:
+    ended = harrow("new", name)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr

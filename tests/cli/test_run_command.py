@@ -1,0 +1,293 @@
+"""`harrow run` as a process, against the interface that users and CI jobs rely on."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from campaigns.version import VERSION
+from tests.cli.conftest import Harrow
+
+RUN_KEYS = {
+    *("campaign", "plan_digest", "seed", "verdict", "variant", "expected", "trace_digest", "events"),
+    *("simulated_ms", "wall_ms", "rules", "faults", "probes", "replicas", "reproduce"),
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("calm.yaml",), 0),
+        (("permitted.yaml",), 0),
+        (("failing.yaml",), 1),
+        (("undecided.yaml",), 3),
+        (("calm.yaml", "undecided.yaml"), 3),
+        (("calm.yaml", "undecided.yaml", "failing.yaml"), 1),
+        (("wrong.yaml",), 2),
+        (("calm.yaml", "wrong.yaml"), 2),
+        (("missing.yaml",), 2),
+        (("no-such-campaign",), 2),
+        ((), 2),
+        (("calm.yaml", "--seed", "1", "--seeds", "0..2"), 2),
+        (("calm.yaml", "--seeds", "5..5"), 2),
+        (("calm.yaml", "--seeds", "five"), 2),
+        (("calm.yaml", "--seed", "-1"), 2),
+        (("calm.yaml", "--variant", "nope"), 2),
+        (("calm.yaml", "--set", "nonsense"), 2),
+        (("calm.yaml", "--set", "no.such.setting=1"), 2),
+        (("calm.yaml", "--format", "xml"), 2),
+        (("calm.yaml", "--max-time", "soon"), 2),
+        (("calm.yaml", "--max-failures", "0"), 2),
+        (("calm.yaml", "--output", "no/such/folder/file"), 2),
+        (("calm.yaml", "--max-time", "0s"), 3),
+    ],
+)
+def test_exit_codes(harrow: Harrow, arguments: tuple[str, ...], code: int) -> None:
+    ended = harrow("run", *arguments)
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
+    if code == 2:
+        assert ended.stdout == ""
+        assert ended.stderr
+
+
+def test_json_has_the_keys_of_the_interface(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "--format", "json")
+    document = json.loads(ended.stdout)
+    assert ended.stderr == ""
+    assert (document["schema"], document["version"]) == ("harrow.run/1", VERSION)
+    assert document["verdict"] == "permitted"
+    base, variant = document["runs"]
+    assert base.keys() >= RUN_KEYS
+    assert (base["campaign"], base["variant"], base["verdict"], base["expected"]) == (
+        "permitted",
+        None,
+        "permitted",
+        True,
+    )
+    assert (variant["variant"], variant["verdict"]) == ("acks-all", "held")
+    lost = base["rules"]["lost-write"]
+    assert (lost["status"], lost["count"]) == ("permitted", 1)
+    assert lost["findings"][0]["value"] == "m0"
+    assert lost["findings"][0]["permitted_by"].startswith("acks=0")
+    assert base["rules"]["duplicate"]["status"] == "held"
+    assert [fault["fault"] for fault in base["faults"]] == ["partition", "broker_crash"]
+    assert base["faults"][1]["broker"] == 0
+    assert set(base["replicas"]["t-0"]) == {"0", "1"}
+    assert {"leo", "hw", "epochs"} <= base["replicas"]["t-0"]["0"].keys()
+    assert base["reproduce"] == "harrow run permitted.yaml --seed 0"
+    assert variant["reproduce"] == "harrow run permitted.yaml --seed 0 --variant acks-all"
+
+
+def test_ndjson_is_a_run_a_line(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "calm.yaml", "--format", "ndjson", "--seeds", "3..5")
+    runs = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [(run["campaign"], run["variant"], run["seed"]) for run in runs] == [
+        ("permitted", None, 3),
+        ("permitted", None, 4),
+        ("permitted", "acks-all", 3),
+        ("permitted", "acks-all", 4),
+        ("calm", None, 3),
+        ("calm", None, 4),
+    ]
+    assert all(run.keys() >= RUN_KEYS for run in runs)
+
+
+def test_a_variant_alone(harrow: Harrow) -> None:
+    names = {}
+    for name in ("base", "acks-all"):
+        ended = harrow("run", "permitted.yaml", "--variant", name, "--format", "ndjson")
+        names[name] = [json.loads(line)["variant"] for line in ended.stdout.splitlines()]
+    assert names == {"base": [None], "acks-all": ["acks-all"]}
+
+
+def test_what_reproduces_a_failure_does(harrow: Harrow) -> None:
+    (first,) = json.loads(
+        harrow("run", "failing.yaml", "--seed", "7", "--set", "acks=all", "--format", "json").stdout
+    )["runs"]
+    command = shlex.split(first["reproduce"])
+    assert command[:2] == ["harrow", "run"]
+    (again,) = json.loads(harrow(*command[1:], "--format", "json").stdout)["runs"]
+    assert {**first, "wall_ms": 0} == {**again, "wall_ms": 0}
+
+
+def test_the_same_run_in_processes_with_different_hash_seeds(harrow: Harrow) -> None:
+    digests = {
+        json.loads(harrow("run", "permitted.yaml", "--format", "json", PYTHONHASHSEED=seed).stdout)["runs"][
+            0
+        ]["trace_digest"]
+        for seed in ("0", "1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_a_failure_is_told_with_its_reasons_and_how_to_reproduce_it(harrow: Harrow) -> None:
+    ended = harrow("run", "failing.yaml")
+    assert "UNEXPECTED" in ended.stdout
+    assert "missed failing.yaml:6: t-0 on broker 0: LEO is 1, expected 2" in ended.stdout
+    assert "missed failing.yaml:8: the verdict is held, expected permitted" in ended.stdout
+    assert "harrow run failing.yaml --seed 0" in ended.stdout
+    assert "exit 1" in ended.stdout
+
+
+def test_an_expected_loss_is_no_failure(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml")
+    assert "as expected" in ended.stdout
+    assert "UNEXPECTED" not in ended.stdout
+    assert "lost m0, permitted by acks=0" in ended.stdout
+
+
+def test_an_inconclusive_run_says_why(harrow: Harrow) -> None:
+    ended = harrow("run", "undecided.yaml")
+    assert "inconclusive" in ended.stdout
+    assert "m1 is not acked" in ended.stdout
+
+
+def test_several_seeds_are_summed_up(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "--seeds", "0..20")
+    assert "20 seeds: 0..20" in ended.stdout
+    assert len(ended.stdout.splitlines()) < 10
+
+
+def test_quiet_says_only_what_failed(harrow: Harrow) -> None:
+    assert harrow("run", "calm.yaml", "permitted.yaml", "--quiet").stdout == ""
+    told = harrow("run", "calm.yaml", "failing.yaml", "--quiet").stdout
+    assert "failing" in told
+    assert "calm" not in told
+
+
+def test_verbose_has_rules_faults_and_replicas(harrow: Harrow) -> None:
+    told = harrow("run", "permitted.yaml", "--verbose").stdout
+    for wanted in (
+        "With acks=0 nobody waits",
+        "lost-write",
+        "log-divergence",
+        "broker_crash",
+        "epoch@start",
+        "trace",
+    ):
+        assert wanted in told
+
+
+def test_max_failures_stops(harrow: Harrow) -> None:
+    ended = harrow(
+        "run", "failing.yaml", "calm.yaml", "--seeds", "0..9", "--max-failures", "2", "--format", "ndjson"
+    )
+    assert ended.returncode == 1
+    assert len(ended.stdout.splitlines()) == 2
+    assert "2 of 18 runs are finished" in ended.stderr
+
+
+def test_output_goes_to_a_file(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("run", "calm.yaml", "--format", "json", "--output", "out.json")
+    assert ended.stdout == ""
+    assert "out.json" in ended.stderr
+    assert json.loads((folder / "out.json").read_text(encoding="utf-8"))["verdict"] == "held"
+    assert not list(folder.glob(".out.json*"))
+
+
+def test_an_option_applies_to_every_run(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "--variant", "base", "--set", "kafka=0.11", "--format", "ndjson")
+    assert json.loads(ended.stdout)["kafka"] == "0.11"
+
+
+def test_a_folder_is_all_campaigns_in_it(harrow: Harrow, folder: Path) -> None:
+    some = folder / "some"
+    some.mkdir()
+    for name in ("calm", "permitted"):
+        (folder / f"{name}.yaml").rename(some / f"{name}.yaml")
+    ended = harrow("run", "some", "--format", "ndjson")
+    runs = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [run["campaign"] for run in runs] == ["calm", "permitted", "permitted"]
+    assert runs[0]["reproduce"] == f"harrow run {Path('some') / 'calm.yaml'} --seed 0"
+
+
+def test_a_campaign_named_twice_runs_once(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("run", "calm.yaml", str(folder / "calm.yaml"), "--format", "ndjson")
+    assert len(ended.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+def test_an_interrupt_ends_with_what_was_finished(folder: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "run", "endless.yaml", "--seeds", "0..1000000", "--format", "json"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    latest = folder / "results" / "latest"
+    while not latest.exists() and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in stderr
+    assert "Traceback" not in stderr
+    runs = json.loads(stdout)["runs"]
+    assert runs
+    for run in runs:
+        written = folder / "results" / "endless" / run["run_id"] / "run.json"
+        assert json.loads(written.read_text(encoding="utf-8")) == run
+    assert not list((folder / "results" / "endless").glob(".*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "cli",
+            "run",
+            "calm.yaml",
+            "--seeds",
+            "0..100000",
+            "--format",
+            "ndjson",
+            "--no-results",
+        ],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[str, str]) -> None:
+    script = (
+        "import campaigns.runner\n"
+        "def broken(plan, seed): raise ZeroDivisionError('on purpose')\n"
+        "campaigns.runner.run_plan = broken\n"
+        "from cli.main import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", script, "run", "calm.yaml"]
+    variables = {**environment, "TMPDIR": str(folder)}
+    ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert ended.returncode == 4
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "internal error: ZeroDivisionError: on purpose" in ended.stderr
+    assert "harrow run calm.yaml --seed 0" in ended.stderr
+    assert "report" in ended.stderr
+    (details,) = folder.glob("harrow-*.txt")
+    assert str(details) in ended.stderr
+    assert "Traceback" in details.read_text(encoding="utf-8")
+    variables["HARROW_DEBUG"] = "1"
+    ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert ended.returncode == 4
+    assert "Traceback" in ended.stderr

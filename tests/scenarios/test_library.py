@@ -1,0 +1,28 @@
+"""Every campaign that ships turns out as it says, in each of its variants and whatever the latencies."""
+
+import pytest
+
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from checks.finding import INCONCLUSIVE
+from tests.scenarios.library_plans import library_plans
+
+PLANS = library_plans()
+SEEDS = (0, 1, 2)
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
+def test_campaign_turns_out_as_expected(plan: Plan) -> None:
+    for seed in SEEDS:
+        result = run_plan(plan, seed)
+        because = [line.message for line in result.missed] + list(result.verdict.reasons)
+        assert not [line for line in because if "waited in vain" in line], f"seed {seed}: {because}"
+        if plan.expect.verdict != INCONCLUSIVE:
+            assert result.verdict.status != INCONCLUSIVE, f"seed {seed} got nowhere: {because}"
+        assert result.expected, f"seed {seed} missed what the campaign expects: {because}"
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
+def test_campaign_says_what_it_shows_and_what_it_expects(plan: Plan) -> None:
+    assert plan.description, "it does not say what happens and why"
+    assert plan.expect.verdict, "it does not say which verdict it expects"

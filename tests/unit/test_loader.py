@@ -1,0 +1,109 @@
+"""Campaign files: how they are read, and what is said of bad ones."""
+
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from campaigns.loader import CampaignError, Problem, load_campaign, load_text
+from campaigns.template import new_campaign
+from cluster_model.virtual_time import US_PER_MS
+from faults.injection import Rate
+from tests.unit.bad_sections import BAD_SECTIONS
+from tests.unit.bad_values import BAD_VALUES
+from tests.unit.campaign_texts import problems, reference_example
+
+BAD = {**BAD_VALUES, **BAD_SECTIONS}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_file(case: str) -> None:
+    text, expected = BAD[case]
+    found = problems(text)
+    wanted = [f"{place}: ...{piece}" for place, piece in expected]
+    assert len(found) == len(expected), f"found {found}, wanted {wanted}"
+    for problem, (place, piece) in zip(found, expected, strict=True):
+        assert problem.startswith(f"{place}: "), f"{problem!r} is not at {place}"
+        assert piece in problem
+
+
+def test_problem_reads_as_editors_expect_it() -> None:
+    assert str(Problem("a.yaml", 3, 7, "no")) == "a.yaml:3:7: no"
+    assert str(Problem("a.yaml", 0, 0, "no")) == "a.yaml: no"
+
+
+def test_error_survives_pickling_and_prints_all_problems() -> None:
+    error = CampaignError([Problem("a.yaml", 1, 1, "x"), Problem("a.yaml", 2, 1, "y")])
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert again.problems == error.problems
+    assert str(again) == "a.yaml:1:1: x\na.yaml:2:1: y"
+
+
+def test_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "crash.yaml"
+    file.write_text("kafka: 0.11\n", encoding="utf-8")
+    campaign = load_campaign(file, ["acks=all"])
+    assert (campaign.name, campaign.path) == ("crash", file)
+    assert campaign.plans[0].producers[0].settings == {"acks": "all"}
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"kafka: '2.4'\n# caf\xe9\n")
+    (tmp_path / "utf16.yaml").write_bytes("kafka: '2.4'\n".encode("utf-16"))
+    (tmp_path / "large.yaml").write_bytes(b"#" * (1 << 20) + b"\xe9" * 10)
+    expected = {
+        "missing.yaml": "missing.yaml: cannot be read: No such file",
+        ".": ": cannot be read: Is a directory",
+        "nul\0.yaml": "cannot be read: embedded null byte",
+        "binary.yaml": "binary.yaml:2:6: not UTF-8: the byte 0xe9",
+        "utf16.yaml": "utf16.yaml:1:1: not UTF-8: the byte 0xff",
+        "large.yaml": "large.yaml:1:1: the file is larger than 1 MiB",
+    }
+    for name, message in expected.items():
+        with pytest.raises(CampaignError) as caught:
+            load_campaign(tmp_path / name)
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["first", "on", "my campaign", "1.0", "{x}"])
+def test_template_loads(name: str) -> None:
+    campaign = load_text(new_campaign(name), f"{name}.yaml")
+    assert campaign.name == (
+        name if name not in ("my campaign", "{x}") else load_text("{}", f"{name}.yaml").name
+    )
+    base = campaign.plans[0]
+    assert len(base.cluster.brokers) == base.cluster.topics[0].replication_factor == 3
+    assert base.producers[0].interval_us == 100 * US_PER_MS
+    assert isinstance(base.faults[0].timing, Rate)
+    assert not base.expect.is_empty()
+
+
+def test_plans_are_picklable() -> None:
+    campaign = load_text(reference_example(), "reference.yaml")
+    again = pickle.loads(pickle.dumps(campaign))  # noqa: S301
+    assert again == campaign
+    assert [found.digest() for found in again.plans] == [found.digest() for found in campaign.plans]
+
+
+def test_loading_is_quick() -> None:
+    text = reference_example()
+    load_text(text, "f.yaml")
+    begin = time.process_time()
+    for _ in range(20):
+        load_text(text, "f.yaml")
+    assert (time.process_time() - begin) / 20 < 0.02
+
+
+def test_importing_is_quick() -> None:
+    script = "import time; t = time.process_time(); import campaigns.loader; print(time.process_time() - t)"
+    root = Path(__file__).parents[2]
+    seconds = min(
+        float(
+            subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, cwd=root).stdout
+        )
+        for _ in range(3)
+    )
+    assert seconds < 0.4
