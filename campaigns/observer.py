@@ -1,18 +1,15 @@
 """What conditions see of a running cluster."""
 
-from collections.abc import Sequence
-
 from campaigns.clients import Clients
 from cluster_model.cluster import Cluster
 from cluster_model.history import FAIL, INFO, OK
-from cluster_model.trace import TraceEvent
-from faults.condition import ReplicaView
+from faults.condition import EventCondition, ReplicaView
 
 
 class ClusterObserver:
     """Looks at brokers, ZooKeeper, the history and the trace of a run.
 
-    ``step_position`` is the trace's length when the last step was taken.
+    Each event of the trace is looked at once for each event that a step waits for.
     """
 
     def __init__(self, cluster: Cluster, clients: Clients) -> None:
@@ -21,7 +18,8 @@ class ClusterObserver:
         self._operations_seen = 0
         self._acked: dict[str, None] = {}
         self._failed: dict[str, None] = {}
-        self.step_position = 0
+        self._step_position = 0
+        self._scanned: dict[EventCondition, tuple[int, bool]] = {}
 
     def replica(self, partition: str, broker: int) -> ReplicaView | None:
         """Return a replica, None while its broker is down or has not heard of it yet."""
@@ -78,9 +76,22 @@ class ClusterObserver:
         """Return whether a consumer got this value."""
         return self._clients.is_consumed(value)
 
-    def events_since_step(self) -> Sequence[TraceEvent]:
-        """Return what happened since the step before this one."""
-        return self._cluster.trace.since(self.step_position)
+    def step_taken(self, position: int) -> None:
+        """From *position* of the trace on counts what the next step waits for."""
+        self._step_position = position
+        self._scanned.clear()
+
+    def first_match(self, condition: EventCondition) -> int | None:
+        """Return the position in the trace behind the first such event since the step before."""
+        position, is_match = self._scanned.get(condition, (self._step_position, False))
+        if is_match:
+            return position
+        events = self._cluster.trace.events
+        while position < len(events) and not is_match:
+            is_match = condition.matches(events[position])
+            position += 1
+        self._scanned[condition] = (position, is_match)
+        return position if is_match else None
 
     def _read_history(self) -> None:
         operations = self._cluster.history.operations

@@ -9,17 +9,23 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from campaigns.markdown_report import markdown_report
 from campaigns.report import run_id
 from campaigns.run_result import RunResult
-from cluster_model.trace import as_mapping
+from cluster_model.trace import FIELDS, TraceEvent
 
 LATEST: Final = "latest"
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_name: Final = lru_cache(maxsize=4096)(_encode)
+_TRACE_LINES: Final = {
+    name: f'{{"at_us":%d,"event":"{name}"' + "".join(f',"{field}":%s' for field in fields) + "}\n"
+    for name, fields in FIELDS.items()
+}
 
 
 def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> Path:
@@ -43,6 +49,18 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
 def json_line(value: Any) -> str:
     """Return a value as one line of JSON."""
     return _encode(value)
+
+
+def trace_line(event: TraceEvent) -> str:
+    """Return an event as ``trace.jsonl`` has it.
+
+    A run has thousands of them, so the names of the fields are not encoded each time.
+    """
+    values = [
+        value if type(value) is int else _encode_name(value) if type(value) is str else _encode(value)
+        for value in event[2:]
+    ]
+    return _TRACE_LINES[event[1]] % (event[0], *values)
 
 
 @contextmanager
@@ -69,7 +87,8 @@ def _fill(folder: Path, result: RunResult, run: Mapping[str, Any], campaign_text
     _write_lines(
         folder / "history.jsonl", (operation.as_mapping() for operation in result.evidence.operations)
     )
-    _write_lines(folder / "trace.jsonl", (as_mapping(event) for event in result.evidence.trace))
+    with (folder / "trace.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(map(trace_line, result.evidence.trace))
     (folder / "campaign.yaml").write_text(campaign_text, encoding="utf-8")
     (folder / "report.md").write_text(markdown_report(result, run["reproduce"]), encoding="utf-8")
 

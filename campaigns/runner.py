@@ -69,7 +69,7 @@ class _Run:
         verdict = judge(evidence)
         missed = [*self._script.missed, *final_mismatches]
         missed += _missed_at_the_end(self._plan.expect, verdict)
-        expected = not missed and (not self._plan.expect.is_empty() or verdict.status in (HELD, PERMITTED))
+        expected = not missed and _is_expected(self._plan.expect, verdict)
         trace = self._cluster.trace
         return RunResult(
             plan=self._plan,
@@ -204,7 +204,7 @@ class _Run:
         final = self._plan.expect.final
         if final is None:
             return []
-        self._observer.step_position = 0
+        self._observer.step_taken(0)
         return [MissedExpectation(line=0, message=line) for line in final.mismatches(self._observer)]
 
     def _evidence(self) -> Evidence:
@@ -255,6 +255,13 @@ class _Run:
                 ),
             )
         return found
+
+
+def _is_expected(expect: Expectation, verdict: Verdict) -> bool:
+    """Return whether a verdict that misses nothing in particular is what a campaign expects."""
+    if verdict.status == INCONCLUSIVE:
+        return expect.verdict == INCONCLUSIVE
+    return not expect.is_empty() or verdict.status in (HELD, PERMITTED)
 
 
 def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpectation]:

@@ -41,7 +41,7 @@ class Script:
             for action in step.actions:
                 self._act(step, action)
             self._last_step_us = self._cluster.simulator.now_us
-            self._observer.step_position = next_position
+            self._observer.step_taken(next_position)
 
     def _position_after(self, step: Step) -> int:
         """Return from where on the trace counts for the next step.
@@ -49,10 +49,8 @@ class Script:
         From behind the events that this step waited for: what happened in the same
         instant, and what this step does, happens after them.
         """
-        if step.when is None or not step.when.events:
-            return len(self._cluster.trace.events)
-        matched = step.when.events_matched(self._observer.events_since_step())
-        return self._observer.step_position + matched
+        matched = None if step.when is None else step.when.matched_position(self._observer)
+        return len(self._cluster.trace.events) if matched is None else matched
 
     def due_us(self) -> int | None:
         """Return when the next step is due by the clock; None when it waits for a condition only."""

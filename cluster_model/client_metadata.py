@@ -68,22 +68,37 @@ class ClientMetadata:
         if self._asking:
             return
         now_us = self._host.clock.now_us
-        usable = [c for c in self.connections.values() if c.is_usable()]
-        if now_us < self._next_request_us or not usable:
+        connection = self.least_loaded()
+        if now_us < self._next_request_us or connection is None:
             self._ask_later(now_us)
             return
         self._asking = True
         self._wanted = False
-        # leastLoadedNode starts at a random broker and prefers one without requests in flight.
-        least = min(len(c.in_flight) for c in usable)
-        connection = pick(self._host.choices.network, [c for c in usable if len(c.in_flight) == least])
         connection.send(MetadataRequest(), self._answered)
+
+    def least_loaded(self) -> NetworkClient | None:
+        """Return where to send what any broker can answer; None when no broker can be asked now.
+
+        As ``leastLoadedNode``: a connected broker with the fewest requests in flight, else one
+        that may be connected to; which of several is drawn.
+        """
+        usable = [c for c in self.connections.values() if c.is_usable()]
+        candidates = [c for c in usable if c.is_connected()] or usable
+        if not candidates:
+            return None
+        least = min(len(c.in_flight) for c in candidates)
+        return pick(self._host.choices.network, [c for c in candidates if len(c.in_flight) == least])
+
+    def usable_in_us(self) -> int:
+        """Return how long it takes until some broker can be asked."""
+        soonest_us = min(c.usable_at_us for c in self.connections.values())
+        return max(soonest_us - self._host.clock.now_us, 0)
 
     def _ask_later(self, now_us: int) -> None:
         if not self._timer_armed:
             self._timer_armed = True
-            usable_us = min(c.usable_at_us for c in self.connections.values())
-            self._host.set_timer(max(self._next_request_us, usable_us, now_us + 1) - now_us, self._ask_now)
+            wait_us = max(self._next_request_us - now_us, self.usable_in_us(), 1)
+            self._host.set_timer(wait_us, self._ask_now)
 
     def _ask_now(self, _: None) -> None:
         self._timer_armed = False

@@ -66,6 +66,10 @@ class NetworkClient:
         """Return whether a request may be sent now: connected, or the backoff is over."""
         return self._connection is not None or self._host.clock.now_us >= self.usable_at_us
 
+    def is_connected(self) -> bool:
+        """Return whether there is a connection, as far as the client knows."""
+        return self._connection is not None
+
     def send(self, body: Any, on_complete: OnComplete, context: Any = None) -> None:
         """Send a request; *on_complete* is called once, with its answer or with None."""
         host = self._host

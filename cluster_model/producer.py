@@ -344,17 +344,12 @@ class Producer:
     def _ask_for_producer_id(self) -> None:
         if self._asking_for_id:
             return
-        usable = [c for c in self._metadata.connections.values() if c.is_usable()]
-        if not usable:
-            soonest_us = min(c.usable_at_us for c in self._metadata.connections.values())
-            self._asking_for_id = True
-            self._host.set_timer(soonest_us - self._host.clock.now_us, self._ask_again)
-            return
         self._asking_for_id = True
-        least = min(len(c.in_flight) for c in usable)
-        idle = [c for c in usable if len(c.in_flight) == least]
-        connection = idle[0] if len(idle) == 1 else idle[self._host.choices.network.below(len(idle))]
-        connection.send(InitProducerIdRequest(), self._producer_id_answered)
+        connection = self._metadata.least_loaded()
+        if connection is None:
+            self._host.set_timer(self._metadata.usable_in_us(), self._ask_again)
+        else:
+            connection.send(InitProducerIdRequest(), self._producer_id_answered)
 
     def _producer_id_answered(self, response: InitProducerIdResponse | None, _: None) -> None:
         if response is None or response.error != errors.NONE:

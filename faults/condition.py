@@ -5,7 +5,7 @@ The same condition starts a step (``when:``), is asserted in the middle of a run
 and epochs, znodes, what clients got back, and what happened (trace events).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,8 +53,8 @@ class Observer(Protocol):
     def is_consumed(self, value: str) -> bool:
         """Return whether a consumer got this value."""
 
-    def events_since_step(self) -> Sequence[TraceEvent]:
-        """Return what happened since the step before this one."""
+    def first_match(self, condition: "EventCondition") -> int | None:
+        """Return the position in the trace behind the first such event since the step before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +154,10 @@ class Condition:
         """Return whether everything holds now."""
         return not self.mismatches(observer)
 
-    def events_matched(self, events: Sequence[TraceEvent]) -> int:
-        """Return how many of *events* it takes until every wanted one has happened."""
-        last = 0
-        for condition in self.events:
-            matches = (i + 1 for i, event in enumerate(events) if condition.matches(event))
-            last = max(last, next(matches, 0))
-        return last
+    def matched_position(self, observer: Observer) -> int | None:
+        """Return the position in the trace behind the last wanted event; None when none is wanted."""
+        positions = [observer.first_match(condition) for condition in self.events]
+        return max((position for position in positions if position is not None), default=None)
 
     def _znode_mismatches(self, observer: Observer) -> list[str]:
         found = []
@@ -189,16 +186,16 @@ class Condition:
         return found
 
     def _event_mismatches(self, observer: Observer) -> list[str]:
-        if not self.events and not self.no_events:
-            return []
-        happened = observer.events_since_step()
-        found = []
-        for condition in self.events:
-            if not any(condition.matches(event) for event in happened):
-                found.append(f"{condition.describe()} has not happened")
-        for condition in self.no_events:
-            if any(condition.matches(event) for event in happened):
-                found.append(f"{condition.describe()} has happened")
+        found = [
+            f"{condition.describe()} has not happened"
+            for condition in self.events
+            if observer.first_match(condition) is None
+        ]
+        found += [
+            f"{condition.describe()} has happened"
+            for condition in self.no_events
+            if observer.first_match(condition) is not None
+        ]
         return found
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from campaigns.report import run_as_mapping, run_id
-from campaigns.results_folder import whole_file, write_run
+from campaigns.results_folder import trace_line, whole_file, write_run
 from campaigns.run_result import RunResult
-from cluster_model.trace import as_mapping
+from cluster_model.trace import FIELDS, as_mapping
 from tests.unit.run_results import failed_run, run_result
 
 
@@ -25,6 +25,13 @@ def test_a_run_is_written_and_latest_points_to_it(tmp_path: Path) -> None:
     assert trace == expected
     assert (tmp_path / "latest").resolve() == folder
     assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "name: loss\n"
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_line_of_the_trace_names_every_field(name: str) -> None:
+    samples = (1, "t-0", (1, 0), None, True, 'a "quoted" %s', (("m0", 1), ()), False, "ü")
+    event = (-5, name, *samples[: len(FIELDS[name])])
+    assert json.loads(trace_line(event)) == json.loads(json.dumps(as_mapping(event)))
 
 
 def test_latest_is_the_newest(tmp_path: Path) -> None:
