@@ -36,7 +36,7 @@ format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format
 
 bench: $(VENV)/installed
-	@for benchmark in benchmarks/*.py; do \
+	@for benchmark in benchmarks/[a-z]*.py; do \
 		[ -e "$$benchmark" ] || { echo 'There are no benchmarks in benchmarks/.'; break; }; \
 		$(BIN)/python "$$benchmark" || exit 1; \
 	done

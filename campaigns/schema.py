@@ -208,6 +208,9 @@ class SendSection(Section):
     short = "value"
 
     value: Text = Field(description="What is sent; each value should be sent once only.")
+    count: Count | None = Field(
+        default=None, description="How many records, `value-0`, `value-1` and so on; by default `value` alone."
+    )
     partition: PartitionName | None = Field(
         default=None, description="Where to; by default as the partitioner says."
     )

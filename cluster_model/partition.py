@@ -251,17 +251,17 @@ class Partition:
     def isr_written(self, new_isr: tuple[int, ...], change: str, zk_version: int | None) -> bool:
         """Take over an ISR that has been written (version None: refused); return whether the HW rose.
 
-        A refused write leaves all as it was: the controller has changed the znode, and
-        its LeaderAndIsr is on the way.
+        A refused write leaves the ISR as it was: the controller has changed the znode, and
+        its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
+        the write may have raised it.
         """
         self.isr_write_in_flight = False
-        if zk_version is None:
-            return False
-        self.isr = new_isr
-        self.zk_version = zk_version
-        self._host.trace(
-            (self._host.clock.now_us, "isr", self.broker, self.name, self.leader_epoch, new_isr, change)
-        )
+        if zk_version is not None:
+            self.isr = new_isr
+            self.zk_version = zk_version
+            self._host.trace(
+                (self._host.clock.now_us, "isr", self.broker, self.name, self.leader_epoch, new_isr, change)
+            )
         return self.maybe_increment_hw()
 
     # Reading

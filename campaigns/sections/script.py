@@ -14,6 +14,8 @@ from campaigns.yaml_positions import Path
 from cluster_model.virtual_time import format_us
 from faults.condition import Condition
 
+SENDS_MAX = 10_000
+
 _KEYS = ("at", "after", "when", "do")
 
 
@@ -65,7 +67,7 @@ class ScriptReader:
             given = action.given()
             if len(given) == 1:
                 (name, value), *_ = given.items()
-                found.append(self._action(name, value, (*place, name)))
+                found += self._action(name, value, (*place, name))
             elif not self._draft.has_lost(place):
                 several = (
                     f", not {len(given)} ({listed(list(given))}); put a dash before each" if given else ""
@@ -73,9 +75,12 @@ class ScriptReader:
                 self._draft.problem(place, f"name one action or fault{several}")
         return tuple(found)
 
-    def _action(self, name: str, value: Any, path: Path) -> Action:
+    def _action(self, name: str, value: Any, path: Path) -> list[Action]:
         if isinstance(value, SendSection):
-            return self._send(value, path)
+            return self._sends(value, path)
+        return [self._single_action(name, value, path)]
+
+    def _single_action(self, name: str, value: Any, path: Path) -> Action:
         if name == "restart_producer":
             self._references.producer(path, value)
             return RestartProducer(producer=value)
@@ -86,10 +91,16 @@ class ScriptReader:
         section: Section = value
         return self._faults.fault(name, section, path)
 
-    def _send(self, section: SendSection, path: Path) -> Send:
+    def _sends(self, section: SendSection, path: Path) -> list[Action]:
         if section.partition is not None:
             self._references.partition((*path, "partition"), section.partition)
         if section.producer is not None:
             self._references.producer((*path, "producer"), section.producer)
+        if section.count is not None and section.count > SENDS_MAX:
+            self._draft.problem((*path, "count"), f"at most {SENDS_MAX} records can be sent at once")
+            return []
         producer = section.producer or self._references.only_producer(path)
-        return Send(producer=producer, value=section.value, partition=section.partition)
+        values = [section.value]
+        if section.count is not None:
+            values = [f"{section.value}-{number}" for number in range(section.count)]
+        return [Send(producer=producer, value=value, partition=section.partition) for value in values]
