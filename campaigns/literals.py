@@ -208,6 +208,8 @@ def campaign_name(text: str) -> str:
         raise LiteralError(
             f"{quoted(text)} cannot name a campaign: letters, digits, `.`, `_` and `-`, at most 100, no space"
         )
+    if text == "latest":
+        raise LiteralError("`latest` cannot name a campaign: results/latest is the newest run")
     return text
 
 

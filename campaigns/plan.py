@@ -118,13 +118,13 @@ class Plan:
     def digest(self) -> str:
         """Return the digest (SHA-256, hex, 16 digits) of what the plan does.
 
-        Words for the reader (description, notes, line numbers) do not count.
+        Words for the reader (description, notes, line numbers, the variant's name) do not count.
         """
         text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_WORDS_ONLY = frozenset({"description", "note", "line"})
+_WORDS_ONLY = frozenset({"description", "note", "line", "variant"})
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from campaigns.probes import count_probes
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
 from checks.evidence import Evidence, PartitionSettings, ReplicaLog, StoredBatch
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, Verdict
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.judge import judge
 from cluster_model.choices import Choices
 from cluster_model.cluster import Cluster
@@ -275,6 +275,13 @@ def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpe
     for rule, status in expect.rules:
         if verdict.rules[rule].status != status:
             missed.append(f"{rule} is {verdict.rules[rule].status}, expected {status}")
+    if expect.verdict is None and not expect.is_empty():
+        foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
+        missed += [
+            f"{rule} is violated, which nothing here expects"
+            for rule, result in verdict.rules.items()
+            if result.status == VIOLATED and rule not in foreseen
+        ]
     for rule, wanted in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
         if wanted is not None:
             actual = sorted({f.value for f in verdict.rules[rule].findings if f.value is not None})

@@ -1,5 +1,6 @@
 """One `harrow run`: every campaign, variant and seed, one after the other."""
 
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -115,6 +116,8 @@ class Session:
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""
         tally = self._tally
+        # What has been imported and loaded is not garbage; runs need not look through it.
+        gc.freeze()
         try:
             for selection in self._selections:
                 self._run_campaign(selection)

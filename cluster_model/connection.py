@@ -71,7 +71,8 @@ class Connection:
         self.listener = listener
         self.client_endpoint = client_endpoint
         self.server_endpoint: ServerEndpoint | None = None
-        self.server_incarnation = server.incarnation
+        # The life of the server that accepted the connection; none (-1) while nobody has.
+        self.server_incarnation = -1
         self.is_open = True
         self.to_server = Direction()
         self.to_client = Direction()

@@ -70,6 +70,7 @@ class Network:
         self._connections[connection.id] = connection
         if process.running:
             connection.server_endpoint = server_endpoint
+            connection.server_incarnation = process.incarnation
         return connection
 
     def close(self, connection: Connection) -> None:
@@ -88,7 +89,7 @@ class Network:
     def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
         """Send a request."""
         message = (connection, correlation_id, body)
-        if not self._server_lives(connection):
+        if connection.server.incarnation != connection.server_incarnation:
             self._refuse(connection)
         elif self._disturbed:
             self._send_disturbed(connection, True, message)
@@ -187,12 +188,7 @@ class Network:
         self._connections.pop(connection.id, None)
 
     def _server_lives(self, connection: Connection) -> bool:
-        server = connection.server
-        return (
-            server.running
-            and connection.server_endpoint is not None
-            and server.incarnation == connection.server_incarnation
-        )
+        return connection.server.incarnation == connection.server_incarnation
 
     def _refuse(self, connection: Connection) -> None:
         """The server's machine, if it has power, answers with a reset."""
