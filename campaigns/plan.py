@@ -107,6 +107,7 @@ class Plan:
     duration_us: int = 0
     script_limit_us: int = 600 * US_PER_SECOND
     recovery_limit_us: int = 600 * US_PER_SECOND
+    events_limit: int = 20_000_000
     expect: Expectation = Expectation()
 
     def behaviour_switches(self) -> Behaviours:

@@ -19,6 +19,7 @@ from checks.judge import judge
 from cluster_model.choices import Choices
 from cluster_model.cluster import Cluster
 from cluster_model.replica_log import ReplicaLog as ModelLog
+from cluster_model.simulator import StepLimitExceeded
 from cluster_model.trace import digest
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 from faults.injection import When
@@ -48,7 +49,9 @@ class _Run:
     def __init__(self, plan: Plan, seed: int, choices: Choices) -> None:
         self._plan = plan
         self._seed = seed
-        self._cluster = Cluster(plan.cluster, plan.kafka, plan.behaviour_switches(), choices)
+        self._cluster = Cluster(
+            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit
+        )
         self._clients = Clients(plan.producers, plan.consumers, self._cluster, plan.kafka)
         self._observer = ClusterObserver(self._cluster, self._clients)
         self._injector = FaultInjector(self._cluster, self._clients, self._observer)
@@ -58,13 +61,17 @@ class _Run:
 
     def result(self) -> RunResult:
         """Go through all phases."""
-        self._cluster.start()
-        self._check_started()
-        self._clients.start()
-        self._disturb()
-        self._recover()
-        final_mismatches = self._final_mismatches()
-        self._read_everything_back()
+        final_mismatches: list[MissedExpectation] = []
+        try:
+            self._cluster.start()
+            self._check_started()
+            self._clients.start()
+            self._disturb()
+            self._recover()
+            final_mismatches = self._final_mismatches()
+            self._read_everything_back()
+        except StepLimitExceeded as limit:
+            self._unfinished.append(f"the run was given up after {limit}")
         evidence = self._evidence()
         verdict = judge(evidence)
         missed = [*self._script.missed, *final_mismatches]

@@ -209,7 +209,8 @@ class SendSection(Section):
 
     value: Text = Field(description="What is sent; each value should be sent once only.")
     count: Count | None = Field(
-        default=None, description="How many records, `value-0`, `value-1` and so on; by default `value` alone."
+        default=None,
+        description="How many records, `value-0`, `value-1` and so on; by default `value` alone.",
     )
     partition: PartitionName | None = Field(
         default=None, description="Where to; by default as the partitioner says."
@@ -292,11 +293,14 @@ class InjectionSection(Section):
 
 
 class LimitsSection(Section):
-    """How much virtual time may pass."""
+    """When a run is given up."""
 
     script: PositiveDuration | None = Field(default=None, description="For the script; by default 10m.")
     recovery: PositiveDuration | None = Field(
         default=None, description="For the healed cluster; by default 10m."
+    )
+    events: Count | None = Field(
+        default=None, description="How many events of the simulator a run may take; by default 20000000."
     )
 
 
@@ -327,7 +331,7 @@ class Body(Section):
     workload: WorkloadSection | None = Field(default=None, description="The clients, and how long they work.")
     script: list[StepSection] | None = Field(default=None, description="Steps, taken in order.")
     faults: list[InjectionSection] | None = Field(default=None, description="Faults, each on its own.")
-    limits: LimitsSection | None = Field(default=None, description="How much virtual time may pass.")
+    limits: LimitsSection | None = Field(default=None, description="When a run is given up.")
     expect: ExpectSection | None = Field(default=None, description="What is expected at the end.")
 
 

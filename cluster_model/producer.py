@@ -82,7 +82,11 @@ class Producer:
         now_us = self._host.clock.now_us
         self._history.send_invoked(self._process, name, value, now_us)
         self.unfinished += 1
-        queue = self._queues[name]
+        queue = self._queues.get(name)
+        if queue is None:
+            # A record may name a partition that the partitioner would not choose.
+            queue = self._queues[name] = deque()
+            self._in_flight[name] = []
         batch = queue[-1] if queue else None
         if batch is None or not self._has_room(batch):
             batch = ProducerBatch(name, now_us)

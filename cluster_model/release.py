@@ -32,7 +32,7 @@ class Behaviours:
     epoch_entry_on_election: bool = _switch(
         True,
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
-        "KAFKA-6361, Partition.makeLeader",
+        "KAFKA-7415, Partition.makeLeader",
     )
     epoch_cache_cut_at_log_end: bool = _switch(
         False,

@@ -197,6 +197,19 @@ class Resolved:
         unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
         return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
 
+    def reconnect_backoff_max_us(self) -> int:
+        """Return what the reconnect backoff grows to.
+
+        It does not grow before KIP-144, nor when only ``reconnect.backoff.ms`` is given
+        (``CommonClientConfigs.postProcessReconnectBackoffConfigs``).
+        """
+        name = "reconnect.backoff.max.ms"
+        grows = name in self._given or "reconnect.backoff.ms" not in self._given
+        backoff_us = self.us("reconnect.backoff.ms")
+        if not grows or not SETTINGS[self._scope, name].exists_in(self._release):
+            return backoff_us
+        return max(backoff_us, self.us(name))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
@@ -312,7 +325,10 @@ def producer_config(
     if idempotence and "max.in.flight.requests.per.connection" not in given:
         in_flight = min(in_flight, behaviours.idempotent_in_flight_max)
     retries = INT_MAX if idempotence and "retries" not in given else s.get("retries")
-    backoff_us = s.us("reconnect.backoff.ms")
+    delivery_timeout_us = s.us("delivery.timeout.ms")
+    if "delivery.timeout.ms" not in given:
+        # The default gives way to the others (``KafkaProducer.configureDeliveryTimeout``).
+        delivery_timeout_us = max(delivery_timeout_us, s.us("linger.ms") + s.us("request.timeout.ms"))
     return ProducerConfig(
         acks=-1 if acks == "all" else int(acks),
         idempotence=idempotence,
@@ -320,19 +336,18 @@ def producer_config(
         max_in_flight=in_flight,
         retry_backoff_us=s.us("retry.backoff.ms"),
         request_timeout_us=s.us("request.timeout.ms"),
-        delivery_timeout_us=s.us("delivery.timeout.ms"),
+        delivery_timeout_us=delivery_timeout_us,
         linger_us=s.us("linger.ms"),
         batch_size_bytes=s.get("batch.size"),
         metadata_max_age_us=s.us("metadata.max.age.ms"),
-        reconnect_backoff_us=backoff_us,
-        reconnect_backoff_max_us=max(backoff_us, s.us("reconnect.backoff.max.ms")),
+        reconnect_backoff_us=s.us("reconnect.backoff.ms"),
+        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
     )
 
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     """Return a consumer's configuration in *release*."""
     s = Resolved(CONSUMER, release, given)
-    backoff_us = s.us("reconnect.backoff.ms")
     return ConsumerConfig(
         fetch_max_wait_us=s.us("fetch.max.wait.ms"),
         max_partition_fetch_bytes=s.get("max.partition.fetch.bytes"),
@@ -341,6 +356,6 @@ def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
         request_timeout_us=s.us("request.timeout.ms"),
         retry_backoff_us=s.us("retry.backoff.ms"),
         metadata_max_age_us=s.us("metadata.max.age.ms"),
-        reconnect_backoff_us=backoff_us,
-        reconnect_backoff_max_us=max(backoff_us, s.us("reconnect.backoff.max.ms")),
+        reconnect_backoff_us=s.us("reconnect.backoff.ms"),
+        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
     )

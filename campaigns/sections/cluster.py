@@ -45,6 +45,7 @@ class ClusterReader:
         brokers = self._brokers()
         self._ids = tuple(brokers)
         topics = self._topics()
+        self._check_racks([broker for broker, _ in brokers.values()], [t for t, _ in topics.values()])
         controller = self._section.controller
         if controller is not None and controller not in brokers and self._knows_brokers():
             message = f"unknown broker {controller}; the brokers are {listed(sorted(brokers))}"
@@ -64,6 +65,19 @@ class ClusterReader:
             topics={name: settings for name, (_, settings) in topics.items()},
             brokers={broker: settings for broker, (_, settings) in brokers.items()},
         )
+
+    def _check_racks(self, brokers: list[BrokerSpec], topics: list[TopicSpec]) -> None:
+        """Check that racks are known of all brokers or of none, if replicas are to be assigned by them."""
+        without = [broker.id for broker in brokers if broker.rack is None]
+        if not without or len(without) == len(brokers) or not self._knows_brokers():
+            return
+        if any(not topic.assignment for topic in topics):
+            names = f"broker{'s' if len(without) > 1 else ''} {listed(without)}"
+            message = (
+                f"{names} without a `rack`: Kafka assigns replicas to racks only when every broker has one; "
+                "give all a rack, or every topic an `assignment`"
+            )
+            self._draft.problem(_BROKERS, message)
 
     def _knows_brokers(self) -> bool:
         return self._has_all and self._draft.is_intact(*_BROKERS)

@@ -58,6 +58,7 @@ def _limited(plan: Plan, limits: LimitsSection | None) -> Plan:
         plan,
         script_limit_us=limits.script or plan.script_limit_us,
         recovery_limit_us=limits.recovery or plan.recovery_limit_us,
+        events_limit=limits.events or plan.events_limit,
     )
 
 

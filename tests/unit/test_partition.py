@@ -216,7 +216,9 @@ def test_hw_never_falls() -> None:
 
 
 @pytest.mark.parametrize(("since_us", "hw"), [(LAG_US, 3), (LAG_US + 1, 6)])
-def test_hw_waits_for_a_replica_that_is_caught_up_in_time_though_not_in_the_isr(since_us: int, hw: int) -> None:
+def test_hw_waits_for_a_replica_that_is_caught_up_in_time_though_not_in_the_isr(
+    since_us: int, hw: int
+) -> None:
     """One that may soon join the ISR must not be left behind by the HW."""
     led = Led((0,), replicas=(0, 1))
     led.append(3)
@@ -482,7 +484,9 @@ def test_an_append_is_in_the_trace_once_and_a_duplicate_is_not() -> None:
 @pytest.mark.parametrize(
     ("is_follower", "limited", "end"), [(True, True, 5), (False, True, 2), (False, False, 5)]
 )
-def test_followers_read_to_the_leo_and_consumers_to_the_hw(is_follower: bool, limited: bool, end: int) -> None:
+def test_followers_read_to_the_leo_and_consumers_to_the_hw(
+    is_follower: bool, limited: bool, end: int
+) -> None:
     led = Led((0, 1), replicas=(0, 1), consumer_limited_by_hw=limited)
     led.append(5)
     led.fetch(r1=2)

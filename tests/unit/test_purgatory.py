@@ -145,7 +145,9 @@ class FakeZooKeeper:
     """Keeps what is submitted; a test answers it."""
 
     def __init__(self) -> None:
-        self.submitted: list[tuple[tuple[zk.ZooKeeperOperation, ...], Callable[[zk.ZooKeeperResponse], None]]] = []
+        self.submitted: list[
+            tuple[tuple[zk.ZooKeeperOperation, ...], Callable[[zk.ZooKeeperResponse], None]]
+        ] = []
 
     def submit(
         self,
@@ -167,7 +169,9 @@ class FakeZooKeeper:
 class Replicas:
     """Broker 0 leads t-0 and t-1 with the followers 1 and 2."""
 
-    def __init__(self, isr: tuple[int, ...] = (0, 1), *, min_isr: int = 1, partitions: Iterable[str] = (P,)) -> None:
+    def __init__(
+        self, isr: tuple[int, ...] = (0, 1), *, min_isr: int = 1, partitions: Iterable[str] = (P,)
+    ) -> None:
         self.host = FakeHost("broker-0")
         self.zookeeper = FakeZooKeeper()
         self.responses: list[tuple[int, Any]] = []
@@ -202,7 +206,9 @@ class Replicas:
         request = LeaderAndIsrRequest(3, 1, 0, {name: state}, (0, 1, 2))
         self.manager.handle_leader_and_isr(self.message(request, "broker-3"), (0, 1, 2, 3))
 
-    def produce(self, *values: str, acks: int = -1, partitions: Iterable[str] = (P,), client: str = "p") -> int:
+    def produce(
+        self, *values: str, acks: int = -1, partitions: Iterable[str] = (P,), client: str = "p"
+    ) -> int:
         request = ProduceRequest(acks, TIMEOUT_US, {name: batch(*values) for name in partitions})
         self.manager.handle_produce(self.message(request, client))
         return self.correlation_id
@@ -456,7 +462,10 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
     done: list[bool] = []
     delayed = DelayedFetch(
-        replicas.message(request, "f"), 100, replicas.manager.partitions, lambda _, expired: done.append(expired)
+        replicas.message(request, "f"),
+        100,
+        replicas.manager.partitions,
+        lambda _, expired: done.append(expired),
     )
     assert delayed.try_complete() == completes
     assert done == ([False] if completes else [])

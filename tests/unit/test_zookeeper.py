@@ -17,8 +17,9 @@ TIMEOUT_US = 6 * SECOND
 class Server:
     """A ZooKeeper and brokers with sessions."""
 
-    def __init__(self, *brokers: int) -> None:
+    def __init__(self, *brokers: int, start_us: int = 0) -> None:
         self.host = FakeHost("zookeeper")
+        self.host.clock.now_us = start_us
         self.zookeeper = ZooKeeper(self.host, TICK_US)
         self.zookeeper.start()
         self.connections: dict[int, Connection] = {}
@@ -44,7 +45,11 @@ class Server:
         return answers[0][2]
 
     def ask(
-        self, broker: int, *operations: zk.ZooKeeperOperation, atomic: bool = False, guard: zk.Check | None = None
+        self,
+        broker: int,
+        *operations: zk.ZooKeeperOperation,
+        atomic: bool = False,
+        guard: zk.Check | None = None,
     ) -> zk.ZooKeeperResponse:
         request = zk.ZooKeeperRequest(self.sessions[broker], operations, atomic, guard)
         answer = self._ask(self.connections[broker], request)
@@ -265,23 +270,35 @@ def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() 
     assert server.zookeeper.data(zk.CONTROLLER) == 2
 
 
+EXACT_MULTIPLE = pytest.mark.xfail(
+    reason="SessionTrackerImpl.roundToInterval is (time / tick + 1) * tick, also for a multiple of the tick"
+)
+OFF_THE_GRID = pytest.mark.xfail(
+    reason="the tracker wakes at multiples of the tick, whenever the server was started"
+)
+
+
 @pytest.mark.parametrize(
-    ("heard_at_us", "expires_at_us"),
+    ("start_us", "heard_at_us", "expires_at_us"),
     [
-        # timeout 6 s, ticks of 2 s: the first tick at or after the deadline
-        (0, 6 * SECOND),
-        (1, 8 * SECOND),
-        (SECOND, 8 * SECOND),
-        (2 * SECOND - 1, 8 * SECOND),
-        (2 * SECOND, 8 * SECOND),
-        (3 * SECOND, 10 * SECOND),
+        # timeout 6 s, ticks of 2 s: the first tick after the deadline
+        (0, 1, 8 * SECOND),
+        (0, SECOND, 8 * SECOND),
+        (0, 2 * SECOND - 1, 8 * SECOND),
+        (0, 3 * SECOND, 10 * SECOND),
+        pytest.param(0, 0, 8 * SECOND, marks=EXACT_MULTIPLE),
+        pytest.param(0, 2 * SECOND, 10 * SECOND, marks=EXACT_MULTIPLE),
+        pytest.param(-5 * SECOND, SECOND // 2, 8 * SECOND, marks=OFF_THE_GRID),
     ],
 )
-def test_sessions_expire_at_ticks(heard_at_us: int, expires_at_us: int) -> None:
-    server = Server(1)
+def test_sessions_expire_at_ticks(start_us: int, heard_at_us: int, expires_at_us: int) -> None:
+    server = Server(1, start_us=start_us)
     server.do(1, zk.Create(zk.broker_path(1), ephemeral=True))
-    server.host.advance(heard_at_us)
-    server.ask(1)  # a ping
+    for at_us in range(start_us, heard_at_us, SECOND):
+        server.host.advance(at_us - server.host.clock.now_us)
+        server.ask(1)  # a ping
+    server.host.advance(heard_at_us - server.host.clock.now_us)
+    server.ask(1)
     server.host.advance(expires_at_us - heard_at_us - 1)
     assert server.zookeeper.exists(zk.broker_path(1))
     server.host.advance(1)
@@ -290,14 +307,15 @@ def test_sessions_expire_at_ticks(heard_at_us: int, expires_at_us: int) -> None:
 
 def test_sessions_heard_of_within_one_tick_expire_together_in_the_order_of_their_start() -> None:
     server = Server(3, 1, 2)
-    for broker, pause_us in ((1, 300_000), (2, 300_000), (3, 300_000)):
-        server.host.advance(pause_us)
+    for broker in (1, 2, 3):
+        server.host.advance(300_000)
         server.ask(broker)
     server.host.advance(7 * SECOND)
-    expired = [event for event in server.host.events if event[1] == "session_expired"]
-    assert expired == [(8 * SECOND - 0, "session_expired", broker) for broker in (3, 1, 2)] or not expired
+    assert server.host.events == []
     server.host.advance(SECOND)
-    assert [(at_us, broker) for at_us, _, broker in server.host.events] == [(8 * SECOND, b) for b in (3, 1, 2)]
+    assert [(at_us, broker) for at_us, _, broker in server.host.events] == [
+        (8 * SECOND, b) for b in (3, 1, 2)
+    ]
 
 
 def test_an_expired_session_is_refused_by_every_request() -> None:
