@@ -1,0 +1,77 @@
+"""A sound configuration is never accused, and known flaws are found, both within a budget of seeds.
+
+``HARROW_SEEDS`` widens the search for false accusations: ``HARROW_SEEDS=2000 pytest tests/quality``.
+"""
+
+import os
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from cluster_model.release import MUTANTS
+from cluster_model.virtual_time import US_PER_SECOND
+from faults.broker_crash import BrokerCrash
+from faults.injection import Rate
+
+SEEDS = int(os.environ.get("HARROW_SEEDS", "120"))
+CHUNKS = 4
+
+# The mutants that the yardstick's faults find, with the rule that finds them first, and within how many seeds.
+FOUND = {
+    "hw-truncation": ("lost-write", 60),
+    "no-truncation": ("log-divergence", 10),
+    "epoch-answer-without-epoch": ("log-divergence", 130),
+    "no-dedup": ("duplicate", 5),
+    "no-sequence-check": ("nonmonotonic-send", 20),
+    "hw-ignores-followers": ("lost-write", 5),
+    "ack-before-replication": ("lost-write", 5),
+    "uncommitted-reads": ("read-above-hw", 5),
+}
+
+
+@cache
+def yardstick() -> Plan:
+    return load_campaign(resolve("standard")[0]).plans[0]
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_sound_configuration_is_never_accused(chunk: int) -> None:
+    accused = {}
+    for seed in range(chunk, SEEDS, CHUNKS):
+        result = run_plan(yardstick(), seed)
+        if not result.expected:
+            accused[seed] = (result.verdict.status, result.verdict.reasons, result.missed)
+    assert not accused
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_known_flaw_is_found(name: str) -> None:
+    rule, budget = FOUND[name]
+    mutant = MUTANTS[name]
+    plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
+    assert any(run_plan(plan, seed).verdict.rules[rule].status == "violated" for seed in range(budget)), (
+        f"{name} was not found by {rule} within {budget} seeds"
+    )
+
+
+def test_power_loss_is_never_a_broken_promise() -> None:
+    injection = yardstick().faults[0]
+    power_loss = BrokerCrash(
+        broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND)
+    )
+    assert isinstance(injection.timing, Rate)
+    faults = replace(
+        injection,
+        timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
+        faults=(*injection.faults, power_loss, power_loss, power_loss),
+    )
+    plan = replace(yardstick(), faults=(faults,))
+    statuses = [run_plan(plan, seed).verdict.status for seed in range(60)]
+    assert "violated" not in statuses
+    # Records do go with the power, or the test shows nothing.
+    assert statuses.count("permitted") > 20
