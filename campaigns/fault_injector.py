@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 from campaigns.clients import Clients
 from campaigns.observer import ClusterObserver
@@ -10,6 +10,7 @@ from campaigns.run_result import InjectedFault
 from cluster_model.choices import Stream, pick
 from cluster_model.cluster import Cluster
 from cluster_model.message_rule import MessageRule
+from cluster_model.virtual_time import format_us
 from faults.endpoints import process_name
 from faults.fault import Fault
 from faults.injection import At, Every, Injection, Rate, When
@@ -92,17 +93,14 @@ class FaultInjector:
         self._cluster.trace.events.insert(position, (self.now_us, "fault", fault.name, "inject", details))
         return True
 
-    def _details(self, fault: Any) -> tuple[tuple[str, Any], ...]:
-        found: list[tuple[str, Any]] = []
-        for item in fields(fault):
-            value = getattr(fault, item.name)
-            if item.name == "broker" and self._resolved is not None:
-                value = self._resolved
-            if value is not None:
-                found.append((item.name.rstrip("_"), value))
-        if self._resolved is not None and not any(name == "broker" for name, _ in found):
-            found.append(("broker", self._resolved))
-        return tuple(found)
+    def _details(self, fault: Fault) -> tuple[tuple[str, Any], ...]:
+        """Return what is particular about a fault: what was given, and which broker it struck."""
+        found = {
+            name: value for name, value in given_fields(fault) if name != "broker" or self._resolved is None
+        }
+        if self._resolved is not None:
+            found = {"broker": self._resolved, **found}
+        return tuple(found.items())
 
     # Surroundings
 
@@ -195,6 +193,37 @@ class FaultInjector:
     def release_messages(self, name: str) -> bool:
         """Remove the rule of that name; return whether there was one."""
         return self._cluster.network.release(name)
+
+
+def given_fields(fault: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a fault that are not as by default; times as a campaign writes them."""
+    found: list[tuple[str, Any]] = []
+    kinds = _field_types(type(fault))
+    for item in fields(fault):
+        value = getattr(fault, item.name)
+        if value != item.default:
+            kind = kinds[item.name]
+            found.append((item.name.rstrip("_"), _as_written(value, kind)))
+    return tuple(found)
+
+
+def _field_types(fault: type[Any]) -> dict[str, str]:
+    """Return how each field of a fault is written, by the markers in its type."""
+    known = _FIELD_TYPES.get(fault)
+    if known is None:
+        hints = get_type_hints(fault, include_extras=True)
+        known = _FIELD_TYPES[fault] = {name: repr(hint) for name, hint in hints.items()}
+    return known
+
+
+_FIELD_TYPES: dict[type[Any], dict[str, str]] = {}
+
+
+def _as_written(value: Any, kind: str) -> Any:
+    if "DurationRangeMarker" in kind:
+        low_us, high_us = value
+        return format_us(low_us) if low_us == high_us else f"{format_us(low_us)}..{format_us(high_us)}"
+    return format_us(value) if "DurationMarker" in kind else value
 
 
 class _Triggered:

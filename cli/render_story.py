@@ -40,7 +40,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     result = run.result
     yield indented(
         Text(
-            f"Kafka {result.plan.kafka}, seed {result.seed}, {duration_text(result.simulated_us)} of cluster time, "
+            f"Kafka {result.plan.kafka}, seed {result.seed}, {result.simulated_us / 1_000_000:.3f} s of cluster time, "
             f"{result.events} events, trace {result.trace_digest}",
             DIM,
         )

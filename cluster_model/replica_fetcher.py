@@ -68,6 +68,7 @@ class ReplicaFetcher:
         self._logs = logs
         self._states: dict[str, FetchState] = {}
         self._busy = False
+        self._wake_at_us: int | None = None
         self._client = NetworkClient(
             host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
         )
@@ -97,7 +98,7 @@ class ReplicaFetcher:
             state.leader_epoch = partition.leader_epoch
 
     def _work(self) -> None:
-        """Send the next request, unless one is in flight."""
+        """Send the next request, unless one is in flight; wait while every partition is delayed."""
         if self._busy or not self._states:
             return
         now_us = self._host.clock.now_us
@@ -110,19 +111,25 @@ class ReplicaFetcher:
                     self._truncate_to(state, state.fetch_offset, "high watermark")
                 else:
                     epochs[state.partition.name] = (self._known_epoch(state), latest)
-        self._busy = True
         if epochs:
+            self._busy = True
             request = OffsetsForLeaderEpochRequest(self._broker, epochs)
             self._client.send(request, self._epochs_answered, epochs)
         elif ready:
+            self._busy = True
             self._fetch(ready)
         else:
-            wait_us = min(s.delayed_until_us for s in self._states.values()) - now_us
-            self._host.set_timer(wait_us, self._wake)
+            self._wait_until(min(s.delayed_until_us for s in self._states.values()))
 
-    def _wake(self, _: None) -> None:
-        self._busy = False
-        self._work()
+    def _wait_until(self, at_us: int) -> None:
+        if self._wake_at_us is None or at_us < self._wake_at_us:
+            self._wake_at_us = at_us
+            self._host.set_timer(at_us - self._host.clock.now_us, self._wake, at_us)
+
+    def _wake(self, at_us: int) -> None:
+        if self._wake_at_us == at_us:
+            self._wake_at_us = None
+            self._work()
 
     def _known_epoch(self, state: FetchState) -> int:
         return state.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else NO_EPOCH
@@ -265,19 +272,19 @@ class ReplicaFetcher:
         if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
             self._busy = True
             request = ListOffsetsRequest(self._broker, {state.partition.name: self._known_epoch(state)})
-            self._client.send(request, self._end_offsets_answered)
+            self._client.send(request, self._end_offsets_answered, state)
 
-    def _end_offsets_answered(self, response: ListOffsetsResponse | None, _: None) -> None:
+    def _end_offsets_answered(self, response: ListOffsetsResponse | None, state: FetchState) -> None:
         """The leader's log ends before this one (``fetchOffsetAndTruncate``)."""
         self._busy = False
+        name = state.partition.name
         if response is None:
             self._delay_all()
-        else:
-            for name, (error, end_offset) in response.partitions.items():
-                state = self._states.get(name)
-                if state is not None and error == errors.NONE:
-                    self._truncate_to(state, end_offset, "out of range")
-                    state.delayed_until_us = 0
+        elif self._states.get(name) is state:  # It may have been added again meanwhile.
+            error, end_offset = response.partitions[name]
+            if error == errors.NONE:
+                self._truncate_to(state, end_offset, "out of range")
+                state.delayed_until_us = 0
         self._work()
 
 

@@ -109,17 +109,16 @@ class FakeHost:
             timer.callback(timer.argument)
         self.clock.now_us = end_us
 
-    def requests(self, api: str) -> list[Sent]:
-        """Return what has been sent of one API, oldest first."""
-        return [sent for sent in self.sent if sent.body.api == api]
+    def requests(self, api: str | None = None) -> list[Sent]:
+        """Return what is under way, of one API or of any: sent over an open connection and not taken."""
+        return [sent for sent in self.sent if sent.connection.is_open and api in (None, sent.body.api)]
 
     def take(self, api: str | None = None) -> Sent:
-        """Take the oldest request, of one API or of any, that no test has taken yet."""
-        for sent in self.sent:
-            if api is None or sent.body.api == api:
-                self.sent.remove(sent)
-                return sent
-        raise AssertionError(f"nothing sent of {api or 'any API'}")
+        """Take the oldest request that is under way."""
+        under_way = self.requests(api)
+        assert under_way, f"nothing under way of {api or 'any API'}"
+        self.sent.remove(under_way[0])
+        return under_way[0]
 
     def named(self, name: str) -> list[tuple[Any, ...]]:
         """Return the fields of the trace's events of one name."""
