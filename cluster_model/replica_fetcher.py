@@ -31,10 +31,10 @@ REPLICATION_LISTENER = "replication"
 class FollowerLogs(Protocol):
     """Who looks after the logs that are being copied."""
 
-    def truncate(self, partition: Partition, offset: int, reason: str) -> None:
+    def truncate(self, partition: str, offset: int, reason: str) -> None:
         """Cut a follower's log back to *offset*."""
 
-    def appended(self, partition: Partition) -> None:
+    def appended(self, partition: str) -> None:
         """A follower's log has grown: flush it if enough is unflushed."""
 
 
@@ -178,13 +178,13 @@ class ReplicaFetcher:
         elif own_epoch != leader_epoch:
             # An epoch that this log does not have: cut to the end of the largest smaller
             # one and ask again (KIP-279).
-            self._logs.truncate(state.partition, min(own_end, log.log_end_offset), "leader epoch")
+            self._logs.truncate(state.partition.name, min(own_end, log.log_end_offset), "leader epoch")
         else:
             offset = min(own_end, end_offset, log.log_end_offset)
             self._truncate_to(state, offset, "leader epoch")
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
-        self._logs.truncate(state.partition, offset, reason)
+        self._logs.truncate(state.partition.name, offset, reason)
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
 
@@ -246,7 +246,7 @@ class ReplicaFetcher:
                 )
             )
         if fetched.batches:
-            self._logs.appended(partition)
+            self._logs.appended(partition.name)
         state.fetch_offset = log.log_end_offset
         high_watermark = min(fetched.hw, log.log_end_offset)
         if high_watermark != log.high_watermark:

@@ -5,14 +5,13 @@ from functools import partial
 from typing import Any
 
 from cluster_model import errors
-from cluster_model import zookeeper_protocol as zk
 from cluster_model.connection import Connection, Message
 from cluster_model.delayed_requests import DelayedFetch, DelayedProduce, OperationTimer, PendingAck
 from cluster_model.disk import Disk
 from cluster_model.host import Host
-from cluster_model.isr_change_propagation import IsrChangePropagation
 from cluster_model.log_manager import LogManager
 from cluster_model.partition import Partition
+from cluster_model.partition_state_store import ZkPartitionStateStore
 from cluster_model.protocol import (
     ControlResponse,
     FetchedPartition,
@@ -54,19 +53,18 @@ class ReplicaManager:
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
-        self._zookeeper = zookeeper
         self._respond = respond
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
         self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
-        self._isr_changes = IsrChangePropagation(host, zookeeper)
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self)
+        self._state_store = ZkPartitionStateStore(broker, host, zookeeper, self._isr_written)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
 
     def start(self) -> None:
         """Begin the periodic tasks."""
-        self._isr_changes.start()
+        self._state_store.start()
         self.logs.start()
         self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
 
@@ -114,7 +112,7 @@ class ReplicaManager:
                 )
             )
         elif result.batch is not None:
-            self.appended(partition)
+            self.logs.appended(name)
         if hw_rose:
             self._produce_purgatory.check(name)
         return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
@@ -345,7 +343,7 @@ class ReplicaManager:
                 self._host,
                 log,
                 self._behaviours,
-                self,
+                self._state_store,
                 self._config.replica_lag_time_max_us,
                 topic_config.min_insync_replicas,
             )
@@ -355,54 +353,12 @@ class ReplicaManager:
     def _follow(self, partition: Partition) -> None:
         self._fetchers.remove(partition.name)
         if self._behaviours.follower_truncation == HIGH_WATERMARK:
-            self.truncate(partition, partition.log.high_watermark, "high watermark")
+            self.logs.truncate(partition.name, partition.log.high_watermark, "high watermark")
         self._fetchers.add(partition)
-
-    def truncate(self, partition: Partition, offset: int, reason: str) -> None:
-        """Cut a follower's log back to *offset*."""
-        self.logs.truncate(partition.name, offset, reason)
-
-    def appended(self, partition: Partition) -> None:
-        """A log has grown."""
-        self.logs.appended(partition.name)
 
     # ISR
 
-    def change_isr(self, partition: Partition, new_isr: tuple[int, ...], change: str) -> None:
-        """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
-        path = zk.state_path(partition.name)
-        state = zk.TopicPartitionState(
-            self._broker, partition.leader_epoch, new_isr, partition.controller_epoch
-        )
-        self._zookeeper.submit(
-            (zk.SetData(path, state, partition.zk_version), zk.GetData(path)),
-            partial(self._isr_written, partition, state, change),
-        )
-
-    def _isr_written(
-        self,
-        partition: Partition,
-        state: zk.TopicPartitionState,
-        change: str,
-        response: zk.ZooKeeperResponse,
-    ) -> None:
-        version: int | None = None
-        if response.error != zk.OK:
-            hw_rose = partition.isr_written(state.isr, change, None)
-            self._unblock(partition, hw_rose=hw_rose)
-            return
-        written, read = response.results
-        if written.error == zk.OK:
-            version = written.version
-        elif read.error == zk.OK and read.data == state:
-            # The answer to an earlier attempt was lost, but it took effect.
-            version = read.version
-        hw_rose = partition.isr_written(state.isr, change, version)
-        if version is not None:
-            self._isr_changes.note(partition.name)
-        self._unblock(partition, hw_rose=hw_rose)
-
-    def _unblock(self, partition: Partition, *, hw_rose: bool) -> None:
+    def _isr_written(self, partition: Partition, hw_rose: bool) -> None:
         """The ISR's lock is free again."""
         if hw_rose:
             self._fetch_purgatory.check(partition.name)

@@ -1,0 +1,54 @@
+"""A small cluster that runs, with what acts on it: for tests of the script and of the injector."""
+
+from collections.abc import Sequence
+
+from campaigns.clients import Clients
+from campaigns.fault_injector import FaultInjector
+from campaigns.observer import ClusterObserver
+from campaigns.plan import Step
+from campaigns.script import Script
+from cluster_model.choices import Choices
+from cluster_model.cluster import Cluster
+from cluster_model.release import RELEASES
+from cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+
+
+class Stage:
+    """Three brokers, started; broker 0 leads t-0; a producer that sends what it is handed."""
+
+    def __init__(
+        self, *steps: Step, draws: Sequence[int] = (), brokers: int = 3, replication_factor: int = 3
+    ) -> None:
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
+            topics=(TopicSpec(name="t", replication_factor=replication_factor),),
+        )
+        choices = Choices.from_recording({"schedule": draws})
+        self.cluster = Cluster(spec, "2.4", RELEASES["2.4"].behaviours, choices)
+        producers = (ProducerSpec(name="producer-0", settings={"acks": "all"}),)
+        self.clients = Clients(producers, (), self.cluster, "2.4")
+        self.observer = ClusterObserver(self.cluster, self.clients)
+        self.injector = FaultInjector(self.cluster, self.clients, self.observer)
+        self.script = Script(steps, self.cluster, self.clients, self.injector, self.observer)
+        self.cluster.start()
+        self.clients.start()
+
+    @property
+    def now_us(self) -> int:
+        return self.cluster.simulator.now_us
+
+    def run(self, end_us: int) -> None:
+        """Run on to a time; look at triggers and at the script after each event."""
+        simulator = self.cluster.simulator
+        self.script.advance()
+        while self.now_us < end_us:
+            due_us = self.script.due_us()
+            step_end_us = min(end_us, due_us) if due_us is not None and due_us > self.now_us else end_us
+            if not simulator.step(step_end_us):
+                simulator.run_until(step_end_us)
+            self.injector.check_triggers()
+            self.script.advance()
+
+    def named(self, name: str) -> list[tuple[object, ...]]:
+        """Return the trace's events of one name, with their times and without their name."""
+        return [(event[0], *event[2:]) for event in self.cluster.trace.events if event[1] == name]
