@@ -28,6 +28,8 @@ class ClientMetadata:
         reconnect_backoff_us: int,
         reconnect_backoff_max_us: int,
         on_update: Callable[[], None],
+        *,
+        oldest_fails_first: bool = True,
     ) -> None:
         self._host = host
         self._retry_backoff_us = retry_backoff_us
@@ -48,6 +50,7 @@ class ClientMetadata:
                 reconnect_backoff_us,
                 reconnect_backoff_max_us,
                 on_disconnect=self.request_update,
+                oldest_fails_first=oldest_fails_first,
             )
             for broker in brokers
         }

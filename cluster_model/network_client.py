@@ -27,6 +27,7 @@ class NetworkClient:
         "_failures",
         "_host",
         "_listener",
+        "_oldest_fails_first",
         "_on_disconnect",
         "_on_push",
         "_timeout_us",
@@ -46,6 +47,8 @@ class NetworkClient:
         backoff_max_us: int = 0,
         on_push: Callable[[Any], None] | None = None,
         on_disconnect: Callable[[], None] | None = None,
+        *,
+        oldest_fails_first: bool = True,
     ) -> None:
         self._host = host
         self.server = server
@@ -55,6 +58,7 @@ class NetworkClient:
         self._backoff_max_us = backoff_max_us
         self._on_push = on_push
         self._on_disconnect = on_disconnect
+        self._oldest_fails_first = oldest_fails_first
         self._connection: Connection | None = None
         self._correlation_id = 0
         self._failures = 0
@@ -135,7 +139,7 @@ class NetworkClient:
         self._failures += 1
         self.usable_at_us = self._host.clock.now_us + backoff_us
         failed, self.in_flight = self.in_flight, deque()
-        for _, _, on_complete, context in failed:
+        for _, _, on_complete, context in failed if self._oldest_fails_first else reversed(failed):
             on_complete(None, context)
         if self._on_disconnect is not None:
             self._on_disconnect()

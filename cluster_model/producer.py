@@ -54,6 +54,7 @@ class Producer:
             config.reconnect_backoff_us,
             config.reconnect_backoff_max_us,
             self._run,
+            oldest_fails_first=behaviours.oldest_request_fails_first,
         )
         self._partitioner = Partitioner(
             partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
@@ -216,6 +217,8 @@ class Producer:
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)
+        if not self._expiry_timer_set and self._queues[batch.partition]:
+            self._set_expiry_timer()
         if not batch.done:
             self._complete(batch, error, offset)
         elif error == errors.NONE:
@@ -316,7 +319,7 @@ class Producer:
 
     def _set_expiry_timer(self) -> None:
         """Look again when the oldest batch expires; what joins later expires later."""
-        pending = [queue[0] for queue in self._queues.values() if queue]
+        pending = [q[0] for name, q in self._queues.items() if q and not self._is_passed_over(name)]
         if self._behaviours.delivery_timeout:
             pending += [batches[0] for batches in self._in_flight.values() if batches]
         self._expiry_timer_set = bool(pending)
@@ -325,10 +328,18 @@ class Producer:
             expires_us = min(self._expires_at_us(batch) for batch in pending)
             self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches)
 
+    def _is_passed_over(self, name: str) -> bool:
+        """Return whether nothing waiting may expire: before KIP-91, behind the only batch in flight."""
+        return (
+            self._config.max_in_flight == 1
+            and bool(self._in_flight[name])
+            and not self._behaviours.delivery_timeout
+        )
+
     def _expire_batches(self, _: None) -> None:
         now_us = self._host.clock.now_us
         for name, queue in self._queues.items():
-            while queue and self._expires_at_us(queue[0]) <= now_us:
+            while queue and not self._is_passed_over(name) and self._expires_at_us(queue[0]) <= now_us:
                 self._expire(queue.popleft())
             if self._behaviours.delivery_timeout:
                 in_flight = self._in_flight[name]

@@ -107,6 +107,12 @@ class Behaviours:
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
     )
+    oldest_request_fails_first: bool = _switch(
+        True,
+        "When a connection is lost, the oldest of the requests in flight fails first. A producer without "
+        "idempotence puts each back to the front of its queue, and so turns their order round.",
+        "InFlightRequests.clearAll",
+    )
     sticky_partitioner: bool = _switch(
         True,
         "Records without a key stay with one partition until its batch is sent; before, round robin.",
@@ -152,6 +158,7 @@ _V0_11: Final = replace(
     _V2_0,
     follower_truncation=LEADER_EPOCH,
     epoch_entry_on_election=False,
+    oldest_request_fails_first=False,
     isr_expansion_checks_epoch_start=False,
     requests_after_registration=False,
     producer_batches_retained=1,

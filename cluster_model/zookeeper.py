@@ -60,8 +60,9 @@ class ZooKeeper:
             self._put(path, 0 if path == zk.CONTROLLER_EPOCH else None, 0)
 
     def start(self) -> None:
-        """Begin to tick."""
-        self._host.set_timer(self._tick_us, self._tick)
+        """Begin to tick, at multiples of the tick."""
+        now_us = self._host.clock.now_us
+        self._host.set_timer(self._tick_after(now_us) - now_us, self._tick)
 
     # What can be looked at from outside
 
@@ -232,8 +233,11 @@ class ZooKeeper:
     # Sessions
 
     def _touch(self, session: Session) -> None:
-        deadline = self._host.clock.now_us + session.timeout_us
-        session.expires_us = -(-deadline // self._tick_us) * self._tick_us
+        session.expires_us = self._tick_after(self._host.clock.now_us + session.timeout_us)
+
+    def _tick_after(self, time_us: int) -> int:
+        """Return the tick after a time, also when it is a tick itself (``roundToInterval``)."""
+        return (time_us // self._tick_us + 1) * self._tick_us
 
     def _tick(self, _: None) -> None:
         now_us = self._host.clock.now_us

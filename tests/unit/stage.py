@@ -14,14 +14,20 @@ from cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicS
 
 
 class Stage:
-    """Three brokers, started; broker 0 leads t-0; a producer that sends what it is handed."""
+    """Three brokers, started; broker 0 leads t-0 and is the controller; a producer that sends what it is handed."""
 
     def __init__(
-        self, *steps: Step, draws: Sequence[int] = (), brokers: int = 3, replication_factor: int = 3
+        self,
+        *steps: Step,
+        draws: Sequence[int] = (),
+        brokers: int = 3,
+        replication_factor: int = 3,
+        controller: int = 0,
     ) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
             topics=(TopicSpec(name="t", replication_factor=replication_factor),),
+            controller=controller,
         )
         choices = Choices.from_recording({"schedule": draws})
         self.cluster = Cluster(spec, "2.4", RELEASES["2.4"].behaviours, choices)

@@ -31,7 +31,9 @@ class Seen:
     """An observer of a cluster that stands still."""
 
     replicas: dict[tuple[str, int], ReplicaView] = field(default_factory=lambda: {("t-0", 0): VIEW})
-    states: dict[str, tuple[int, int, tuple[int, ...]]] = field(default_factory=lambda: {"t-0": (0, 4, (0, 2))})
+    states: dict[str, tuple[int, int, tuple[int, ...]]] = field(
+        default_factory=lambda: {"t-0": (0, 4, (0, 2))}
+    )
     events: list[TraceEvent] = field(default_factory=lambda: list(TRACE))
 
     def replica(self, partition: str, broker: int) -> ReplicaView | None:
@@ -158,7 +160,9 @@ def test_an_event_matches_by_the_given_fields(condition: EventCondition, positio
 
 
 def test_what_is_said_of_events() -> None:
-    condition = Condition(events=(event("hw", broker=0, hw=3),), no_events=(event("isr", isr=(0, 2)), event("truncate")))
+    condition = Condition(
+        events=(event("hw", broker=0, hw=3),), no_events=(event("isr", isr=(0, 2)), event("truncate"))
+    )
     assert condition.mismatches(Seen()) == [
         "event hw (broker: 0, hw: 3) has not happened",
         "event isr (isr: [0, 2]) has happened",

@@ -107,7 +107,11 @@ class FakeSurroundings:
         (BrokerCrash(broker=0), [("crash", 0, False)], []),
         (BrokerCrash(broker=0, kind="power_loss"), [("crash", 0, True)], []),
         (BrokerCrash(broker=1), [("crash", 1, False)], []),  # a paused process can be killed
-        (BrokerCrash(broker="leader of t-0", restart_after=(SECOND, SECOND)), [("crash", 0, False)], [("start", 0)]),
+        (
+            BrokerCrash(broker="leader of t-0", restart_after=(SECOND, SECOND)),
+            [("crash", 0, False)],
+            [("start", 0)],
+        ),
         (BrokerRestart(broker=2), [("start", 2)], []),
         (BrokerPause(broker=0), [("pause", 0)], []),
         (BrokerPause(broker=0, duration=(SECOND, SECOND)), [("pause", 0)], [("resume", 0)]),
@@ -115,7 +119,11 @@ class FakeSurroundings:
         (ControllerFailover(), [("crash", 0, False)], []),
         (ControllerFailover(restart_after=(SECOND, SECOND)), [("crash", 0, False)], [("start", 0)]),
         (ControllerFailover(how="session_expiry"), [("expire", 0)], []),
-        (ControllerFailover(how="delete_znode", restart_after=(SECOND, SECOND)), [("delete /controller",)], []),
+        (
+            ControllerFailover(how="delete_znode", restart_after=(SECOND, SECOND)),
+            [("delete /controller",)],
+            [],
+        ),
         (Release(id="known"), [("release", "known")], []),
         (
             NetworkPartition(between=(0,), and_=(1, "zookeeper")),
@@ -212,7 +220,13 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
         ),
         (
             NetworkAckLoss(
-                client="producer-0", broker="leader of t-0", api="Fetch", count=2, skip=1, probability=0.25, how="timeout"
+                client="producer-0",
+                broker="leader of t-0",
+                api="Fetch",
+                count=2,
+                skip=1,
+                probability=0.25,
+                how="timeout",
             ),
             {
                 "name": "network_ack_loss",
@@ -249,7 +263,17 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
         ),
         (Message(action="drop"), {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND}),
         (
-            Message(action="delay", api="Fetch", kind="response", from_=0, to="producer-0", count=3, skip=2, delay=5, id="x"),
+            Message(
+                action="delay",
+                api="Fetch",
+                kind="response",
+                from_=0,
+                to="producer-0",
+                count=3,
+                skip=2,
+                delay=5,
+                id="x",
+            ),
             {
                 "name": "x",
                 "action": "delay",
@@ -271,7 +295,8 @@ def test_the_rule_that_a_fault_puts_in_force(fault: Fault, expected: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "fault", [NetworkAckLoss(duration=(SECOND, 3 * SECOND)), SlowFollower(broker=0, duration=(SECOND, 3 * SECOND))]
+    "fault",
+    [NetworkAckLoss(duration=(SECOND, 3 * SECOND)), SlowFollower(broker=0, duration=(SECOND, 3 * SECOND))],
 )
 def test_a_rule_that_lasts_for_a_while_is_taken_out_of_force(fault: Fault) -> None:
     _, surroundings = rule_of(fault, 1234)

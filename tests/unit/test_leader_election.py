@@ -4,6 +4,7 @@ import pytest
 
 from cluster_model.leader_election import elect_for_offline, elect_preferred, without_replica
 from cluster_model.protocol import LeaderAndIsr
+from tests.unit.stage import Stage
 
 Isr = tuple[int, ...]
 EPOCH, VERSION = 7, 42
@@ -78,3 +79,17 @@ def test_the_preferred_leader(leader: int, isr: Isr, live: set[int], elected: tu
 )
 def test_a_replica_that_has_gone_offline(leader: int, isr: Isr, gone: int, left: tuple[int, Isr]) -> None:
     assert found(without_replica(state(leader, isr), gone)) == left
+
+
+@pytest.mark.xfail(
+    reason="KAFKA-3143: from 2.4 on `ReplicaStateMachine.startup` handles offline replicas too"
+)
+def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> None:
+    stage = Stage(controller=2)
+    stage.cluster.crash_broker(2, power_loss=False)
+    # Its session is over after 6 to 8 s; the leader would take it out of the ISR after 10 to 15 s.
+    stage.run(9_500_000)
+    assert stage.cluster.controller() in {0, 1}
+    state = stage.cluster.partition_state("t-0")
+    assert state is not None
+    assert state.isr == (0, 1)

@@ -29,7 +29,7 @@ def test_reference_example() -> None:
     assert campaign.name == base.campaign == variant.campaign == "loss-by-hw-truncation"
     assert (base.variant, variant.variant) == (None, "0.11")
     assert (base.kafka, variant.kafka) == ("0.10.2", "0.11")
-    assert base.behaviours == {"follower_truncation": "high_watermark"}
+    assert base.behaviours == {"isr_expansion_checks_epoch_start": True}
     assert base.cluster.settings == {"min.insync.replicas": 1, "replica.lag.time.max.ms": 10_000}
     assert base.cluster.controller == 2
     assert base.cluster.topics == (

@@ -78,7 +78,7 @@ class App:
     def answer(self, error: str = errors.NONE, offset: int = 0) -> None:
         """Answer the oldest Produce request."""
         sent = self.host.take("Produce")
-        sent.answer(ProduceResponse({name: (error, offset) for name in sent.body.batches}))
+        sent.answer(ProduceResponse(dict.fromkeys(sent.body.batches, (error, offset))))
 
     def lose_connection(self) -> None:
         """Break the connection of the oldest Produce request, with everything in flight on it."""
@@ -118,7 +118,9 @@ def test_nothing_is_sent_before_the_leader_is_known() -> None:
     assert app.host.requests("Produce")[0].server == "broker-1"
 
 
-def test_without_linger_a_record_goes_at_once_and_the_next_ones_share_a_batch_when_they_have_to_wait() -> None:
+def test_without_linger_a_record_goes_at_once_and_the_next_ones_share_a_batch_when_they_have_to_wait() -> (
+    None
+):
     app = App(max_in_flight_requests_per_connection=2)
     app.send(*"abcde")
     assert app.under_way() == ["a", "b"]
@@ -248,18 +250,13 @@ def test_a_retry_lands_behind_what_was_in_flight() -> None:
     assert app.outcomes() == [(OK, "b", 0)]
 
 
-NEWEST_FIRST = pytest.mark.xfail(
-    reason="InFlightRequests.clearAll: before 1.1 the newest fails first, and so stands last in the queue"
-)
-
-
 @pytest.mark.parametrize(
     ("release", "order"),
     [
         ("2.4", ["c", "b", "a"]),  # the oldest fails first, and each is put to the front
         ("2.0", ["c", "b", "a"]),
-        pytest.param("0.11", ["a", "b", "c"], marks=NEWEST_FIRST),
-        pytest.param("0.10.2", ["a", "b", "c"], marks=NEWEST_FIRST),
+        ("0.11", ["a", "b", "c"]),
+        ("0.10.2", ["a", "b", "c"]),
     ],
 )
 def test_the_order_after_a_connection_is_lost_without_idempotence(release: str, order: list[str]) -> None:
@@ -313,14 +310,14 @@ def test_a_failure_is_definite_if_the_record_is_surely_in_no_log(answers: list[s
     assert app.outcomes() == [(type_, "a", expected)]
 
 
-@pytest.mark.parametrize("linger_ms", [0, pytest.param(500, marks=pytest.mark.xfail(reason="RecordAccumulator.ready"))])
-def test_a_batch_that_is_not_full_lingers_again_when_it_is_sent_again(linger_ms: int) -> None:
-    """After the backoff the time to wait is linger.ms, counted from when it was put back."""
+@pytest.mark.parametrize("linger_ms", [0, 500])
+def test_a_batch_that_is_sent_again_waits_for_the_backoff_alone(linger_ms: int) -> None:
+    """It was closed when it was first sent, so it counts as full (``MemoryRecordsBuilder.isFull``)."""
     app = App(linger_ms=linger_ms)
     app.send("a")
     app.pause(linger_ms * MS)
     app.answer(errors.NOT_ENOUGH_REPLICAS)
-    app.pause(max(linger_ms, 100) * MS - 1)
+    app.pause(100 * MS - 1)
     assert app.under_way() == []
     app.pause(1)
     assert app.under_way() == ["a"]
@@ -400,7 +397,6 @@ def test_before_kip_91_retries_go_on_for_as_long_as_there_are_answers() -> None:
     assert app.outcomes() == []
 
 
-@pytest.mark.xfail(reason="RecordAccumulator.expiredBatches passes over a muted partition (before KIP-91)")
 def test_before_kip_91_nothing_expires_behind_a_batch_in_flight_if_that_is_the_only_one() -> None:
     app = App("2.0", max_in_flight_requests_per_connection=1, batch_size=1, retries=100)
     app.send("a", "b")

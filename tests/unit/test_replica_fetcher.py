@@ -44,12 +44,12 @@ class Follower:
 
     # FollowerLogs
 
-    def truncate(self, partition: Partition, offset: int, reason: str) -> None:
-        self.truncated.append((partition.name, offset, reason))
-        partition.log.truncate_to(offset)
+    def truncate(self, partition: str, offset: int, reason: str) -> None:
+        self.truncated.append((partition, offset, reason))
+        self.partitions[partition].log.truncate_to(offset)
 
-    def appended(self, partition: Partition) -> None:
-        self.grown.append(partition.name)
+    def appended(self, partition: str) -> None:
+        self.grown.append(partition)
 
     # Steps
 
@@ -79,7 +79,9 @@ class Follower:
     def answer_epoch(self, epoch: int, end_offset: int, error: str = errors.NONE) -> None:
         self.answer_epochs(t_0=(error, epoch, end_offset))
 
-    def answer_fetch(self, *values: str, hw: int = 0, error: str = errors.NONE, epoch: int = 1, at: int = -1) -> None:
+    def answer_fetch(
+        self, *values: str, hw: int = 0, error: str = errors.NONE, epoch: int = 1, at: int = -1
+    ) -> None:
         """Answer the fetch of t-0 with one batch of these values, or with none."""
         sent = self.host.take("Fetch")
         offset = sent.body.partitions[P][0] if at < 0 else at
@@ -418,7 +420,9 @@ def test_a_fetch_under_way_when_a_new_leader_epoch_begins_is_ignored() -> None:
     fetch = follower.host.take("Fetch")
     follower.follow(P, 6)
     stored = batch("e", at=4, leader_epoch=5)
-    fetch.answer(FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: FetchedPartition(errors.NONE, 0)}))
+    fetch.answer(
+        FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: FetchedPartition(errors.NONE, 0)})
+    )
     assert follower.log() == "abcd"
     assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 

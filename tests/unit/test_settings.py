@@ -115,7 +115,11 @@ def test_names_and_scopes() -> None:
     assert scopes_of("min.insync.replicas") == (BROKER, TOPIC)
     assert scopes_of("retry.backoff.ms") == (PRODUCER, CONSUMER)
     assert scopes_of("no.such.setting") == ()
-    assert setting_names((TOPIC,)) == ["flush.messages", "min.insync.replicas", "unclean.leader.election.enable"]
+    assert setting_names((TOPIC,)) == [
+        "flush.messages",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+    ]
     assert setting_names() == sorted({name for _, name in SETTINGS})
     assert {scope for scope, _ in SETTINGS} == set(SCOPES)
 
@@ -125,7 +129,12 @@ def test_names_and_scopes() -> None:
 
 def test_times_are_microseconds() -> None:
     config = broker_config(
-        "2.4", {"replica.lag.time.max.ms": 7, "leader.imbalance.check.interval.seconds": 3, "log.flush.interval.ms": 2}
+        "2.4",
+        {
+            "replica.lag.time.max.ms": 7,
+            "leader.imbalance.check.interval.seconds": 3,
+            "log.flush.interval.ms": 2,
+        },
     )
     assert config.replica_lag_time_max_us == 7 * MS
     assert config.leader_imbalance_check_interval_us == 3 * SECOND
@@ -141,7 +150,11 @@ def test_times_are_microseconds() -> None:
         ({"min.insync.replicas": 2, "unclean.leader.election.enable": True}, {}, (True, 2, LONG_MAX)),
         ({"log.flush.interval.messages": 9}, {}, (False, 1, 9)),
         ({"min.insync.replicas": 2}, {"min.insync.replicas": 3, "flush.messages": 1}, (False, 3, 1)),
-        ({"unclean.leader.election.enable": True}, {"unclean.leader.election.enable": False}, (False, 1, LONG_MAX)),
+        (
+            {"unclean.leader.election.enable": True},
+            {"unclean.leader.election.enable": False},
+            (False, 1, LONG_MAX),
+        ),
     ],
 )
 def test_a_topic_has_its_own_settings_else_those_of_the_brokers(

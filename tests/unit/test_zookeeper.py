@@ -270,14 +270,6 @@ def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() 
     assert server.zookeeper.data(zk.CONTROLLER) == 2
 
 
-EXACT_MULTIPLE = pytest.mark.xfail(
-    reason="SessionTrackerImpl.roundToInterval is (time / tick + 1) * tick, also for a multiple of the tick"
-)
-OFF_THE_GRID = pytest.mark.xfail(
-    reason="the tracker wakes at multiples of the tick, whenever the server was started"
-)
-
-
 @pytest.mark.parametrize(
     ("start_us", "heard_at_us", "expires_at_us"),
     [
@@ -286,9 +278,9 @@ OFF_THE_GRID = pytest.mark.xfail(
         (0, SECOND, 8 * SECOND),
         (0, 2 * SECOND - 1, 8 * SECOND),
         (0, 3 * SECOND, 10 * SECOND),
-        pytest.param(0, 0, 8 * SECOND, marks=EXACT_MULTIPLE),
-        pytest.param(0, 2 * SECOND, 10 * SECOND, marks=EXACT_MULTIPLE),
-        pytest.param(-5 * SECOND, SECOND // 2, 8 * SECOND, marks=OFF_THE_GRID),
+        (0, 0, 8 * SECOND),
+        (0, 2 * SECOND, 10 * SECOND),
+        (-5 * SECOND, SECOND // 2, 8 * SECOND),
     ],
 )
 def test_sessions_expire_at_ticks(start_us: int, heard_at_us: int, expires_at_us: int) -> None:
