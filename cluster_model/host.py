@@ -25,7 +25,10 @@ class Clock(Protocol):
 class Host(Protocol):
     """A machine with a process on it."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """The virtual clock."""
+
     trace: Callable[[TraceEvent], None]
     choices: Choices
     name: str

@@ -1,6 +1,7 @@
 """A partition on one broker (Partition.scala, Replica.scala): HW, ISR, acks=all, leader epochs."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ class Led:
         min_isr: int = 1,
         release: str = "2.4",
         replicas: tuple[int, ...] = (0, 1, 2),
-        **switches: bool,
+        **switches: Any,
     ) -> None:
         self.host = FakeHost()
         self.store = IsrStore()
@@ -72,7 +73,8 @@ class Led:
     def fetch(self, **offsets: int) -> bool:
         """Note fetches, given as ``r1=3``: broker 1 fetches from offset 3."""
         leo = self.partition.log.log_end_offset
-        return any([self.partition.update_follower(int(name[1:]), at, leo) for name, at in offsets.items()])
+        rose = [self.partition.update_follower(int(name[1:]), at, leo) for name, at in offsets.items()]
+        return True in rose
 
     def written(self, version: int | None = 7) -> bool:
         """Answer the last ISR write: with the znode's new version, or None when it was refused."""
@@ -411,7 +413,7 @@ def test_a_fetch_raises_the_hw_even_if_the_isr_write_that_it_caused_is_refused()
     assert led.hw == 5
 
 
-# acks=all
+# Waiting for all replicas
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cluster_model.settings import Value, producer_config
 from tests.unit.fakes import MS, SECOND, FakeHost, Sent
 
 P, Q = "t-0", "t-1"
-IDEMPOTENT = {"enable_idempotence": True}
+IDEMPOTENT: dict[str, Any] = {"enable_idempotence": True}
 RECORD_BYTES = 100  # 30 of payload, 70 beside
 
 
@@ -323,7 +323,7 @@ def test_a_batch_that_is_sent_again_waits_for_the_backoff_alone(linger_ms: int) 
     assert app.under_way() == ["a"]
 
 
-# acks=0
+# Without acknowledgements
 
 
 def test_acks_0_takes_every_send_for_a_success_without_an_offset() -> None:

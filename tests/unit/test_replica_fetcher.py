@@ -69,7 +69,7 @@ class Follower:
         else:
             self.fetcher.update_epoch(partition)
 
-    def asked(self) -> list[tuple[str, dict[str, tuple[int, int]]]]:
+    def asked(self) -> list[tuple[str, dict[str, Any]]]:
         return [(sent.body.api, sent.body.partitions) for sent in self.host.requests()]
 
     def answer_epochs(self, **found: tuple[str, int, int]) -> None:
