@@ -21,6 +21,11 @@ class ControllerContext:
         """Return the live brokers' ids, sorted."""
         return tuple(sorted(self.live_brokers))
 
+    def dead_brokers(self) -> tuple[int, ...]:
+        """Return the brokers that have replicas and are not alive, sorted."""
+        assigned = {broker for replicas in self.assignments.values() for broker in replicas}
+        return tuple(sorted(assigned - self.live_brokers.keys()))
+
     def add_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Note the replicas of a topic's partitions."""
         self.topics[topic] = None

@@ -189,6 +189,9 @@ class KafkaController:
         yield from self._partitions.read_states(list(context.assignments))
         self._batch().send_update_metadata(context.live(), {}, context.live())
         self._send_state_to(context.live())
+        if self._behaviours.failover_takes_out_dead_replicas:
+            for broker in context.dead_brokers():
+                yield from self._partitions.remove_from_isrs(broker)
         context.mark_offline_partitions()
         yield from self._partitions.trigger_online_partitions("controller failover")
         if preferred.error == zk.OK:

@@ -69,6 +69,12 @@ class Behaviours:
         "The controller's writes to ZooKeeper are conditional on the version of /controller_epoch.",
         "KAFKA-6082",
     )
+    failover_takes_out_dead_replicas: bool = _switch(
+        True,
+        "A new controller takes the replicas of brokers that are not alive out of the ISRs. Before, a broker "
+        "that died while there was no controller stayed in them until its leader noticed.",
+        "KAFKA-3143, ReplicaStateMachine.startup",
+    )
     controller_epoch_fencing: bool = _switch(
         True,
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
@@ -150,6 +156,7 @@ _V2_0: Final = replace(
     _V2_4,
     fetch_leader_epoch_fencing=False,
     broker_epoch=False,
+    failover_takes_out_dead_replicas=False,
     controller_writes_fenced=False,
     delivery_timeout=False,
     sticky_partitioner=False,

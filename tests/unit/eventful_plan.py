@@ -29,7 +29,7 @@ FAULTS: tuple[Fault, ...] = (
     NetworkAckLoss(probability=0.5, duration=(SECOND, 3 * SECOND)),
     NetworkPartition(between=(0,), and_=(1, "zookeeper"), duration=(SECOND, 9 * SECOND)),
     SlowFollower(broker="any", mode="slow", duration=(SECOND, 5 * SECOND)),
-    SlowFollower(broker="any", duration=(SECOND, 12 * SECOND)),
+    SlowFollower(broker="any", duration=(6 * SECOND, 12 * SECOND)),
     Message(action="duplicate", api="Produce", kind="request", count=3),
 )
 
@@ -49,7 +49,7 @@ def eventful_plan(release: str = "2.4", *, idempotence: bool = True, seconds: in
         cluster=ClusterSpec(
             brokers=tuple(BrokerSpec(id=number, rack=f"rack-{number % 2}") for number in range(4)),
             topics=topics,
-            settings={"min.insync.replicas": 1},
+            settings={"replica.lag.time.max.ms": 3_000},
         ),
         producers=tuple(
             ProducerSpec(name=f"producer-{n}", settings=settings, interval_us=50 * MS, stop_us=end_us)

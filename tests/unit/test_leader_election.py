@@ -81,9 +81,6 @@ def test_a_replica_that_has_gone_offline(leader: int, isr: Isr, gone: int, left:
     assert found(without_replica(state(leader, isr), gone)) == left
 
 
-@pytest.mark.xfail(
-    reason="KAFKA-3143: from 2.4 on `ReplicaStateMachine.startup` handles offline replicas too"
-)
 def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> None:
     stage = Stage(controller=2)
     stage.cluster.crash_broker(2, power_loss=False)

@@ -95,7 +95,7 @@ def test_verbose_prints_everything() -> None:
     shown = rendered(run_result(lost("m1", permitted_by="acks=1")), verbose=True)
     for wanted in (
         "Why it is lost.",
-        "Kafka 0.10.2, seed 0, 9.0004 s of cluster time, 118 events, trace 0123456789abcdef",
+        "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 events, trace 0123456789abcdef",
         "lost-write  permitted  1         acks=all",
         "1.2005 s  broker_crash       broker=1 restart_after=-",
         "truncated-below-hw  1",

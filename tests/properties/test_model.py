@@ -1,0 +1,233 @@
+"""Small clusters under drawn faults: invariants after every step, and no promise of Kafka is ever broken.
+
+The configuration is sound: Kafka 2.4 with acks=all, no unclean elections, and disks that keep what
+was written. Then what one replica had below its high watermark, every leader after it has.
+"""
+
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from campaigns.clients import Clients
+from campaigns.fault_injector import FaultInjector
+from campaigns.observer import ClusterObserver
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from cluster_model.choices import Choices
+from cluster_model.cluster import Cluster
+from cluster_model.partition import Partition
+from cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from faults.broker_crash import BrokerCrash
+from faults.broker_pause import BrokerPause
+from faults.controller_failover import ControllerFailover
+from faults.fault import Fault
+from faults.injection import At, Injection
+from faults.message import Message
+from faults.network_ack_loss import NetworkAckLoss
+from faults.partition import NetworkPartition
+from faults.slow_follower import SlowFollower
+
+MS = 1_000
+SECOND = 1_000_000
+STEPS_CHECKED = 1_500
+
+durations = st.integers(0, 12).map(lambda seconds: (seconds * SECOND, seconds * SECOND))
+
+
+@st.composite
+def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
+    broker = draw(st.sampled_from(["any", "controller", "leader of t-0", "follower of t-0", *range(brokers)]))
+    last = draw(durations)
+    ends = ["zookeeper", "producer-0", *range(brokers)]
+    kinds: list[st.SearchStrategy[Any]] = [
+        st.builds(
+            BrokerCrash,
+            broker=st.just(broker),
+            kind=st.sampled_from(["process", "power_loss"] if power_loss else ["process"]),
+            restart_after=st.just(last),
+        ),
+        st.builds(BrokerPause, broker=st.just(broker), duration=st.just(last)),
+        st.builds(
+            ControllerFailover,
+            how=st.sampled_from(["crash", "session_expiry", "delete_znode"]),
+            restart_after=st.just(last),
+        ),
+        st.builds(
+            NetworkPartition,
+            between=st.just((broker if isinstance(broker, int) else 0,)),
+            and_=st.sampled_from(ends).map(lambda end: (end,)),
+            one_way=st.booleans(),
+            duration=st.just(last),
+        ),
+        st.builds(
+            NetworkAckLoss, how=st.sampled_from(["reset", "timeout"]), count=st.integers(1, 3), duration=st.just(last)
+        ),
+        st.builds(
+            SlowFollower, broker=st.just(broker), mode=st.sampled_from(["stuck", "slow"]), duration=st.just(last)
+        ),
+        st.builds(
+            Message,
+            action=st.sampled_from(["drop", "delay", "duplicate", "reset"]),
+            api=st.sampled_from(["Fetch", "Produce", "LeaderAndIsr", "OffsetsForLeaderEpoch", "ZooKeeper", "UpdateMetadata"]),
+            kind=st.sampled_from(["request", "response"]),
+            count=st.integers(1, 4),
+            skip=st.integers(0, 20),
+        ),
+    ]
+    return draw(st.one_of(kinds))  # type: ignore[no-any-return]
+
+
+@st.composite
+def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
+    """Draw a plan of some ten seconds: one to four brokers, one or two partitions, up to six faults."""
+    brokers = draw(st.integers(1, 4))
+    factor = draw(st.integers(1, brokers))
+    topic = TopicSpec(name="t", partitions=draw(st.integers(1, 2)), replication_factor=factor)
+    cluster_settings = {
+        "min.insync.replicas": draw(st.integers(1, factor)),
+        "replica.lag.time.max.ms": draw(st.sampled_from([1_000, 4_000])),
+        "zookeeper.session.timeout.ms": 3_000,
+        "replica.fetch.wait.max.ms": draw(st.sampled_from([50, 500])),
+    }
+    producer = ProducerSpec(
+        name="producer-0",
+        settings={
+            "acks": "all",
+            "enable.idempotence": draw(st.booleans()),
+            "linger.ms": draw(st.sampled_from([0, 50])),
+            "request.timeout.ms": 2_000,
+            "delivery.timeout.ms": draw(st.sampled_from([4_000, 120_000])),
+            "max.in.flight.requests.per.connection": draw(st.sampled_from([1, 5])),
+        },
+        interval_us=draw(st.sampled_from([20, 100])) * MS,
+        stop_us=10 * SECOND,
+    )
+    injections = draw(
+        st.lists(
+            st.builds(
+                Injection,
+                timing=st.integers(0, 100).map(lambda tenths: At(at_us=tenths * 100 * MS)),
+                faults=st.tuples(faults(brokers, power_loss=power_loss)),
+            ),
+            max_size=6,
+        )
+    )
+    return Plan(
+        campaign="drawn",
+        behaviours={"epoch_cache_cut_at_log_end": True},
+        cluster=ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
+            topics=(topic,),
+            settings=cluster_settings,
+            zookeeper_tick_us=SECOND,
+        ),
+        producers=(producer,),
+        faults=tuple(injections),
+        duration_us=12 * SECOND,
+    )
+
+
+class Watcher:
+    """Looks at the replicas of a cluster after each step; only at what has changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._led: dict[tuple[int, int, str, int], int] = {}
+        self._seen: dict[tuple[int, int, str], tuple[int, int, int]] = {}
+        self._committed: dict[str, list[tuple[int, str]]] = {}
+        self.hw_max = 0
+
+    def look(self) -> None:
+        for broker, life in self._cluster.brokers.items():
+            incarnation = self._cluster.processes[broker].incarnation
+            for name, partition in life.replicas.partitions.items():
+                log = partition.log
+                key = (broker, incarnation, name)
+                now = (log.log_end_offset, log.high_watermark, partition.leader_epoch)
+                if self._seen.get(key) != now:
+                    self._seen[key] = now
+                    self._look_at_replica(broker, incarnation, partition)
+                if partition.is_leader():
+                    self._look_at_isr(broker, partition)
+
+    def _look_at_replica(self, broker: int, incarnation: int, partition: Partition) -> None:
+        log = partition.log
+        where = f"{partition.name} on broker {broker} at {self._cluster.simulator.now_us} us"
+        assert 0 <= log.high_watermark <= log.log_end_offset, f"HW above LEO: {where}"
+        assert log.flushed_offset <= log.log_end_offset, f"flushed above LEO: {where}"
+        entries = log.epochs.entries
+        for (epoch, start), (next_epoch, next_start) in zip(entries, entries[1:], strict=False):
+            assert epoch < next_epoch, f"epochs {entries}: {where}"
+            assert start < next_start, f"epochs {entries}: {where}"
+        if partition.is_leader():
+            term = (broker, incarnation, partition.name, partition.leader_epoch)
+            assert log.high_watermark >= self._led.get(term, 0), f"the leader's HW fell: {where}"
+            self._led[term] = log.high_watermark
+        self.hw_max = max(self.hw_max, log.high_watermark)
+        self._compare_with_committed(partition, where)
+
+    def _compare_with_committed(self, partition: Partition, where: str) -> None:
+        """Logs are equal below the smaller high watermark: each agrees with what was committed first."""
+        committed = self._committed.setdefault(partition.name, [])
+        mine = [(batch.leader_epoch, value) for batch in partition.log.batches for value in batch.values]
+        mine = mine[: partition.log.high_watermark]
+        both = min(len(mine), len(committed))
+        assert mine[:both] == committed[:both], f"logs differ below the HW: {where}"
+        committed += mine[both:]
+
+    def _look_at_isr(self, broker: int, leader: Partition) -> None:
+        """The ISR has everything below the HW of a leader that leads in the epoch of the znode."""
+        state = self._cluster.partition_state(leader.name)
+        if state is None or (state.leader, state.leader_epoch) != (broker, leader.leader_epoch):
+            return
+        hw = leader.log.high_watermark
+        assert broker in leader.isr
+        for member in leader.isr:
+            leo = self._cluster.disks[member].log_file(leader.name).log_end_offset
+            assert leo >= hw, f"broker {member} is in the ISR of {leader.name} with LEO {leo}, HW {hw}"
+
+
+class Running:
+    """A plan's cluster, clients and faults, to be run step by step."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.cluster = Cluster(plan.cluster, plan.kafka, plan.behaviour_switches(), Choices.from_seed(seed))
+        clients = Clients(plan.producers, plan.consumers, self.cluster, plan.kafka)
+        self.cluster.start()
+        clients.start()
+        injector = FaultInjector(self.cluster, clients, ClusterObserver(self.cluster, clients))
+        for injection in plan.faults:
+            injector.schedule(injection)
+
+
+seeds = st.integers(0, 2**16)
+
+
+@settings(deadline=None, max_examples=80)
+@given(plan=plans(), seed=seeds)
+def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
+    cluster = Running(plan, seed).cluster
+    watcher = Watcher(cluster)
+    simulator = cluster.simulator
+    steps = 0
+    while steps < STEPS_CHECKED and simulator.step(plan.duration_us):
+        watcher.look()
+        steps += 1
+    # On to the end with a look now and then, then healed, until everything has settled.
+    while simulator.now_us < plan.duration_us:
+        simulator.run_until(simulator.now_us + 100 * MS)
+        watcher.look()
+    cluster.heal()
+    for _ in range(60):
+        simulator.run_until(simulator.now_us + 500 * MS)
+        watcher.look()
+    event("something was committed" if watcher.hw_max else "nothing was committed")
+
+
+@settings(deadline=None, max_examples=80)
+@given(plan=plans(power_loss=True), seed=seeds)
+def test_no_promise_is_broken(plan: Plan, seed: int) -> None:
+    verdict = run_plan(plan, seed).verdict
+    event(f"verdict: {verdict.status}")
+    assert verdict.status != "violated", [finding for rule in verdict.rules.values() for finding in rule.findings]
