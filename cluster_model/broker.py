@@ -115,7 +115,7 @@ class Broker:
         connection = message[0]
         if not self._accepts_requests:
             self._early_requests.append(message)
-        elif connection.muted:
+        elif connection.muted or connection.waiting:
             connection.waiting.append(message)
         else:
             connection.muted = True
@@ -130,11 +130,18 @@ class Broker:
         connection = message[0]
         if body is not None:
             self._host.send_response(connection, message[1], body)
-        if connection.waiting:
+        connection.muted = False
+        if connection.waiting and not connection.draining:
+            self._handle_waiting(connection)
+
+    def _handle_waiting(self, connection: Connection) -> None:
+        """Handle what waits, one after the other, up to a request that has to wait itself."""
+        connection.draining = True
+        while connection.waiting and not connection.muted:
+            connection.muted = True
             following = connection.waiting.popleft()
             self._handlers[following[2].api](following)
-        else:
-            connection.muted = False
+        connection.draining = False
 
     def _handle_metadata(self, message: Message) -> None:
         self.respond(message, self.metadata.response())

@@ -50,6 +50,8 @@ class Connection:
     __slots__ = (
         "client",
         "client_endpoint",
+        "draining",
+        "established",
         "id",
         "is_open",
         "listener",
@@ -74,8 +76,11 @@ class Connection:
         # The life of the server that accepted the connection; none (-1) while nobody has.
         self.server_incarnation = -1
         self.is_open = True
+        # Nothing passes before the handshake, which needs both directions of the link.
+        self.established = False
         self.to_server = Direction()
         self.to_client = Direction()
         # The server's side: a broker handles one request of a connection at a time.
         self.muted = False
+        self.draining = False
         self.waiting: deque[Message] = deque()

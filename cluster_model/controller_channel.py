@@ -114,10 +114,6 @@ class RequestBatch:
         """Tell a broker to stop fetching."""
         self._stop_replica.setdefault(broker, []).append(partition)
 
-    def add_update_metadata(self, partition: str, state: PartitionState) -> None:
-        """Tell everybody as metadata."""
-        self._update_metadata[partition] = state
-
     def send(self, live_brokers: tuple[int, ...]) -> None:
         """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica."""
         for broker, states in self._leader_and_isr.items():

@@ -94,6 +94,7 @@ class Network:
         elif self._disturbed:
             self._send_disturbed(connection, True, message)
         else:
+            connection.established = True
             direction = connection.to_server
             simulator = self._simulator
             at_us = simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
@@ -202,6 +203,7 @@ class Network:
             self._transmit(connection, to_server, message, 0)
 
     def _transmit(self, connection: Connection, to_server: bool, message: Message, extra_us: int) -> None:
+        connection.established = True
         direction = connection.to_server if to_server else connection.to_client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
         at_us = max(at_us + extra_us, direction.arrival_us + 1)
@@ -247,7 +249,7 @@ class Network:
             return
         direction = connection.to_server if to_server else connection.to_client
         held = rule if rule is not None and rule.action == message_rule.HOLD else None
-        if direction.queue is not None or held is not None or (sender, receiver) in self._cuts:
+        if direction.queue is not None or held is not None or self._is_cut(connection, to_server):
             self._enqueue(connection, to_server, message, held)
             return
         extra_us = rule.delay_us if rule is not None and rule.action == message_rule.DELAY else 0
@@ -264,6 +266,13 @@ class Network:
         )
         if self._server_lives(connection):
             self._transmit(connection, True, (connection, -1, CLOSE), 0)
+
+    def _is_cut(self, connection: Connection, to_server: bool) -> bool:
+        """Return whether the link lets nothing pass; a new connection needs both directions."""
+        sender, receiver = self._ends(connection, to_server)
+        if (sender, receiver) in self._cuts:
+            return True
+        return to_server and not connection.established and (receiver, sender) in self._cuts
 
     def _ends(self, connection: Connection, to_server: bool) -> tuple[str, str]:
         client, server = connection.client.name, connection.server.name
@@ -316,9 +325,8 @@ class Network:
         self._note_disturbance()
 
     def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
-        ends = self._ends(connection, to_server)
         queue = direction.queue
-        while queue and ends not in self._cuts:
+        while queue and not self._is_cut(connection, to_server):
             message, rule = queue[0]
             if rule is not None and rule in self._holding:
                 break

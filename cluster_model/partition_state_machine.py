@@ -116,6 +116,8 @@ class PartitionStateMachine:
         context = self._context
         batch = self._batch()
         remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
+        for partition in remaining:
+            batch.add_stop_replica(broker, partition)
         while remaining:
             current = yield from self._read_current(remaining)
             reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}

@@ -256,8 +256,8 @@ class ReplicaFetcher:
     def _fail(self, state: FetchState, base_offset: int) -> None:
         """Give a partition up until its next LeaderAndIsr.
 
-        The leader's batch does not begin where this log ends, so the two have parted
-        (``UnexpectedAppendOffsetException``).
+        The leader's batch does not begin where this log ends, so the two have parted. From 2.3 on
+        Kafka marks the partition failed; before, the whole fetcher thread ends.
         """
         name, leo = state.partition.name, state.partition.log.log_end_offset
         self._host.trace((self._host.clock.now_us, "fetcher_failed", self._broker, name, base_offset, leo))

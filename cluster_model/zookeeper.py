@@ -34,6 +34,9 @@ class Session:
     expires_us: int
     connection: Connection
     ephemerals: list[str] = field(default_factory=list)
+    announced: dict[zk.WatchEvent, None] = field(default_factory=dict)
+    """What its watches have said since they were last set; said again on a new connection, for it
+    may have been lost with the old one (the client's SetWatches)."""
 
 
 class ZooKeeper:
@@ -109,6 +112,8 @@ class ZooKeeper:
                 return zk.ConnectResponse(zk.SESSION_EXPIRED, 0)
             session.connection = connection
             self._touch(session)
+            for event in session.announced:
+                self._host.send_response(connection, -1, event)
             return zk.ConnectResponse(zk.OK, session.id)
         self._last_session_id += 1
         session = Session(self._last_session_id, connection.client.name, request.timeout_us, 0, connection)
@@ -168,14 +173,14 @@ class ZooKeeper:
         node = self._nodes.get(operation.path)
         if isinstance(operation, zk.GetData):
             if operation.watch:
-                self._data_watches.setdefault(operation.path, {})[session_id] = None
+                self._watch(self._data_watches, operation.path, session_id, children=False)
             if node is None:
                 return ZooKeeperResult(zk.NO_NODE)
             return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
         if node is None:
             return ZooKeeperResult(zk.NO_NODE)
         if operation.watch:
-            self._child_watches.setdefault(operation.path, {})[session_id] = None
+            self._watch(self._child_watches, operation.path, session_id, children=True)
         children = tuple(self._children[operation.path])
         return ZooKeeperResult(zk.OK, version=node.version, children=children)
 
@@ -228,7 +233,17 @@ class ZooKeeper:
         for session_id in watches.pop(path, ()):
             session = self._sessions.get(session_id)
             if session is not None:
-                self._host.send_response(session.connection, -1, zk.WatchEvent(path, children))
+                event = zk.WatchEvent(path, children)
+                session.announced[event] = None
+                self._host.send_response(session.connection, -1, event)
+
+    def _watch(
+        self, watches: dict[str, dict[int, None]], path: str, session_id: int, *, children: bool
+    ) -> None:
+        watches.setdefault(path, {})[session_id] = None
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.announced.pop(zk.WatchEvent(path, children), None)
 
     # Sessions
 
