@@ -35,7 +35,8 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
         for partition in dict.fromkeys((*index.logs, *index.polled, *index.acked))
         for offset, claims in _conflicts(evidence, index, partition).items()
     ]
-    return rule_result(INCONSISTENT_OFFSETS, evidence, findings)
+    inconclusive = bool(index.unread_partitions())
+    return rule_result(INCONSISTENT_OFFSETS, evidence, findings, inconclusive=inconclusive)
 
 
 def _committed(evidence: Evidence, index: Index, partition: str) -> dict[int, list[str]]:
@@ -49,6 +50,9 @@ def _conflicts(evidence: Evidence, index: Index, partition: str) -> dict[int, li
     logs = _committed(evidence, index, partition)
     polled = index.polled.get(partition, set())
     acked = [send for send in index.acked.get(partition, ()) if send.offset is not None]
+    if partition not in evidence.read_back:
+        # It has not healed: a record that is missing may come back, so acks prove nothing yet.
+        logs, acked = {}, []
     pairs: set[Pair] = set(polled)
     previous: list[str] | None = None
     for values in logs.values():

@@ -26,7 +26,6 @@ IDEMPOTENT: Final = "enable.idempotence=true"
 NOT_IDEMPOTENT: Final = "enable.idempotence=false"
 TRANSACTIONAL_ID: Final = "transactional.id"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
-NO_RETRIES: Final = "retries=0"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 HIGH_WATERMARK: Final = "high watermark"
@@ -56,9 +55,10 @@ PROMISES: Final[dict[str, Promise]] = {
         ),
     ),
     NONMONOTONIC_SEND: Promise(
-        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1", NO_RETRIES),
+        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
         permitted_by=(
-            f"{IN_FLIGHT} above 1, with retries and without idempotence",
+            f"{IN_FLIGHT} above 1, without idempotence",
+            f"{ACKS_0}, without idempotence",
             f"{FLUSH_INTERVAL}, when a leader that has lost power resumes its epoch",
         ),
     ),
@@ -98,16 +98,22 @@ def order(producer: ProducerSettings) -> str:
     """
     if producer.idempotence:
         return IDEMPOTENT
-    if producer.max_in_flight == 1:
+    if producer.max_in_flight == 1 and producer.acks != "0":
         return f"{IN_FLIGHT}=1"
-    if producer.retries == 0:
-        return NO_RETRIES
     return f"nothing ({order_permitted_by(producer)})"
 
 
 def order_permitted_by(producer: ProducerSettings) -> str | None:
-    """Return the setting that lets a retry land after its successor, None if nothing does."""
-    if producer.idempotence or producer.max_in_flight == 1 or producer.retries == 0:
+    """Return the setting that lets a record land after its successor, None if nothing does.
+
+    Without retries too: what is in flight to a deposed leader can be appended when that
+    leads again. With ``acks=0`` nothing bounds what is in flight.
+    """
+    if producer.idempotence:
+        return None
+    if producer.acks == "0":
+        return ACKS_0
+    if producer.max_in_flight == 1:
         return None
     return f"{IN_FLIGHT}={producer.max_in_flight}"
 

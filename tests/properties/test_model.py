@@ -4,6 +4,7 @@ The configuration is sound: Kafka 2.4 with acks=all, no unclean elections, and d
 was written. Then what one replica had below its high watermark, every leader after it has.
 """
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import event, given, settings
@@ -61,15 +62,23 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
             duration=st.just(last),
         ),
         st.builds(
-            NetworkAckLoss, how=st.sampled_from(["reset", "timeout"]), count=st.integers(1, 3), duration=st.just(last)
+            NetworkAckLoss,
+            how=st.sampled_from(["reset", "timeout"]),
+            count=st.integers(1, 3),
+            duration=st.just(last),
         ),
         st.builds(
-            SlowFollower, broker=st.just(broker), mode=st.sampled_from(["stuck", "slow"]), duration=st.just(last)
+            SlowFollower,
+            broker=st.just(broker),
+            mode=st.sampled_from(["stuck", "slow"]),
+            duration=st.just(last),
         ),
         st.builds(
             Message,
             action=st.sampled_from(["drop", "delay", "duplicate", "reset"]),
-            api=st.sampled_from(["Fetch", "Produce", "LeaderAndIsr", "OffsetsForLeaderEpoch", "ZooKeeper", "UpdateMetadata"]),
+            api=st.sampled_from(
+                ["Fetch", "Produce", "LeaderAndIsr", "OffsetsForLeaderEpoch", "ZooKeeper", "UpdateMetadata"]
+            ),
             kind=st.sampled_from(["request", "response"]),
             count=st.integers(1, 4),
             skip=st.integers(0, 20),
@@ -157,7 +166,7 @@ class Watcher:
         assert 0 <= log.high_watermark <= log.log_end_offset, f"HW above LEO: {where}"
         assert log.flushed_offset <= log.log_end_offset, f"flushed above LEO: {where}"
         entries = log.epochs.entries
-        for (epoch, start), (next_epoch, next_start) in zip(entries, entries[1:], strict=False):
+        for (epoch, start), (next_epoch, next_start) in pairwise(entries):
             assert epoch < next_epoch, f"epochs {entries}: {where}"
             assert start < next_start, f"epochs {entries}: {where}"
         if partition.is_leader():
@@ -230,4 +239,6 @@ def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
 def test_no_promise_is_broken(plan: Plan, seed: int) -> None:
     verdict = run_plan(plan, seed).verdict
     event(f"verdict: {verdict.status}")
-    assert verdict.status != "violated", [finding for rule in verdict.rules.values() for finding in rule.findings]
+    assert verdict.status != "violated", [
+        finding for rule in verdict.rules.values() for finding in rule.findings
+    ]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from campaigns.plan import Plan
 from campaigns.runner import run_plan
+from cluster_model.settings import Value
 from cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from cluster_model.trace import digest
 from faults.broker_crash import BrokerCrash
@@ -41,7 +42,12 @@ def eventful_plan(release: str = "2.4", *, idempotence: bool = True, seconds: in
         TopicSpec(name="u", partitions=3, replication_factor=2),
     )
     end_us = seconds * SECOND
-    settings = {"acks": "all", "retries": 100, "linger.ms": 5, "enable.idempotence": idempotence}
+    settings: dict[str, Value] = {
+        "acks": "all",
+        "retries": 100,
+        "linger.ms": 5,
+        "enable.idempotence": idempotence,
+    }
     return Plan(
         campaign="eventful",
         kafka=release,

@@ -283,6 +283,7 @@ def test_probability_is_drawn_for_each_match() -> None:
 def test_a_link_cut_one_way_stops_one_way() -> None:
     net = Net()
     connection = net.connect()
+    connection.established = True
     net.network.cut("server", "client")
     net.ask(connection, "a")
     net.reply(connection, "x")
@@ -297,6 +298,7 @@ def test_a_link_cut_one_way_stops_one_way() -> None:
 def test_what_waits_behind_a_cut_is_retransmitted_in_order() -> None:
     net = Net()
     connection = net.connect()
+    connection.established = True
     for ends in (("server", "client"), ("client", "server")):
         net.network.cut(*ends)
     net.ask(connection, "a", "b")
@@ -537,3 +539,27 @@ def test_watched_messages_are_in_the_trace_and_closes_are_not() -> None:
         ("message", "Fetch", "request", "client", "server"),
         ("message", "Fetch", "response", "server", "client"),
     ]
+
+
+@pytest.mark.parametrize("cut", [("client", "server"), ("server", "client")])
+def test_a_new_connection_needs_both_directions_of_its_link(cut: tuple[str, str]) -> None:
+    net = Net()
+    net.network.cut(*cut)
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    assert net.server_got() == []
+    net.network.restore(*cut)
+    net.run()
+    assert net.server_got() == ["a"]
+
+
+def test_an_old_connection_goes_on_in_the_direction_that_is_not_cut() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    net.network.cut("server", "client")
+    net.ask(connection, "b")
+    net.run()
+    assert net.server_got() == ["a", "b"]

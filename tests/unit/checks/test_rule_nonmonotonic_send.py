@@ -51,13 +51,18 @@ def test_permitted_with_several_in_flight() -> None:
     [
         ({"idempotence": True}, "enable.idempotence=true"),
         ({"max_in_flight": 1}, "max.in.flight.requests.per.connection=1"),
-        ({"retries": 0}, "retries=0"),
     ],
 )
 def test_violated_when_order_was_promised(settings: dict[str, Any], promise: str) -> None:
     result = swapped(**settings).judge("nonmonotonic-send")
     assert (result.status, result.promise) == ("violated", promise)
     assert result.findings[0].permitted_by is None
+
+
+def test_a_deposed_leader_that_leads_again_may_append_late_without_any_retry() -> None:
+    result = swapped(retries=0).judge("nonmonotonic-send")
+    assert result.status == "permitted"
+    assert result.findings[0].permitted_by == "max.in.flight.requests.per.connection=5"
 
 
 def test_the_first_copy_of_a_duplicate_counts() -> None:

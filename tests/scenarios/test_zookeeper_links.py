@@ -1,0 +1,49 @@
+"""Brokers that lose ZooKeeper for a while, and what piles up meanwhile."""
+
+import pytest
+
+from campaigns.loader import load_text
+from campaigns.runner import run_plan
+
+# The leader cannot write its ISR, so every request for the partition waits behind the first.
+REQUESTS_PILE_UP = """
+kafka: "2.4"
+settings: {acks: 0, replica.lag.time.max.ms: 1000, zookeeper.session.timeout.ms: 30000}
+cluster:
+  brokers: 3
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1]]}]
+workload:
+  duration: 20s
+  producers: [{rate: 200/s}]
+faults:
+  - {at: 1s, do: {partition: {between: [0], and: [zookeeper], duration: 8s}}}
+  - {at: 1s, do: {slow_follower: {broker: 1, mode: stuck, duration: 10s}}}
+"""
+
+# The controller's connection breaks, its session does not, and a broker dies meanwhile.
+WATCH_FIRES_UNHEARD = """
+kafka: "2.4"
+settings: {acks: all, enable.idempotence: true}
+cluster:
+  brokers:
+    - {id: 0, settings: {zookeeper.session.timeout.ms: 18000}}
+    - {id: 1, settings: {zookeeper.session.timeout.ms: 2000}}
+    - {id: 2, settings: {zookeeper.session.timeout.ms: 2000}}
+  controller: 0
+  topics: [{name: t, assignment: [[1, 2]]}]
+workload:
+  duration: 40s
+  producers: [{rate: 10/s}]
+faults:
+  - {at: 1s, do: {partition: {between: [0], and: [zookeeper], duration: 14s}}}
+  - {at: 2s, do: {broker_crash: {broker: 1}}}
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("text", [REQUESTS_PILE_UP, WATCH_FIRES_UNHEARD])
+def test_the_cluster_recovers(text: str, seed: int) -> None:
+    (plan,) = load_text(text, "campaign.yaml").plans
+    verdict = run_plan(plan, seed).verdict
+    assert (verdict.status, verdict.reasons) == ("held", ())
