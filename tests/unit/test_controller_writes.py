@@ -1,0 +1,100 @@
+"""What keeps two controllers apart: conditional writes, epochs in znodes, epochs at brokers."""
+
+from typing import Any
+
+import pytest
+
+from cluster_model import errors
+from cluster_model import zookeeper_protocol as zk
+from cluster_model.broker import Broker
+from cluster_model.controller_channel import ControllerChannelManager
+from cluster_model.controller_context import ControllerContext
+from cluster_model.disk import Disk
+from cluster_model.partition_state_machine import PartitionStateMachine
+from cluster_model.protocol import (
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    PartitionState,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from cluster_model.release import Behaviours
+from cluster_model.settings import broker_config, topic_config
+from tests.unit.fakes import FakeEndpoint, FakeHost
+
+CONFIG = broker_config("2.4", {})
+TOPIC = topic_config({}, CONFIG)
+
+
+class Office:
+    """Controller 2, in controller epoch 5, of a partition on brokers 0 and 1; broker 0 is gone."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost("broker-2")
+        self.context = ControllerContext()
+        self.context.epoch = 5
+        self.context.live_brokers = {1: 1, 2: 1}
+        self.context.add_topic("t", ((0, 1),))
+        self.context.offline_partitions = {"t-0"}
+        channels = ControllerChannelManager(self.host, 2, CONFIG.controller_socket_timeout_us)
+        self.machine = PartitionStateMachine(2, self.host, self.context, channels, lambda _: TOPIC)
+
+    def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
+        """Run an election against these answers of ZooKeeper; return what was asked of it."""
+        processing = self.machine.elect_leaders(["t-0"], "test", preferred=False)
+        asked: list[zk.ZooKeeperOperation] = []
+        response: Any = None
+        remaining = list(answers)
+        while True:
+            try:
+                (operation,), _, _ = processing.send(response)
+            except StopIteration:
+                assert not remaining
+                return asked
+            asked.append(operation)
+            response = zk.ZooKeeperResponse(zk.OK, (remaining.pop(0),))
+
+
+def stored(version: int, controller_epoch: int = 4) -> zk.ZooKeeperResult:
+    state = zk.TopicPartitionState(0, version, (0, 1), controller_epoch)
+    return zk.ZooKeeperResult(zk.OK, state, version)
+
+
+def test_an_election_is_tried_again_when_the_leader_has_written_meanwhile() -> None:
+    office = Office()
+    asked = office.elect(
+        stored(3), zk.ZooKeeperResult(zk.BAD_VERSION), stored(4), zk.ZooKeeperResult(zk.OK, None, 5)
+    )
+    writes = [operation for operation in asked if isinstance(operation, zk.SetData)]
+    assert [write.version for write in writes] == [3, 4]
+    assert office.context.leadership["t-0"] == LeaderAndIsr(1, 5, (1,), 5)
+
+
+def test_a_znode_of_a_newer_controller_is_left_alone() -> None:
+    office = Office()
+    asked = office.elect(stored(3, controller_epoch=6))
+    assert all(isinstance(operation, zk.GetData) for operation in asked)
+    assert office.context.leadership == {}
+
+
+@pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
+def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: str) -> None:
+    host = FakeHost("broker-1")
+    broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, Behaviours(requests_after_registration=False))
+    state = {"t-0": PartitionState(5, LeaderAndIsr(1, 1, (1,), 0), (0, 1))}
+    requests: dict[str, Any] = {
+        "UpdateMetadata": UpdateMetadataRequest(2, 5, 1, {}, (1, 2)),
+        "StopReplica": StopReplicaRequest(2, 5, 1, ()),
+        "LeaderAndIsr": LeaderAndIsrRequest(2, 5, 1, {}, ()),
+    }
+
+    def answer(body: Any) -> str:
+        connection = host.connect("broker-1", "control", FakeEndpoint(host.clock))
+        broker.receive_request((connection, 1, body))
+        return str(host.responses[-1][2].error)
+
+    assert answer(requests[first]) == errors.NONE
+    assert answer(LeaderAndIsrRequest(0, 4, 1, state, (1,))) == errors.STALE_CONTROLLER_EPOCH
+    assert broker.replicas.partitions == {}
+    assert answer(LeaderAndIsrRequest(2, 5, 1, state, (1,))) == errors.NONE
+    assert broker.replicas.partitions["t-0"].is_leader()
