@@ -78,6 +78,9 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         with temporary.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         temporary.replace(path)
+    except OSError as error:
+        # The user named the path, not the temporary file.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

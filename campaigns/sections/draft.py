@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from campaigns.schema import Body, CampaignFile, ClusterSection, WorkloadSection
+from campaigns.schema import Body, CampaignFile, ClusterSection, WorkloadSection, action_section
 from campaigns.section import WRONG, nearest_section, to_data
 from campaigns.spelling import printable, quoted, suggestion
 from campaigns.yaml_positions import ListNode, MapNode, Mark, Mistake, Node, Path, lookup, without
@@ -145,6 +145,8 @@ class Draft:
         message = f"unknown {section.noun} {quoted(key)}"
         if section is Body and self.variant is not None and key in names:
             return f"`{key}` belongs to the campaign, not to a variant"
+        if "do" in names and key in action_section().keys():  # noqa: SIM118
+            return f"{message}; `{key}` stands under `do`"
         home = _home(key, at_top=section is Body)
         return message + (home or self.report.suggestion(key, names))
 
