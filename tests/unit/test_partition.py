@@ -388,6 +388,15 @@ def test_while_the_isr_is_being_written_nothing_else_is_decided() -> None:
     assert len(led.store.writes) == 2
 
 
+def test_only_one_isr_change_is_written_at_a_time() -> None:
+    led = Led((0,))
+    led.fetch(r1=0, r2=0)
+    assert led.store.writes == [((0, 1), EXPAND)]
+    led.written()
+    led.fetch(r2=0)
+    assert led.store.writes[1:] == [((0, 1, 2), EXPAND)]
+
+
 def test_a_refused_write_leaves_the_isr_as_it_was() -> None:
     led = Led((0, 1))
     led.append(2)

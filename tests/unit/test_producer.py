@@ -592,6 +592,14 @@ def test_a_sequence_that_turns_out_to_have_been_used_needs_no_new_producer_id() 
     assert app.under_way() == ["c"]
 
 
+def test_a_late_answer_settles_a_sequence_that_was_given_up() -> None:
+    app = with_an_unresolved_sequence()
+    app.answer(offset=1)
+    app.answer(errors.INVALID_PRODUCER_EPOCH)  # b is surely refused, so its sequence is free again
+    assert app.outcomes()[3:] == [(FAIL, "b", errors.INVALID_PRODUCER_EPOCH)]
+    assert app.sequences() == [(1, 2)]
+
+
 def test_a_gap_that_is_left_for_good_needs_a_new_producer_id() -> None:
     app = with_an_unresolved_sequence()
     app.answer(errors.NOT_ENOUGH_REPLICAS)

@@ -427,6 +427,41 @@ def test_a_fetch_under_way_when_a_new_leader_epoch_begins_is_ignored() -> None:
     assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
+@pytest.mark.parametrize(
+    ("release", "cut_to", "asked"),
+    [
+        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # it asks from another offset now
+        ("2.0", 4, ("OffsetsForLeaderEpoch", {P: (-1, 1)})),  # from the same offset, but it is truncating
+    ],
+)
+def test_a_fetch_under_way_when_a_replica_comes_back_to_this_leader_is_ignored(
+    release: str, cut_to: int, asked: tuple[str, Any]
+) -> None:
+    follower = Follower(release)
+    follower.replica(P, *FOUR, hw=cut_to)
+    follower.replica(Q, (0, "x"))
+    for name in (Q, P):
+        follower.follow(name, 5)
+    for _ in range(4):
+        sent = follower.host.take()
+        if P in sent.body.partitions and sent.body.api == "Fetch":
+            break
+        if sent.body.api == "Fetch":
+            sent.answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+        else:
+            ends = {P: (errors.NONE, 1, 4), Q: (errors.NONE, 0, 1)}
+            sent.answer(OffsetsForLeaderEpochResponse({name: ends[name] for name in sent.body.partitions}))
+    # Another broker has led in between.
+    follower.fetcher.remove(P)
+    follower.partitions[P].log.truncate_to(cut_to)
+    follower.fetcher.add(follower.partitions[P])
+    stored = batch("e", at=4, leader_epoch=5)
+    nothing = FetchedPartition(errors.NONE, 0)
+    sent.answer(FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: nothing}))
+    assert follower.log() == "abcd"[:cut_to]
+    assert follower.asked() == [asked]
+
+
 def test_before_kip_320_a_new_epoch_of_the_same_leader_changes_nothing() -> None:
     follower = follower_with(*FOUR, release="2.0")
     follower.answer_epoch(1, 4)
