@@ -9,13 +9,14 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format docs bench clean
 
 help:
 	@echo 'make demo    run every campaign that ships with harrow'
 	@echo 'make test    run the tests'
 	@echo 'make check   ruff, mypy --strict and the direction of imports'
 	@echo 'make format  let ruff format and repair what it can'
+	@echo 'make docs    put the tables that come from the code into docs/'
 	@echo 'make bench   measure the speed'
 	@echo 'make clean   remove $(VENV) and caches (results/ stays)'
 
@@ -35,10 +36,13 @@ format: $(VENV)/installed-for-tests
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+docs: $(VENV)/installed
+	$(BIN)/python -m docs.generate
+
 bench: $(VENV)/installed
 	@for benchmark in benchmarks/[a-z]*.py; do \
 		[ -e "$$benchmark" ] || { echo 'There are no benchmarks in benchmarks/.'; break; }; \
-		$(BIN)/python "$$benchmark" || exit 1; \
+		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
 	done
 
 clean:

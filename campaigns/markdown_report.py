@@ -52,9 +52,10 @@ def _findings(result: RunResult) -> str:
         for finding in anomaly.findings:
             value = "" if finding.value is None else f" `{finding.value}`"
             judged = anomaly.measured_against()
-            lines.append(
-                f"- **{anomaly.rule}**{value}, {place(finding)}, {judged}:\n  {_indented(finding.because)}"
-            )
+            lines.append(f"- **{anomaly.rule}**{value}, {place(finding)}, {judged}:")
+            lines += [f"  - {_indented(link.text)}" for link in finding.chain]
+            if finding.prevented_by:
+                lines.append(f"  - prevented by {'; or by '.join(finding.prevented_by)}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from cluster_model.invariants import INVARIANTS
 from cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
 from cluster_model.settings import Value
 from cluster_model.topology import ClusterSpec, ConsumerSpec, ProducerSpec
@@ -108,6 +109,8 @@ class Plan:
     script_limit_us: int = 600 * US_PER_SECOND
     recovery_limit_us: int = 600 * US_PER_SECOND
     events_limit: int = 20_000_000
+    invariants: tuple[str, ...] = tuple(INVARIANTS)
+    demand: tuple[str, ...] = ()
     expect: Expectation = Expectation()
 
     def behaviour_switches(self) -> Behaviours:

@@ -13,7 +13,9 @@ from campaigns.plan import Plan
 from campaigns.run_result import InjectedFault, RunResult
 from campaigns.version import VERSION
 from checks.evidence import ReplicaLog
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, Link, RuleResult
+from checks.story import seconds
+from cluster_model.invariants import INVARIANTS
 
 SCHEMA: Final = "harrow.run/1"
 BASE: Final = "base"
@@ -23,18 +25,30 @@ AS_EXPECTED: Final = "as expected"
 UNEXPECTED: Final = "UNEXPECTED"
 UNDECIDED: Final = "undecided"
 
+_INVARIANTS: Final = frozenset(INVARIANTS)
 _BETTER_FIRST: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 _VERBS: Final = {
+    "G0": "write cycle through",
+    "G1a": "read although the send had failed",
+    "G1c": "cycle of reads and writes through",
     "duplicate": "doubled",
     "inconsistent-offsets": "different records read at",
+    "int-nonmonotonic-poll": "read again within a poll",
+    "int-nonmonotonic-send": "reordered within an operation",
+    "int-poll-skip": "skipped to within a poll",
+    "int-send-skip": "interleaved with others",
     "log-divergence": "logs differ at",
     "lost-write": "lost",
+    "nonmonotonic-poll": "read again",
     "nonmonotonic-send": "reordered",
+    "poll-skip": "skipped to",
+    "precommitted-read": "read before its commit",
     "read-above-hw": "read too early",
     "two-leaders": "two leaders for",
     "unseen": "never read",
+    **{invariant: f"{invariant} broken at" for invariant in _INVARIANTS},
 }
-_BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"})
+_BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"}) | _INVARIANTS
 """Rules whose findings are about a place in a log rather than about a record."""
 _SUBJECTS_SHOWN: Final = 4
 
@@ -67,9 +81,13 @@ class Anomaly:
         """Return both together, as in ``lost m1 despite acks=all``."""
         return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
 
+    def is_of_invariant(self) -> bool:
+        """Return whether it is about what brokers know of each other, not about what clients saw."""
+        return self.rule in _INVARIANTS
+
 
 def anomalies(result: RunResult) -> list[Anomaly]:
-    """Return what went wrong in a run, broken promises first."""
+    """Return what went wrong in a run, broken promises first, what clients saw before invariants."""
     found: list[Anomaly] = []
     for rule, judged in result.verdict.rules.items():
         by_setting: dict[str | None, list[Finding]] = {}
@@ -79,12 +97,35 @@ def anomalies(result: RunResult) -> list[Anomaly]:
             Anomaly(rule=rule, promise=judged.promise, permitted_by=setting, findings=tuple(findings))
             for setting, findings in by_setting.items()
         ]
-    return sorted(found, key=lambda anomaly: anomaly.permitted_by is not None)
+    return sorted(found, key=lambda anomaly: (anomaly.permitted_by is not None, anomaly.is_of_invariant()))
+
+
+def in_short(result: RunResult) -> str:
+    """Return what went wrong in a line; what brokers knew of each other only if clients saw nothing of it.
+
+    When a promise was broken, what was permitted is only counted.
+    """
+    found = anomalies(result)
+    seen = [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
+    broken = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is None]
+    permitted = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is not None]
+    if broken and permitted:
+        count = sum(len(anomaly.findings) for anomaly in seen if anomaly.permitted_by is not None)
+        return "; ".join([*broken, f"and {count} permitted"])
+    return "; ".join(broken or permitted)
 
 
 def subject(finding: Finding) -> str:
     """Return what a finding is about: the record, else where it stands in which log."""
-    return finding.value if finding.value is not None else place(finding)
+    return str(finding.value) if finding.value is not None else place(finding)
+
+
+def when_and_what(link: Link) -> tuple[str, str]:
+    """Return a link's time and what happened then; no time for what has no moment of its own."""
+    at = "" if link.at_us is None else seconds(link.at_us)
+    if at and link.text.startswith(f"{at} "):
+        return at, link.text.removeprefix(f"{at} ")
+    return "", link.text
 
 
 def place(finding: Finding) -> str:
@@ -174,25 +215,42 @@ def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
         "status": judged.status,
         "count": len(judged.findings),
         "promise": judged.promise,
-        "findings": [_finding_as_mapping(finding) for finding in judged.findings],
+        "findings": [finding_as_mapping(finding) for finding in judged.findings],
     }
 
 
-def _finding_as_mapping(finding: Finding) -> dict[str, Any]:
+def finding_as_mapping(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON has it."""
     line: dict[str, Any] = {
         "partition": finding.partition,
         "offset": finding.offset,
         "value": finding.value,
         "because": finding.because,
+        "chain": [_link_as_mapping(link) for link in finding.chain],
+        "prevented_by": list(finding.prevented_by),
     }
     if finding.permitted_by is not None:
         line["permitted_by"] = finding.permitted_by
-    return line
+    return {**line, **{name: value for name, value in finding.details if name not in line}}
+
+
+def _link_as_mapping(link: Link) -> dict[str, Any]:
+    fields = {
+        "event": link.event,
+        "at_ms": None if link.at_us is None else _milliseconds(link.at_us),
+        "broker": link.broker,
+        "offset": link.offset,
+        "text": link.text,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _fault_as_mapping(fault: InjectedFault) -> dict[str, Any]:
-    at_ms = fault.at_us // 1_000 if fault.at_us % 1_000 == 0 else fault.at_us / 1_000
-    return {"at_ms": at_ms, "fault": fault.fault, **dict(fault.details)}
+    return {"at_ms": _milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
+
+
+def _milliseconds(time_us: int) -> int | float:
+    return time_us // 1_000 if time_us % 1_000 == 0 else time_us / 1_000
 
 
 def _replica_as_mapping(log: ReplicaLog) -> dict[str, Any]:

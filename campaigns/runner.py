@@ -50,7 +50,12 @@ class _Run:
         self._plan = plan
         self._seed = seed
         self._cluster = Cluster(
-            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit
+            plan.cluster,
+            plan.kafka,
+            plan.behaviour_switches(),
+            choices,
+            plan.events_limit,
+            plan.invariants,
         )
         self._clients = Clients(plan.producers, plan.consumers, self._cluster, plan.kafka)
         self._observer = ClusterObserver(self._cluster, self._clients)
@@ -228,6 +233,9 @@ class _Run:
             replicas={name: self._replica_logs(name) for name in self._plan.cluster.partition_names()},
             read_back=self._read_back,
             unfinished=tuple(self._unfinished),
+            behaviours=dict(self._plan.behaviours),
+            invariants=frozenset(self._plan.invariants),
+            demanded=frozenset(self._plan.demand),
         )
 
     def _partition_settings(self, partition: str) -> PartitionSettings:
@@ -280,8 +288,10 @@ def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpe
     if expect.verdict is not None and expect.verdict != verdict.status:
         missed.append(f"the verdict is {verdict.status}, expected {expect.verdict}")
     for rule, status in expect.rules:
-        if verdict.rules[rule].status != status:
-            missed.append(f"{rule} is {verdict.rules[rule].status}, expected {status}")
+        judged = verdict.rules.get(rule)
+        found = "not judged" if judged is None else judged.status
+        if found != status:
+            missed.append(f"{rule} is {found}, expected {status}")
     if expect.verdict is None and not expect.is_empty():
         foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
         missed += [
@@ -291,7 +301,7 @@ def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpe
         ]
     for rule, wanted in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
         if wanted is not None:
-            actual = sorted({f.value for f in verdict.rules[rule].findings if f.value is not None})
+            actual = sorted({str(f.value) for f in verdict.rules[rule].findings if f.value is not None})
             if actual != sorted(wanted):
                 name = "lost" if rule == "lost-write" else "duplicated"
                 missed.append(

@@ -39,6 +39,7 @@ from campaigns.section import (
 )
 from campaigns.yaml_positions import Scalar
 from checks.finding import STATUSES
+from cluster_model.invariants import INVARIANTS
 from cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC
 
 BROKERS_MAX: Final = 100
@@ -48,6 +49,15 @@ VARIANTS_MAX: Final = 100
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
+ALL_INVARIANTS: Final = "all"
+NO_INVARIANTS: Final = "none"
+
+InvariantNames = Annotated[
+    list[Annotated[str, one_of(ALL_INVARIANTS, NO_INVARIANTS, *INVARIANTS)]], OneOrMany()
+]
+ALL_RULES: Final = "all"
+
+RuleNames = Annotated[list[Text], OneOrMany()]
 Status = Annotated[str, one_of(*STATUSES)]
 Partitions = Annotated[list[PartitionName], OneOrMany()]
 VariantNames = Annotated[list[Text], OneOrMany()]
@@ -332,6 +342,16 @@ class Body(Section):
     script: list[StepSection] | None = Field(default=None, description="Steps, taken in order.")
     faults: list[InjectionSection] | None = Field(default=None, description="Faults, each on its own.")
     limits: LimitsSection | None = Field(default=None, description="When a run is given up.")
+    invariants: InvariantNames | None = Field(
+        default=None,
+        description="The invariants that are watched: a list of them, `all` (the default) or `none`.",
+    )
+    demand: RuleNames | None = Field(
+        default=None,
+        description=(
+            "Rules whose anomalies are violations whatever Kafka promises with these settings: a list of them, or `all`."
+        ),
+    )
     expect: ExpectSection | None = Field(default=None, description="What is expected at the end.")
 
 

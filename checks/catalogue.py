@@ -1,8 +1,10 @@
 """The registration of every rule, in the order in which they are judged and listed."""
 
+from collections.abc import Collection
 from typing import Final
 
 from checks import (
+    broken_invariants,
     duplicate,
     inconsistent_offsets,
     log_divergence,
@@ -12,7 +14,9 @@ from checks import (
     two_leaders,
     unseen,
 )
+from checks.history_rules import HISTORY_RULES
 from checks.rule import Rule
+from cluster_model.invariants import INVARIANTS, ONE_LEADER_PER_EPOCH
 
 RULES: Final[dict[str, Rule]] = {
     rule.name: rule
@@ -25,6 +29,25 @@ RULES: Final[dict[str, Rule]] = {
         read_above_hw.RULE,
         log_divergence.RULE,
         two_leaders.RULE,
+        *HISTORY_RULES,
+        *broken_invariants.RULES,
     )
 }
 """Rules by name."""
+
+RULE_OF_INVARIANT: Final[dict[str, str]] = {
+    **{name: name for name in INVARIANTS if name in RULES},
+    ONE_LEADER_PER_EPOCH: two_leaders.RULE.name,
+}
+"""The rule that judges each invariant; it has the invariant's name, but for the one that was a rule before."""
+
+_INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
+
+
+def rules_for(invariants: Collection[str]) -> dict[str, Rule]:
+    """Return the rules that can be judged when these invariants were watched."""
+    return {
+        name: rule
+        for name, rule in RULES.items()
+        if name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants
+    }

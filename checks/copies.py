@@ -4,7 +4,7 @@ The replicas' logs are replayed from the trace. That costs as much as judging a 
 so it is done only when a rule has found something and has to say why.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from cluster_model.trace import TraceEvent
@@ -57,33 +57,63 @@ class PartitionCopies:
     """
 
     __slots__ = (
+        "_around",
         "_committed",
         "_high_watermarks",
         "_logs",
+        "_noted",
         "acknowledged",
         "by_value",
-        "elections",
-        "isr_changes",
-        "stops",
     )
 
-    def __init__(self, stops: Sequence[Placed] = ()) -> None:
+    def __init__(self, around: Mapping[str, Sequence[Placed]] | None = None) -> None:
+        # It is filled while the trace is replayed, so an empty one is not replaced.
+        self._around = {} if around is None else around
+        self._noted: dict[str, list[Placed]] = {}
         self._logs: dict[int, list[Copy]] = {}
         self._high_watermarks: dict[int, int] = {}
         self._committed: dict[int, int] = {}
         self.by_value: dict[str, list[Copy]] = {}
         self.acknowledged: dict[str, list[Placed]] = {}
-        self.elections: list[Placed] = []
-        self.isr_changes: list[Placed] = []
-        self.stops = stops
+
+    def of_value(self, value: str | int) -> Sequence[Copy]:
+        """Return the copies of a value; those of a number, which only a recorded history has, are unknown."""
+        return self.by_value.get(value, ()) if isinstance(value, str) else ()
+
+    def acks_of(self, value: str | int) -> Sequence[Placed]:
+        """Return the ``acknowledged`` events of a value."""
+        return self.acknowledged.get(value, ()) if isinstance(value, str) else ()
+
+    @property
+    def elections(self) -> Sequence[Placed]:
+        """The elections of the partition's leaders."""
+        return self.events("election")
+
+    def events(self, name: str) -> Sequence[Placed]:
+        """Return the events of a name that tell of this partition, or of the whole cluster."""
+        found = self._noted.get(name)
+        return self._around.get(name, ()) if found is None else found
 
     def isr_at(self, broker: int, position: int) -> tuple[int, ...] | None:
         """Return the ISR as the leader *broker* knew it at a position of the trace."""
-        for placed, event in reversed(self.isr_changes):
-            if placed < position and event[2] == broker:
-                isr: tuple[int, ...] = event[6] if event[1] == "leader" else event[5]
-                return isr
-        return None
+        known = self.isr_history(broker, position)
+        return known[-1][1] if known else None
+
+    def isr_before(self, position: int) -> tuple[int, ...] | None:
+        """Return the partition's ISR at a position, whoever said so last."""
+        known = self.isr_history(None, position)
+        return known[-1][1] if known else None
+
+    def isr_history(self, leader: int | None, position: int) -> list[tuple[Placed, tuple[int, ...]]]:
+        """Return the events up to a position that tell the ISR, with it: a leader's own, or all."""
+        names = _ISR_OF_LEADER if leader is not None else (*_ISR_OF_LEADER, *_ISR_OF_CONTROLLER)
+        found = [
+            (placed, placed[1][field])
+            for name, field in names
+            for placed in self.events(name)
+            if placed[0] < position and (leader is None or placed[1][2] == leader)
+        ]
+        return sorted(found, key=lambda known: known[0][0])
 
     def store(self, placed: Placed) -> None:
         """Replay ``append`` or ``replicate``."""
@@ -137,13 +167,9 @@ class PartitionCopies:
         for value in placed[1][6]:
             self.acknowledged.setdefault(value, []).append(placed)
 
-    def elect(self, placed: Placed) -> None:
-        """Note an ``election``."""
-        self.elections.append(placed)
-
-    def change_isr(self, placed: Placed) -> None:
-        """Note an ISR as a leader knows it: ``leader``, ``isr``."""
-        self.isr_changes.append(placed)
+    def note(self, placed: Placed) -> None:
+        """Keep an event that explains others."""
+        self._noted.setdefault(placed[1][1], []).append(placed)
 
 
 _REPLAY: Final[dict[str, Callable[[PartitionCopies, Placed], None]]] = {
@@ -154,24 +180,42 @@ _REPLAY: Final[dict[str, Callable[[PartitionCopies, Placed], None]]] = {
     "recover": PartitionCopies.recover,
     "hw": PartitionCopies.raise_high_watermark,
     "acknowledged": PartitionCopies.acknowledge,
-    "election": PartitionCopies.elect,
-    "leader": PartitionCopies.change_isr,
-    "isr": PartitionCopies.change_isr,
 }
+_NOTED: Final = frozenset(
+    {
+        *("election", "isr_reduced", "leader", "follower", "isr", "recover", "epoch_asked"),
+        *("send_failed", "sent_again"),
+    }
+)
+"""Events of a partition that are kept; what changes a log is replayed as well."""
+_AROUND: Final = frozenset(
+    {
+        *("broker_stopped", "broker_started", "broker_paused", "broker_resumed"),
+        *("client_stopped", "message_rule", "controller_elected"),
+    }
+)
+"""Events of no partition that are kept."""
+_ISR_OF_LEADER: Final = (("leader", 6), ("isr", 5))
+_ISR_OF_CONTROLLER: Final = (("election", 6), ("isr_reduced", 6))
+"""Which events tell the ISR, and in which field."""
 
 
 def copies_by_partition(trace: Sequence[TraceEvent]) -> dict[str, PartitionCopies]:
     """Replay a trace."""
     partitions: dict[str, PartitionCopies] = {}
-    stops: list[Placed] = []
+    around: dict[str, list[Placed]] = {}
     for placed in enumerate(trace):
         event = placed[1]
-        replay = _REPLAY.get(event[1])
-        if replay is not None:
+        name = event[1]
+        replay = _REPLAY.get(name)
+        if replay is not None or name in _NOTED:
             copies = partitions.get(event[3])
             if copies is None:
-                copies = partitions[event[3]] = PartitionCopies(stops)
-            replay(copies, placed)
-        elif event[1] == "broker_stopped":
-            stops.append(placed)
+                copies = partitions[event[3]] = PartitionCopies(around)
+            if replay is not None:
+                replay(copies, placed)
+            if name in _NOTED:
+                copies.note(placed)
+        elif name in _AROUND:
+            around.setdefault(name, []).append(placed)
     return partitions

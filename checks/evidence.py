@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cluster_model.history import Operation
+from cluster_model.invariants import TOLD_BY_TRACE
 from cluster_model.trace import TraceEvent
 
 
@@ -62,6 +64,9 @@ class Evidence:
     each session. ``read_back`` names the partitions that were read to their end after
     the cluster had healed; ``unfinished`` says in words why a run did not get far enough
     to tell (a script that waited in vain, a partition without a leader at the end).
+    ``behaviours`` are the switches that were set against what the release does. ``invariants``
+    were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
+    no anomaly is permitted, whatever Kafka promises.
     """
 
     release: str
@@ -73,3 +78,6 @@ class Evidence:
     replicas: Mapping[str, Mapping[int, ReplicaLog]]
     read_back: frozenset[str]
     unfinished: tuple[str, ...] = field(default=())
+    behaviours: Mapping[str, Any] = field(default_factory=dict)
+    invariants: frozenset[str] = TOLD_BY_TRACE
+    demanded: frozenset[str] = frozenset()

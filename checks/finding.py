@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 HELD: Final = "held"
 PERMITTED: Final = "permitted"
@@ -12,18 +12,44 @@ STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One event of the chain that led to a finding.
+
+    ``event`` is what kind of event it was, for programs; ``text`` says the same to people.
+    ``at_us`` is its time in virtual microseconds, None for what has no moment of its own (a
+    conclusion, a setting that decided).
+    """
+
+    event: str
+    text: str
+    at_us: int | None = None
+    broker: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One anomaly.
 
-    ``because`` tells how it came about; ``permitted_by`` names the setting that never
-    promised otherwise, None when the promise is broken.
+    ``chain`` tells how it came about, in the order of the events. ``permitted_by`` names the
+    setting that never promised otherwise, None when the promise is broken; ``prevented_by``
+    the settings and the KIPs (with their releases) that would have kept it from happening.
+    ``details`` is what only some kinds of anomaly have (offsets, operations of the history),
+    as plain data for JSON.
     """
 
     partition: str
-    because: str
+    chain: tuple[Link, ...]
     offset: int | None = None
-    value: str | None = None
+    value: str | int | None = None
     permitted_by: str | None = None
+    prevented_by: tuple[str, ...] = ()
+    details: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def because(self) -> str:
+        """How it came about, in one sentence."""
+        return "; ".join(link.text for link in self.chain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

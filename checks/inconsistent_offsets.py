@@ -1,14 +1,19 @@
 """inconsistent-offsets: one offset of a partition, two values."""
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
-from checks.index import Index, Pair, Send
-from checks.loss import Loss, explain_lost_send, explain_replaced
+from checks.history.index import Pair, Send, Value
+from checks.index import Index
+from checks.lives import tell_place
+from checks.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
+from checks.prevention import FLUSHING, by_replication
 from checks.promise import FLUSH_INTERVAL, INCONSISTENT_OFFSETS
-from checks.resumed_epoch import is_excused
+from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
+from checks.story import Story
 
 
 class _Claim:
@@ -16,7 +21,7 @@ class _Claim:
 
     __slots__ = ("brokers", "polled", "sends", "value")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
         self.sends: list[Send] = []
         self.polled = False
@@ -48,7 +53,7 @@ def _committed(evidence: Evidence, index: Index, partition: str) -> dict[int, li
 def _conflicts(evidence: Evidence, index: Index, partition: str) -> dict[int, list[_Claim]]:
     """Return the offsets that several values claim, with the claims."""
     logs = _committed(evidence, index, partition)
-    polled = index.polled.get(partition, set())
+    polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
     acked = [send for send in index.acked.get(partition, ()) if send.offset is not None]
     if partition not in evidence.read_back:
         # It has not healed: a record that is missing may come back, so acks prove nothing yet.
@@ -66,9 +71,9 @@ def _conflicts(evidence: Evidence, index: Index, partition: str) -> dict[int, li
 
 
 def _claims(
-    pairs: set[Pair], polled: set[Pair], logs: dict[int, list[str]], acked: list[Send]
+    pairs: set[Pair], polled: AbstractSet[Pair], logs: dict[int, list[str]], acked: list[Send]
 ) -> dict[int, list[_Claim]]:
-    claims: dict[int, dict[str, _Claim]] = {}
+    claims: dict[int, dict[Value, _Claim]] = {}
     for offset, value in sorted(pairs):
         claim = claims.setdefault(offset, {})[value] = _Claim(value)
         claim.polled = (offset, value) in polled
@@ -82,23 +87,37 @@ def _claims(
 
 
 def _finding(evidence: Evidence, index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
-    because = f"offset {offset} is {' and '.join(str(claim) for claim in claims)}"
+    story = Story(evidence, index.copies(partition), partition)
     gone = _gone(claims)
-    losses = [
-        (claim.value, loss) for claim in gone for loss in _losses(evidence, index, partition, offset, claim)
-    ]
-    in_logs = sum(bool(claim.brokers) for claim in claims)
-    permissions = [loss.permitted_by for _, loss in losses]
-    if in_logs > 1:
+    causes = [cause for claim in gone for cause in _causes(evidence, story, partition, offset, claim)]
+    permissions = [cause.permitted_by for cause in causes]
+    prevented = [prevention for cause in causes for prevention in cause.prevented_by]
+    conclusions = [conclusion for cause in causes for conclusion in cause.conclusions]
+    for claim in claims:
+        if claim not in gone:
+            tell_place(story, offset, claim.value)
+        for send in claim.sends:
+            tell_acknowledgement(story, send)
+    if sum(bool(claim.brokers) for claim in claims) > 1:
         # After healing all replicas hold the same; only a leader that forgets excuses it.
-        permissions.append(FLUSH_INTERVAL if is_excused(evidence, partition, offset) else None)
-    permitted = None not in permissions
+        resumed = is_excused(evidence, partition, offset)
+        permissions.append(FLUSH_INTERVAL if resumed else None)
+        prevented += [FLUSHING] if resumed else by_replication(evidence, INCONSISTENT_OFFSETS)
+        # With equal logs the record that the leader does not have would still be gone.
+        readable = index.readable(partition)
+        diverged = [claim for claim in claims if claim.brokers and claim.value not in readable]
+        for claim in diverged:
+            causes = _causes(evidence, story, partition, offset, claim)
+            prevented += [prevention for cause in causes for prevention in cause.prevented_by]
+        conclusions += [RESUMED] if resumed else []
+    claimed = f"offset {offset} is {' and '.join(str(claim) for claim in claims)}"
     return Finding(
         partition=partition,
         offset=offset,
         value=(gone or claims)[0].value,
-        because="; ".join([because, *(f"{value}: {loss.because}" for value, loss in losses)]),
-        permitted_by=permissions[0] if permitted else None,
+        chain=story.chain(*dict.fromkeys(conclusions), claimed),
+        permitted_by=None if None in permissions else permissions[0],
+        prevented_by=tuple(dict.fromkeys(prevented)),
     )
 
 
@@ -113,11 +132,11 @@ def _gone(claims: list[_Claim]) -> list[_Claim]:
     return gone
 
 
-def _losses(evidence: Evidence, index: Index, partition: str, offset: int, claim: _Claim) -> list[Loss]:
-    """Explain how a value went; what consumers have read was committed, whatever its acks."""
+def _causes(evidence: Evidence, story: Story, partition: str, offset: int, claim: _Claim) -> list[Cause]:
+    """Tell how a value went; what consumers have read was committed, whatever its acks."""
     if claim.polled:
-        return [explain_replaced(evidence, index, partition, claim.value, offset)]
-    return [explain_lost_send(evidence, index, send) for send in claim.sends]
+        return [tell_replaced(evidence, story, partition, claim.value, offset)]
+    return [tell_lost_send(evidence, story, send) for send in claim.sends]
 
 
 RULE: Final = Rule(

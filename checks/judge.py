@@ -2,22 +2,25 @@
 
 from typing import Final
 
-from checks.catalogue import RULES
+from checks.catalogue import rules_for
 from checks.evidence import Evidence
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.index import Index
+from checks.rule import demanded
 
 _WORST_FIRST: Final = (VIOLATED, INCONCLUSIVE, PERMITTED, HELD)
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Judge a run by all rules.
+    """Judge a run by all rules, but for those of invariants that were not watched.
 
     A run in which nothing was tried, or that did not get to its end, is inconclusive; a
     broken promise stays broken all the same.
     """
     index = Index(evidence)
-    results = {name: rule.judge(evidence, index) for name, rule in RULES.items()}
+    results = {name: rule.judge(evidence, index) for name, rule in rules_for(evidence.invariants).items()}
+    for name in evidence.demanded & results.keys():
+        results[name] = demanded(results[name])
     reasons = _reasons(evidence, index)
     statuses = {result.status for result in results.values()}
     if reasons:
@@ -29,7 +32,7 @@ def judge(evidence: Evidence) -> Verdict:
 def _reasons(evidence: Evidence, index: Index) -> tuple[str, ...]:
     """Return why the run cannot tell, if so."""
     reasons: list[str] = []
-    if not index.sends:
+    if not index.history.sends_total:
         reasons.append("nothing was tried: no record was sent")
     elif not index.acked and not _any_unacknowledged(evidence, index):
         reasons.append("nothing was tried: no send was acknowledged")
@@ -42,4 +45,4 @@ def _reasons(evidence: Evidence, index: Index) -> tuple[str, ...]:
 
 def _any_unacknowledged(evidence: Evidence, index: Index) -> bool:
     """Return whether a producer sent with ``acks=0``: it waits for no ack."""
-    return any(evidence.producers[process].acks == "0" for process, _ in index.sessions)
+    return any(evidence.producers[session.process].acks == "0" for session in index.history.sessions)

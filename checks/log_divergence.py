@@ -6,9 +6,12 @@ from typing import Final
 from checks.evidence import Evidence, ReplicaLog
 from checks.finding import Finding, RuleResult
 from checks.index import Index
+from checks.lives import tell_place
+from checks.prevention import FLUSHING, by_replication
 from checks.promise import FLUSH_INTERVAL, LOG_DIVERGENCE
 from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
+from checks.story import Story, brokers
 
 
 def judge(evidence: Evidence, index: Index) -> RuleResult:
@@ -23,8 +26,7 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
         if _all_equal(values) and _all_equal(epochs):
             continue
         findings += [
-            _finding(evidence, partition, first, last, values, epochs)
-            for first, last in _runs(values, epochs)
+            _finding(evidence, index, partition, extent, values, epochs) for extent in _runs(values, epochs)
         ]
     return rule_result(LOG_DIVERGENCE, evidence, findings)
 
@@ -56,26 +58,30 @@ def _runs(values: Mapping[int, list[str]], epochs: Mapping[int, list[int]]) -> l
 
 def _finding(
     evidence: Evidence,
+    index: Index,
     partition: str,
-    first: int,
-    last: int,
+    extent: tuple[int, int],
     values: Mapping[int, list[str]],
     epochs: Mapping[int, list[int]],
 ) -> Finding:
+    first, last = extent
     resumed = is_excused(evidence, partition, first)
-    holders: dict[str, list[str]] = {}
+    holders: dict[str, list[int]] = {}
+    story = Story(evidence, index.copies(partition), partition)
     for broker in values:
         record = f"{values[broker][first]} (epoch {epochs[broker][first]})"
-        holders.setdefault(record, []).append(f"broker {broker}")
-    claims = " and ".join(f"{record} on {', '.join(brokers)}" for record, brokers in holders.items())
-    extent = f"; the logs differ up to offset {last}" if last > first else ""
-    if resumed:
-        extent += f"; {RESUMED}"
+        holders.setdefault(record, []).append(broker)
+    for value, epoch in dict.fromkeys((log[first], epochs[broker][first]) for broker, log in values.items()):
+        tell_place(story, first, value, epoch)
+    claims = " and ".join(f"{record} on {brokers(having)}" for record, having in holders.items())
+    up_to = f", and the logs differ up to offset {last}" if last > first else ""
+    conclusions = [f"offset {first} is {claims}{up_to}", *([RESUMED] if resumed else [])]
     return Finding(
         partition=partition,
         offset=first,
-        because=f"offset {first} is {claims}{extent}",
+        chain=story.chain(*conclusions),
         permitted_by=FLUSH_INTERVAL if resumed else None,
+        prevented_by=(FLUSHING,) if resumed else by_replication(evidence, LOG_DIVERGENCE),
     )
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
+from checks.history.index import Value
 from checks.index import Index
 from checks.loss import explain_lost_send
 from checks.promise import LOST_WRITE
@@ -16,7 +17,7 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
     What only a follower kept that has diverged is lost to consumers as well. A partition
     that was not read back is not judged: what is missing may come back.
     """
-    found: dict[tuple[str, str], Finding] = {}
+    found: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
         if partition not in evidence.read_back:
             continue
@@ -32,8 +33,9 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
                     partition=partition,
                     offset=send.offset,
                     value=send.value,
-                    because=loss.because,
+                    chain=loss.chain,
                     permitted_by=loss.permitted_by,
+                    prevented_by=loss.prevented_by,
                 )
     return rule_result(LOST_WRITE, evidence, found.values(), inconclusive=bool(index.unread_partitions()))
 

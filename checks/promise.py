@@ -1,7 +1,9 @@
 """What each rule's promise depends on: the settings that make it and those that permit the anomaly.
 
 No verdict without a promise: an anomaly counts against Kafka only if Kafka, so
-configured, promised that it would not happen.
+configured, promised that it would not happen. Where there is a trace the cause decides
+which setting permits an anomaly; where there is only a history, what is stated about the
+settings has to do.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,12 +11,33 @@ from dataclasses import dataclass
 from typing import Final
 
 from checks.evidence import Evidence, ProducerSettings
+from checks.stated_settings import StatedSettings
+from cluster_model.invariants import (
+    CHECKPOINT_WITHIN_LOG,
+    EPOCH_CACHE_MONOTONIC,
+    HW_MONOTONIC,
+    HW_WITHIN_LOG,
+    ISR_HOLDS_COMMITTED,
+    LOG_MATCHING,
+    ONE_CONTROLLER_PER_EPOCH,
+    PRODUCER_STATE_MATCHES_LOG,
+)
 
 LOST_WRITE: Final = "lost-write"
 DUPLICATE: Final = "duplicate"
 NONMONOTONIC_SEND: Final = "nonmonotonic-send"
+INT_NONMONOTONIC_SEND: Final = "int-nonmonotonic-send"
+INT_SEND_SKIP: Final = "int-send-skip"
+POLL_SKIP: Final = "poll-skip"
+NONMONOTONIC_POLL: Final = "nonmonotonic-poll"
+INT_POLL_SKIP: Final = "int-poll-skip"
+INT_NONMONOTONIC_POLL: Final = "int-nonmonotonic-poll"
 INCONSISTENT_OFFSETS: Final = "inconsistent-offsets"
 UNSEEN: Final = "unseen"
+G1A: Final = "G1a"
+PRECOMMITTED_READ: Final = "precommitted-read"
+G0: Final = "G0"
+G1C: Final = "G1c"
 READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
@@ -25,56 +48,257 @@ ACKS_ALL: Final = "acks=all"
 IDEMPOTENT: Final = "enable.idempotence=true"
 NOT_IDEMPOTENT: Final = "enable.idempotence=false"
 TRANSACTIONAL_ID: Final = "transactional.id"
+NOT_TRANSACTIONAL: Final = "no transactional.id"
+READ_COMMITTED: Final = "isolation.level=read_committed"
+READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
+CONTROLLER_EPOCH: Final = "controller epoch"
+IN_SYNC_REPLICAS: Final = "in-sync replicas"
+RECOVERY_POINT: Final = "recovery point"
+OFFSETS_IN_ORDER: Final = "consumer position"
+DEMANDED: Final = "what was demanded"
+DEFINITE_ERROR: Final = "definite error"
+SUBSCRIBED: Final = "subscribe()"
+WRITES_INTERLEAVE: Final = "transactions"
+"""Kafka does not isolate the writes of transactions from each other."""
+
+
+def _by_cause(_: StatedSettings) -> bool:
+    return False
+
+
+def _always(_: StatedSettings) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """A setting under which Kafka never promised that an anomaly does not happen.
+
+    ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
+    whether it may have been the case; never, where that takes a trace or the anomaly itself.
+    """
+
+    setting: str
+    when: str = ""
+    stated: Callable[[StatedSettings], bool] = _by_cause
+
+    def __str__(self) -> str:
+        """Return the setting with its condition."""
+        return f"{self.setting}, {self.when}" if self.when else self.setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What promises that an anomaly does not happen, and which settings permit it all the same."""
+    """What promises that an anomaly does not happen, and what permits it all the same.
+
+    ``releases`` says since when the promise is made, or kept, if not always. ``prevented_by``
+    is what keeps the anomaly from happening, for findings of which only the history is known.
+    """
 
     promised_by: tuple[str, ...]
-    permitted_by: tuple[str, ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    releases: str = ""
+    prevented_by: tuple[str, ...] = ()
 
+    @property
+    def permitted_by(self) -> tuple[str, ...]:
+        """The permissions in words."""
+        return tuple(str(permission) for permission in self.permissions)
+
+
+_UNCLEAN = Permission(setting=UNCLEAN_ELECTION, stated=lambda settings: settings.unclean_leader_election)
+_UNFLUSHED = Permission(
+    setting=FLUSH_INTERVAL,
+    when="when every replica that has the record loses power before flushing it",
+    stated=lambda settings: not settings.flushed,
+)
+_RESUMED = Permission(
+    setting=FLUSH_INTERVAL,
+    when="when a leader that has lost power resumes its epoch",
+    stated=lambda settings: not settings.flushed,
+)
+_MEMBER_WITHOUT_POWER = Permission(
+    setting=FLUSH_INTERVAL,
+    when="when a member of the ISR loses power before flushing",
+    stated=lambda settings: not settings.flushed,
+)
+_UNACKED = (
+    Permission(setting=ACKS_0, stated=lambda settings: settings.acks == "0"),
+    Permission(
+        setting=ACKS_1, when="until the record is committed", stated=lambda settings: settings.acks == "1"
+    ),
+)
+_LOSS = (*_UNACKED, _UNCLEAN, _UNFLUSHED)
+_REBALANCE = Permission(
+    setting=SUBSCRIBED, when="across a rebalance: a consumer goes on from the last commit of its group"
+)
+_CUT_OFF = (
+    Permission(
+        setting=UNCLEAN_ELECTION,
+        when="when the log was cut off below the consumer's position",
+        stated=lambda settings: settings.unclean_leader_election,
+    ),
+    Permission(
+        setting=FLUSH_INTERVAL,
+        when="when the log was cut off below the consumer's position",
+        stated=lambda settings: not settings.flushed,
+    ),
+)
+_SEND_ORDER = (
+    Permission(
+        setting=ACKS_0,
+        when="without idempotence",
+        stated=lambda settings: settings.acks == "0" and not settings.idempotence,
+    ),
+    Permission(
+        setting=f"{IN_FLIGHT} above 1",
+        when="without idempotence",
+        stated=lambda settings: settings.max_in_flight > 1 and not settings.idempotence,
+    ),
+    _RESUMED,
+)
+_ISOLATION = (
+    Permission(setting=READ_UNCOMMITTED, stated=lambda settings: not settings.read_committed),
+    Permission(setting=NOT_TRANSACTIONAL, stated=lambda settings: not settings.transactional),
+)
+_INTERLEAVING = "Kafka does not isolate the writes of transactions from each other"
 
 PROMISES: Final[dict[str, Promise]] = {
     LOST_WRITE: Promise(
-        promised_by=(ACKS_ALL, f"{ACKS_1}, once the record is committed"),
-        permitted_by=(ACKS_0, f"{ACKS_1}, until the record is committed", UNCLEAN_ELECTION, FLUSH_INTERVAL),
+        promised_by=(
+            ACKS_ALL,
+            f"{ACKS_1}, once the record is committed",
+            "min.insync.replicas copies at the time of the ack",
+        ),
+        permissions=_LOSS,
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+        prevented_by=(ACKS_ALL, "min.insync.replicas=2", "unclean.leader.election.enable=false"),
     ),
     DUPLICATE: Promise(
         promised_by=(IDEMPOTENT,),
-        permitted_by=(
-            NOT_IDEMPOTENT,
-            f"no {TRANSACTIONAL_ID}, when the application sends again",
-            UNCLEAN_ELECTION,
-            FLUSH_INTERVAL,
+        permissions=(
+            Permission(setting=NOT_IDEMPOTENT, stated=lambda settings: not settings.idempotence),
+            Permission(setting=NOT_TRANSACTIONAL, when="when the application sends the record again"),
+            _UNCLEAN,
+            _UNFLUSHED,
         ),
+        releases="since 0.11 (KIP-98)",
+        prevented_by=(IDEMPOTENT, TRANSACTIONAL_ID),
     ),
     NONMONOTONIC_SEND: Promise(
         promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
-        permitted_by=(
-            f"{IN_FLIGHT} above 1, without idempotence",
-            f"{ACKS_0}, without idempotence",
-            f"{FLUSH_INTERVAL}, when a leader that has lost power resumes its epoch",
-        ),
+        permissions=_SEND_ORDER,
+        releases="with idempotence since 0.11 (KIP-98)",
+        prevented_by=(IDEMPOTENT, f"{IN_FLIGHT}=1"),
     ),
+    INT_NONMONOTONIC_SEND: Promise(
+        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
+        permissions=_SEND_ORDER,
+        releases="with idempotence since 0.11 (KIP-98)",
+        prevented_by=(IDEMPOTENT, f"{IN_FLIGHT}=1"),
+    ),
+    INT_SEND_SKIP: Promise(
+        promised_by=(),
+        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
+    ),
+    POLL_SKIP: Promise(
+        promised_by=(OFFSETS_IN_ORDER,),
+        permissions=(_REBALANCE, *_CUT_OFF),
+        prevented_by=("assign()",),
+    ),
+    NONMONOTONIC_POLL: Promise(
+        promised_by=(OFFSETS_IN_ORDER,),
+        permissions=(_REBALANCE, *_CUT_OFF),
+        prevented_by=("assign()",),
+    ),
+    INT_POLL_SKIP: Promise(promised_by=(OFFSETS_IN_ORDER,), permissions=_CUT_OFF),
+    INT_NONMONOTONIC_POLL: Promise(promised_by=(OFFSETS_IN_ORDER,), permissions=_CUT_OFF),
     INCONSISTENT_OFFSETS: Promise(
         promised_by=(HIGH_WATERMARK,),
-        permitted_by=(UNCLEAN_ELECTION, FLUSH_INTERVAL, "what permits the loss of the acked record"),
+        permissions=(
+            _UNCLEAN,
+            _UNFLUSHED,
+            *(
+                Permission(setting=p.setting, when="when the acked record is lost", stated=p.stated)
+                for p in _UNACKED
+            ),
+        ),
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+        prevented_by=("unclean.leader.election.enable=false",),
     ),
-    UNSEEN: Promise(promised_by=(HIGH_WATERMARK,)),
+    UNSEEN: Promise(
+        promised_by=(HIGH_WATERMARK,),
+        permissions=tuple(
+            Permission(setting=p.setting, when="when the record is lost", stated=p.stated) for p in _LOSS
+        ),
+    ),
+    G1A: Promise(
+        promised_by=(DEFINITE_ERROR, READ_COMMITTED),
+        permissions=(
+            Permission(setting=READ_UNCOMMITTED, stated=lambda settings: not settings.read_committed),
+        ),
+        releases="for transactions since 0.11 (KIP-98)",
+        prevented_by=(READ_COMMITTED,),
+    ),
+    PRECOMMITTED_READ: Promise(
+        promised_by=(READ_COMMITTED,),
+        permissions=_ISOLATION,
+        releases="since 0.11 (KIP-98)",
+        prevented_by=(READ_COMMITTED, TRANSACTIONAL_ID),
+    ),
+    G0: Promise(
+        promised_by=(),
+        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
+    ),
+    G1C: Promise(
+        promised_by=(READ_COMMITTED,),
+        permissions=(
+            Permission(setting=WRITES_INTERLEAVE, when=f"with a write in the cycle: {_INTERLEAVING}"),
+            *_ISOLATION,
+        ),
+        releases="since 0.11 (KIP-98)",
+        prevented_by=(READ_COMMITTED, TRANSACTIONAL_ID),
+    ),
     READ_ABOVE_HW: Promise(promised_by=(HIGH_WATERMARK,)),
     LOG_DIVERGENCE: Promise(
         promised_by=(HIGH_WATERMARK,),
-        permitted_by=(f"{FLUSH_INTERVAL}, when a leader that has lost power resumes its epoch",),
+        permissions=(_RESUMED,),
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
     ),
     TWO_LEADERS: Promise(promised_by=(LEADER_EPOCH,)),
+    HW_MONOTONIC: Promise(promised_by=(HIGH_WATERMARK,)),
+    HW_WITHIN_LOG: Promise(promised_by=(HIGH_WATERMARK,)),
+    ISR_HOLDS_COMMITTED: Promise(
+        promised_by=(IN_SYNC_REPLICAS,),
+        permissions=(_UNCLEAN, _MEMBER_WITHOUT_POWER, _RESUMED),
+        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0 (KAFKA-7128)",
+    ),
+    ONE_CONTROLLER_PER_EPOCH: Promise(promised_by=(CONTROLLER_EPOCH,)),
+    LOG_MATCHING: Promise(
+        promised_by=(HIGH_WATERMARK,),
+        permissions=(_UNCLEAN, _MEMBER_WITHOUT_POWER, _RESUMED),
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+    ),
+    EPOCH_CACHE_MONOTONIC: Promise(promised_by=(LEADER_EPOCH,), permissions=(_RESUMED,)),
+    PRODUCER_STATE_MATCHES_LOG: Promise(
+        promised_by=(IDEMPOTENT,), permissions=(_RESUMED,), releases="since 0.11 (KIP-98)"
+    ),
+    CHECKPOINT_WITHIN_LOG: Promise(promised_by=(RECOVERY_POINT,)),
 }
 """What promises what, by rule."""
+
+
+def permission(rule: str, settings: StatedSettings) -> str | None:
+    """Return the setting that may have permitted an anomaly by what is stated, None if nothing does."""
+    for permitted in PROMISES[rule].permissions:
+        if permitted.stated(settings):
+            return permitted.setting
+    return None
 
 
 def durability(producer: ProducerSettings) -> str:
@@ -122,6 +346,7 @@ _BY_PRODUCER: Final[Mapping[str, Callable[[ProducerSettings], str]]] = {
     LOST_WRITE: durability,
     DUPLICATE: single_copy,
     NONMONOTONIC_SEND: order,
+    INT_NONMONOTONIC_SEND: order,
 }
 
 
@@ -138,7 +363,7 @@ def promise(rule: str, evidence: Evidence) -> str:
 
 
 def _of_cluster(rule: str, evidence: Evidence) -> str:
-    text = PROMISES[rule].promised_by[0]
+    text = " and ".join(PROMISES[rule].promised_by[:1]) or "nothing"
     if rule == INCONSISTENT_OFFSETS and any(
         settings.unclean_leader_election for settings in evidence.partitions.values()
     ):

@@ -62,9 +62,11 @@ def entries(kind: Kind) -> list[Entry]:
 
 def explain(name: str) -> list[Entry]:
     """Return everything that is called *name*; upper and lower case do not matter."""
+    from checks.catalogue import RULE_OF_INVARIANT
     from cli.campaign_entries import campaign_entries
 
     wanted = name.lower()
+    wanted = RULE_OF_INVARIANT.get(wanted, wanted)
     found = [entry for kind in _IN_MEMORY for entry in entries(kind) if entry.name.lower() == wanted]
     return found + list(campaign_entries(only=wanted))
 
@@ -72,8 +74,10 @@ def explain(name: str) -> list[Entry]:
 def all_names() -> list[str]:
     """Return every name that can be explained."""
     from campaigns.library_index import library_names
+    from cluster_model.invariants import INVARIANTS
 
-    return [entry.name for kind in _IN_MEMORY for entry in entries(kind)] + library_names()
+    names = [entry.name for kind in _IN_MEMORY for entry in entries(kind)]
+    return list(dict.fromkeys((*names, *INVARIANTS, *library_names())))
 
 
 def _faults() -> Iterable[Entry]:

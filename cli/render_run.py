@@ -1,13 +1,13 @@
 """Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, anomalies, variant_name
+from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, variant_name
 from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from cli.console import show, unbroken
@@ -18,11 +18,18 @@ from cli.run_tally import FinishedRun, Tally
 
 _MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?"}
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?"}
-_STYLES: Final = {HELD: "green", PERMITTED: "cyan", VIOLATED: "yellow", INCONCLUSIVE: "magenta"}
+STYLES: Final = {HELD: "green", PERMITTED: "cyan", VIOLATED: "yellow", INCONCLUSIVE: "magenta"}
+"""Colours by status."""
+
 _VERDICT_WIDTH: Final = 14
 _OUTCOME_WIDTH: Final = 11
 _SEEDS_SHOWN: Final = 12
 _FAILURES_SHOWN: Final = 20
+
+
+def marks(console: Console) -> Mapping[str, str]:
+    """Return the sign of each status, as far as a console can show it."""
+    return _MARKS if "utf" in console.encoding else _ASCII_MARKS
 
 
 class RunTable:
@@ -37,7 +44,7 @@ class RunTable:
         self._several_seeds = several_seeds
         self._quiet = quiet
         self._verbose = verbose
-        self._marks = _MARKS if "utf" in console.encoding else _ASCII_MARKS
+        self._marks = marks(console)
         self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
         self._heading: Selection | None = None
         self._variant_width = 0
@@ -57,7 +64,7 @@ class RunTable:
             return
         if self._quiet and run.outcome == AS_EXPECTED:
             return
-        what = _what_happened(run)
+        what = in_short(run.result)
         seed = f"seed {run.result.seed}" if self._several_seeds else ""
         self._show_line(run, ": ".join(part for part in (seed, what) if part))
         if self._verbose:
@@ -73,7 +80,7 @@ class RunTable:
                 continue
             self._show_line(runs[0], _seeds_text([run.result.seed for run in runs]))
             if outcome != AS_EXPECTED:
-                seed, what = runs[0].result.seed, _what_happened(runs[0])
+                seed, what = runs[0].result.seed, in_short(runs[0].result)
                 show(self._console, indented(Text(f"seed {seed}: {what}" if what else f"seed {seed}")))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
@@ -100,7 +107,7 @@ class RunTable:
         line.add_column(no_wrap=True)
         beside = self._has_room_for(detail)
         line.add_row(
-            Text(f"{self._marks[verdict]} {verdict}", FAILED if failed else _STYLES[verdict]),
+            Text(f"{self._marks[verdict]} {verdict}", FAILED if failed else STYLES[verdict]),
             Text(_outcome_word(run), FAILED if failed else DIM),
             *([Text(run.variant)] if self._variant_width else []),
             Text(detail if beside else ""),
@@ -120,17 +127,6 @@ class RunTable:
         if self._verbose and campaign.description:
             show(self._console, indented(Text(campaign.description.strip(), DIM), 2))
         self._heading = None
-
-
-def _what_happened(run: FinishedRun) -> str:
-    """Return what went wrong; when a promise was broken, what was permitted is only counted."""
-    found = anomalies(run.result)
-    broken = [anomaly.sentence() for anomaly in found if anomaly.permitted_by is None]
-    permitted = [anomaly.sentence() for anomaly in found if anomaly.permitted_by is not None]
-    if broken and permitted:
-        count = sum(len(anomaly.findings) for anomaly in found if anomaly.permitted_by is not None)
-        return "; ".join([*broken, f"and {count} permitted"])
-    return "; ".join(broken or permitted)
 
 
 def _outcome_word(run: FinishedRun) -> str:

@@ -1,7 +1,7 @@
 """The story of one run for people: what was found and why, what was missed, how to run it again."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -10,9 +10,10 @@ from rich.text import Text
 
 from campaigns.campaign_copy import expect_line
 from campaigns.markdown_report import epochs_text, values_text
-from campaigns.report import Anomaly, anomalies, place
+from campaigns.report import Anomaly, anomalies, place, when_and_what
 from campaigns.run_result import RunResult
 from campaigns.units import duration_text, fields_text
+from checks.finding import HELD, Finding
 from cli.console import unbroken
 from cli.run_tally import FinishedRun
 
@@ -65,15 +66,34 @@ def _findings(anomaly: Anomaly, *, shown_max: int) -> Iterator[RenderableType]:
     for finding in anomaly.findings[:shown_max]:
         value = "" if finding.value is None else f" {finding.value}"
         yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}:"))
-        because = Table.grid(padding=(0, 1, 0, 0))
-        because.add_column(width=1)
-        because.add_column(overflow="fold")
-        for clause in finding.because.split("; "):
-            because.add_row("-", clause.strip())
-        yield indented(because, _INDENT + 2)
+        yield from story_of(finding)
     rest = len(anomaly.findings) - shown_max
     if rest > 0:
         yield indented(Text(f"and {rest} more of {anomaly.rule} (report.md has all)", DIM))
+
+
+def story_of(finding: Finding) -> Iterator[RenderableType]:
+    """Yield what led to a finding, a line for each event, and what would have prevented it.
+
+    Times stand in a column of their own; what has no time is set off by a dash.
+    """
+    chain = _two_columns("right")
+    for link in finding.chain:
+        at, what = when_and_what(link)
+        chain.add_row(at or "-", Text(what))
+    yield indented(chain, _INDENT + 2)
+    if finding.prevented_by:
+        prevention = _two_columns("left")
+        for number, what in enumerate(finding.prevented_by):
+            prevention.add_row("or by" if number else "prevented by", Text(what))
+        yield indented(prevention, _INDENT + 2)
+
+
+def _two_columns(justify: Literal["left", "right"]) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(justify=justify, no_wrap=True, style=DIM)
+    table.add_column(overflow="fold")
+    return table
 
 
 def _misses(run: FinishedRun) -> Iterator[RenderableType]:
@@ -95,8 +115,13 @@ def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
 
 def _rules(result: RunResult) -> Table:
     table = _table("rule", "status", "findings", "promise")
+    held = 0
     for name, judged in result.verdict.rules.items():
-        table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
+        if judged.status == HELD:
+            held += 1
+        else:
+            table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
+    table.add_row(f"{'all' if not table.row_count else 'the other'} {held}", HELD, "", "")
     return table
 
 

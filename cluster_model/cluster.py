@@ -4,7 +4,7 @@ This is where actors meet the simulator. What faults may do is a method here, an
 of these methods writes protocol state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from cluster_model import zookeeper_protocol as zk
@@ -14,6 +14,8 @@ from cluster_model.choices import Choices, between
 from cluster_model.disk import Disk
 from cluster_model.history import History
 from cluster_model.host import SimulatedHost
+from cluster_model.invariant_monitor import InvariantMonitor
+from cluster_model.invariants import INVARIANTS
 from cluster_model.network import Network
 from cluster_model.process import Process
 from cluster_model.release import Behaviours
@@ -40,6 +42,7 @@ class Cluster:
         behaviours: Behaviours,
         choices: Choices,
         events_limit: int = 50_000_000,
+        invariants: Collection[str] = tuple(INVARIANTS),
     ) -> None:
         self.spec = spec
         self.behaviours = behaviours
@@ -56,6 +59,7 @@ class Cluster:
         self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
         self.disks = {broker.id: Disk() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        self._invariants = InvariantMonitor(invariants, self.disks, self._invariant_broken)
         zookeeper_process = Process("zookeeper")
         self.zookeeper = ZooKeeper(self.host(zookeeper_process), spec.zookeeper_tick_us)
         self.network.listen(zookeeper_process, self.zookeeper)
@@ -80,7 +84,9 @@ class Cluster:
 
     def host(self, process: Process) -> SimulatedHost:
         """Return the host that a process runs on."""
-        return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
+        return SimulatedHost(
+            process, self.simulator, self.network, self.choices, self.trace, self._invariants
+        )
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
@@ -160,6 +166,7 @@ class Cluster:
         cause = "power_loss" if power_loss else "process"
         self.trace.add((now_us, "broker_stopped", broker, cause))
         process.kill(power_loss=power_loss)
+        self._invariants.broker_stopped(broker)
         self.network.process_died(process, power_loss=power_loss)
         del self.brokers[broker]
         if power_loss:
@@ -213,6 +220,21 @@ class Cluster:
             self.start_broker(broker)
 
     # What can be seen
+
+    def _invariant_broken(
+        self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
+    ) -> None:
+        event = (
+            self.simulator.now_us,
+            "invariant_broken",
+            invariant,
+            broker,
+            partition,
+            epoch,
+            offset,
+            details,
+        )
+        self.trace.add(event)
 
     def controller(self) -> int | None:
         """Return the broker in ``/controller``."""

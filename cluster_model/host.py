@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from cluster_model.choices import Choices
 from cluster_model.connection import ClientEndpoint, Connection
+from cluster_model.invariant_monitor import InvariantMonitor
 from cluster_model.network import Network
 from cluster_model.process import Process
 from cluster_model.simulator import Simulator
@@ -30,6 +31,7 @@ class Host(Protocol):
         """The virtual clock."""
 
     trace: Callable[[TraceEvent], None]
+    invariants: InvariantMonitor
     choices: Choices
     name: str
 
@@ -63,6 +65,7 @@ class SimulatedHost:
         "clock",
         "close",
         "close_by_server",
+        "invariants",
         "name",
         "send_request",
         "send_response",
@@ -70,7 +73,13 @@ class SimulatedHost:
     )
 
     def __init__(
-        self, process: Process, simulator: Simulator, network: Network, choices: Choices, trace: Trace
+        self,
+        process: Process,
+        simulator: Simulator,
+        network: Network,
+        choices: Choices,
+        trace: Trace,
+        invariants: InvariantMonitor,
     ) -> None:
         self._process = process
         self._simulator = simulator
@@ -78,6 +87,7 @@ class SimulatedHost:
         self.clock: Clock = simulator
         self.choices = choices
         self.trace = trace.add
+        self.invariants = invariants
         self.name = process.name
         self.send_request = network.send_request
         self.send_response = network.send_response

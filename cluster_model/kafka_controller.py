@@ -147,6 +147,7 @@ class KafkaController:
         self._begin_term(epoch, version + 1)
         self.is_active = True
         self._host.trace((self._host.clock.now_us, "controller_elected", self._broker, epoch))
+        self._host.invariants.controller_elected(self._broker, epoch)
         yield from self._on_controller_failover()
 
     def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:

@@ -42,6 +42,7 @@ class LogManager:
         self._flush_messages[partition] = self._topic_config(partition.rsplit("-", 1)[0]).flush_messages
         now_us = self._host.clock.now_us
         self._host.trace((now_us, "recover", self._broker, partition, log.log_end_offset, log.high_watermark))
+        self._host.invariants.log_opened(self._broker, partition, log)
         return log
 
     def appended(self, partition: str) -> None:
@@ -58,6 +59,9 @@ class LogManager:
             now_us = self._host.clock.now_us
             cut = (self._broker, partition, before, log.log_end_offset, reason)
             self._host.trace((now_us, "truncate", *cut))
+            self._host.invariants.truncated(self._broker, partition)
+            # At once, or after a crash a recovery point could be ahead of its log.
+            self._checkpoint_recovery_points()
 
     def flush_all(self) -> None:
         """Flush what is dirty, as the operating system does by and by."""
@@ -82,11 +86,12 @@ class LogManager:
     def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
         # What the file has of partitions that this process has not been told of yet stays.
         before = self._disk.checkpoints.get(name, {})
-        offsets = {**before, **offsets}
-        if offsets != before:
-            self._disk.write_checkpoint(name, offsets)
+        after = {**before, **offsets}
+        if after != before:
+            self._disk.write_checkpoint(name, after)
             now_us = self._host.clock.now_us
-            self._host.trace((now_us, "checkpoint", self._broker, name, tuple(offsets.items())))
+            self._host.trace((now_us, "checkpoint", self._broker, name, tuple(after.items())))
+            self._host.invariants.checkpoint_written(self._broker, name, offsets)
 
     def _every(self, period_us: int, task: Callable[[], None]) -> None:
         def run(_: None) -> None:

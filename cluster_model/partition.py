@@ -111,6 +111,7 @@ class Partition:
                 self.isr,
             )
         )
+        self._host.invariants.became_leader(self)
         return self.maybe_increment_hw()
 
     def make_follower(self, state: PartitionState) -> bool:
@@ -122,6 +123,7 @@ class Partition:
         self._take_over(state)
         self.isr = ()
         self.leader = state.leader_and_isr.leader
+        self._host.invariants.became_follower(self.broker, self.name)
         if self.leader == old_leader and (
             not self._behaviours.fetch_leader_epoch_fencing or self.leader_epoch == old_epoch
         ):
@@ -167,6 +169,7 @@ class Partition:
                     batch.values,
                 )
             )
+            self._host.invariants.appended(self.broker, self.name)
         return result, self.maybe_increment_hw()
 
     def maybe_increment_hw(self) -> bool:
@@ -190,6 +193,7 @@ class Partition:
             return False
         self.log.high_watermark = high_watermark
         self._host.trace((self._host.clock.now_us, "hw", self.broker, self.name, high_watermark))
+        self._host.invariants.high_watermark_set(self.broker, self.name)
         return True
 
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
@@ -262,6 +266,7 @@ class Partition:
             self._host.trace(
                 (self._host.clock.now_us, "isr", self.broker, self.name, self.leader_epoch, new_isr, change)
             )
+            self._host.invariants.isr_changed(self)
         return self.maybe_increment_hw()
 
     # Reading

@@ -190,6 +190,7 @@ class PartitionStateMachine:
                 reason,
             )
         )
+        self._host.invariants.leader_and_isr_written(partition, state.leader_epoch, state.isr)
 
     def _trace_isr_reduced(self, partition: str, state: LeaderAndIsr) -> None:
         self._host.trace(
@@ -203,6 +204,7 @@ class PartitionStateMachine:
                 state.isr,
             )
         )
+        self._host.invariants.leader_and_isr_written(partition, state.leader_epoch, state.isr)
 
 
 def _leader_and_isr(result: zk.ZooKeeperResult) -> LeaderAndIsr:

@@ -192,6 +192,8 @@ class Producer:
             self._partitioner.batch_completed(name)
         batch.attempts += 1
         batch.last_attempt_us = now_us
+        if batch.attempts > 1:
+            self._trace("sent_again", batch, leader, batch.attempts)
         request = ProduceRequest(
             self._config.acks, self._config.request_timeout_us, {name: batch.record_batch()}
         )
@@ -212,8 +214,10 @@ class Producer:
         error, offset = errors.NETWORK_EXCEPTION, -1
         if response is not None:
             error, offset = response.partitions[batch.partition]
-        if error in errors.INVALID_METADATA:
-            self._metadata.request_update()
+        if error != errors.NONE:
+            self._trace("send_failed", batch, leader, batch.attempts, error)
+            if error in errors.INVALID_METADATA:
+                self._metadata.request_update()
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)
@@ -225,6 +229,10 @@ class Producer:
             # It was reported as a timeout already, but its sequence is settled now.
             self._sequences.acked(batch)
         self._run()
+
+    def _trace(self, event: str, batch: ProducerBatch, leader: int, *details: object) -> None:
+        where = (self._host.name, batch.partition, leader)
+        self._host.trace((self._host.clock.now_us, event, *where, *details, tuple(batch.values)))
 
     def _complete(self, batch: ProducerBatch, error: str, offset: int) -> None:
         if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):

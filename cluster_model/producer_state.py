@@ -23,17 +23,22 @@ class ProducerStateEntry:
 
 
 class ProducerStates:
-    """The producers of one log."""
+    """The producers of one log: ``entries`` by producer id."""
 
-    __slots__ = ("_behaviours", "_entries")
+    __slots__ = ("_behaviours", "entries")
 
     def __init__(self, behaviours: Behaviours) -> None:
         self._behaviours = behaviours
-        self._entries: dict[int, ProducerStateEntry] = {}
+        self.entries: dict[int, ProducerStateEntry] = {}
+
+    @property
+    def batches_retained(self) -> int:
+        """How many batches of a producer are remembered; 0 for no producer state at all."""
+        return self._behaviours.producer_batches_retained
 
     def find_duplicate(self, batch: RecordBatch) -> int | None:
         """Return the base offset of a retained batch with the same epoch and sequence range."""
-        entry = self._entries.get(batch.producer_id)
+        entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             return None
         first, last = batch.base_sequence, batch.last_sequence
@@ -46,7 +51,7 @@ class ProducerStates:
         """Return the error that a leader answers to a batch that cannot follow the last one."""
         if not self._behaviours.producer_batches_retained:
             return errors.NONE  # It keeps no producer state at all, as before KIP-98.
-        entry = self._entries.get(batch.producer_id)
+        entry = self.entries.get(batch.producer_id)
         if entry is None:
             if batch.base_sequence == 0 or not self._behaviours.sequence_check:
                 return errors.NONE
@@ -67,15 +72,15 @@ class ProducerStates:
         """Remember a batch that has been appended."""
         if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
             return
-        entry = self._entries.get(batch.producer_id)
+        entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             entry = ProducerStateEntry(batch.producer_epoch, self._behaviours.producer_batches_retained)
-            self._entries[batch.producer_id] = entry
+            self.entries[batch.producer_id] = entry
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
     def rebuild(self, batches: Iterable[RecordBatch]) -> None:
         """Forget everything and learn it again from a log, as after a truncation."""
-        self._entries.clear()
+        self.entries.clear()
         for batch in batches:
             self.append(batch)

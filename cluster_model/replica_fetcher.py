@@ -245,6 +245,7 @@ class ReplicaFetcher:
                     batch.values,
                 )
             )
+            self._host.invariants.appended(self._broker, partition.name)
         if fetched.batches:
             self._logs.appended(partition.name)
         state.fetch_offset = log.log_end_offset
@@ -252,6 +253,7 @@ class ReplicaFetcher:
         if high_watermark != log.high_watermark:
             log.high_watermark = high_watermark
             self._host.trace((now_us, "hw", self._broker, partition.name, high_watermark))
+            self._host.invariants.high_watermark_set(self._broker, partition.name)
 
     def _fail(self, state: FetchState, base_offset: int) -> None:
         """Give a partition up until its next LeaderAndIsr.

@@ -27,7 +27,7 @@ class AppendResult:
 class ReplicaLog:
     """A log on a disk. It is opened anew at each start of its broker."""
 
-    __slots__ = ("_behaviours", "_file", "_producers", "epochs", "high_watermark", "log_end_offset")
+    __slots__ = ("_behaviours", "_file", "epochs", "high_watermark", "log_end_offset", "producers")
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
@@ -37,8 +37,8 @@ class ReplicaLog:
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
         self.epochs.truncate_from_end(self.log_end_offset)
-        self._producers = ProducerStates(behaviours)
-        self._producers.rebuild(self._file.batches)
+        self.producers = ProducerStates(behaviours)
+        self.producers.rebuild(self._file.batches)
         checkpointed = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         self.high_watermark = min(checkpointed, self.log_end_offset)
 
@@ -55,10 +55,10 @@ class ReplicaLog:
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
         """Validate a producer's batch, give it offsets and the leader epoch, and append it."""
         if batch.producer_id != NO_PRODUCER_ID:
-            duplicate_offset = self._producers.find_duplicate(batch)
+            duplicate_offset = self.producers.find_duplicate(batch)
             if duplicate_offset is not None:
                 return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
-            error = self._producers.check(batch)
+            error = self.producers.check(batch)
             if error != errors.NONE:
                 return AppendResult(error, None, -1)
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
@@ -71,7 +71,7 @@ class ReplicaLog:
 
     def _append(self, batch: RecordBatch) -> None:
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._producers.append(batch)
+        self.producers.append(batch)
         self._file.append(batch)
         self.log_end_offset = self._file.log_end_offset
 
@@ -103,7 +103,7 @@ class ReplicaLog:
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset
         self.epochs.truncate_from_end(self.log_end_offset)
-        self._producers.rebuild(self._file.batches)
+        self.producers.rebuild(self._file.batches)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         return True
 

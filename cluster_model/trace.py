@@ -60,8 +60,11 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "unflushed_lost": ("broker", "partition", "from_offset", "to_offset"),
     "flush": ("broker", "partition", "offset"),
     "checkpoint": ("broker", "kind", "offsets"),
+    "invariant_broken": ("invariant", "broker", "partition", "leader_epoch", "offset", "details"),
     "epoch_asked": ("broker", "partition", "replica", "leader_epoch", "answer_epoch", "end_offset"),
-    # Requests
+    # Requests, and what their clients make of the answers
+    "send_failed": ("client", "partition", "leader", "attempt", "error", "values"),
+    "sent_again": ("client", "partition", "leader", "attempt", "values"),
     "fetch": ("broker", "partition", "replica", "offset"),
     "fetch_waits": ("broker", "replica"),
     "fetch_expired": ("broker", "replica"),

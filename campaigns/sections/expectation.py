@@ -1,22 +1,31 @@
 """The section ``expect``: what the campaign expects at the end."""
 
+from collections.abc import Collection
+
 from campaigns.plan import Expectation
 from campaigns.schema import ExpectSection
 from campaigns.sections.conditions import ConditionReader
 from campaigns.sections.draft import Draft
 from campaigns.yaml_positions import Path
+from cluster_model.invariants import INVARIANTS
 
 
-def read_expectation(section: ExpectSection | None, draft: Draft, conditions: ConditionReader) -> Expectation:
+def read_expectation(
+    section: ExpectSection | None, draft: Draft, conditions: ConditionReader, invariants: tuple[str, ...]
+) -> Expectation:
     """Return what a campaign expects, and report what it cannot."""
     if section is None:
         return Expectation()
     path: Path = ("expect",)
     rules = section.rules or {}
-    known = _rule_names()
+    known = rule_names()
+    judged = rule_names(invariants)
     for name in rules:
         if name not in known:
             draft.unknown((*path, "rules", name), "rule", name, known, at_key=True)
+        elif name not in judged:
+            message = f"{name} is not judged, for `invariants` leaves it out"
+            draft.problem((*path, "rules", name), message, at_key=True)
     return Expectation(
         verdict=section.verdict,
         rules=tuple(sorted(rules.items())),
@@ -26,7 +35,8 @@ def read_expectation(section: ExpectSection | None, draft: Draft, conditions: Co
     )
 
 
-def _rule_names() -> frozenset[str]:
-    from checks.catalogue import RULES  # noqa: PLC0415  # the rules are not needed to read other campaigns
+def rule_names(invariants: Collection[str] = tuple(INVARIANTS)) -> frozenset[str]:
+    """Return the rules that are judged when these invariants are watched."""
+    from checks.catalogue import rules_for  # noqa: PLC0415  # the rules are not needed to read other campaigns
 
-    return frozenset(RULES)
+    return frozenset(rules_for(invariants))

@@ -7,10 +7,12 @@ from campaigns.plan import Plan, Step
 from campaigns.schema import InjectionSection, LimitsSection, StepSection
 from campaigns.sections.cluster import ClusterReader
 from campaigns.sections.conditions import ConditionReader
+from campaigns.sections.demand import read_demand
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import EffectiveSettings, switches_of
 from campaigns.sections.expectation import read_expectation
 from campaigns.sections.faults import FaultReader
+from campaigns.sections.invariants import read_invariants
 from campaigns.sections.references import References
 from campaigns.sections.script import ScriptReader
 from campaigns.sections.workload import WorkloadReader
@@ -34,6 +36,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     script = _script(draft, ScriptReader(draft, references, conditions, faults), variants)
     injections = _injections(draft, faults, variants)
     faults.check_releases()
+    invariants = read_invariants(body.invariants, draft)
     plan = Plan(
         campaign=campaign,
         cluster=cluster.spec,
@@ -46,7 +49,9 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         script=script,
         faults=injections,
         duration_us=workload.duration_us,
-        expect=read_expectation(body.expect, draft, conditions),
+        invariants=invariants,
+        demand=read_demand(body.demand, draft, invariants),
+        expect=read_expectation(body.expect, draft, conditions, invariants),
     )
     return _limited(plan, body.limits)
 

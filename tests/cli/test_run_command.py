@@ -166,7 +166,7 @@ def test_verbose_has_rules_faults_and_replicas(harrow: Harrow) -> None:
     for wanted in (
         "With acks=0 nobody waits",
         "lost-write",
-        "log-divergence",
+        "held",
         "broker_crash",
         "epoch@start",
         "trace",

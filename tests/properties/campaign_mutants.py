@@ -19,7 +19,7 @@ all acks acks=all @x `x` %x !!str !x &a *a << : ? | > [] {} [0] [[0]] [[0,0]] {a
 NASTY = [word.replace("\u00a0", " ") for word in re.split(r"[ \n]+", _NASTY.strip())]
 
 _KEYS = """\
-name description kafka behaviours settings cluster workload script faults limits expect variants brokers controller
+name description kafka behaviours settings cluster workload script faults limits invariants expect variants brokers controller
 topics network disk zookeeper id rack partitions replication_factor assignment latency writeback tick duration
 producers consumers rate start stop record_bytes poll_interval note only at after when do send value partition
 producer restart_producer elect_preferred_leaders times every from until any_of broker_crash broker between and
@@ -62,6 +62,7 @@ faults:
   - rate: 6/m
     any_of: [{slow_follower: {broker: 2, mode: slow, delay: 10ms, duration: 5s}}, controller_failover]
 limits: {script: 5m, recovery: 1m}
+invariants: [log-matching, one-leader-per-epoch]
 expect: {verdict: held, rules: {lost-write: held}, lost: [], final: {replicas: {t-0: {0: {leo: 1}}}}}
 variants:
   slow: {settings: {linger.ms: 10ms}, cluster: {network: {latency: 1ms..20ms}}}

@@ -300,6 +300,32 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("4:23", "unknown broker 7"),
         ],
     ),
+    # Invariants
+    "unknown invariants": (
+        "invariants:\n  - log-maching\n  - hw-monotonic\n  - two-leaders\n",
+        [
+            ("2:5", "did you mean `log-matching`?"),
+            ("4:5", "`two-leaders` is not one of"),
+        ],
+    ),
+    "all and none stand alone": (
+        "invariants: [all, log-matching, none]\n",
+        [
+            ("1:14", "invariants: `all` stands alone, without other names"),
+            ("1:33", "invariants: `none` stands alone, without other names"),
+        ],
+    ),
+    "what is not watched cannot be expected": (
+        """\
+        invariants: log-matching
+        expect: {rules: {log-matching: held, two-leaders: held}}
+        variants: {blind: {invariants: none}}
+        """,
+        [
+            ("2:18", "log-matching is not judged, for `invariants` leaves it out (in variant blind)"),
+            ("2:38", "two-leaders is not judged, for `invariants` leaves it out"),
+        ],
+    ),
     # Variants
     "variants": (
         """\

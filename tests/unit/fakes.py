@@ -8,6 +8,7 @@ from typing import Any
 from cluster_model.choices import Choices
 from cluster_model.connection import ClientEndpoint, Connection, Message
 from cluster_model.disk import Disk
+from cluster_model.invariant_monitor import InvariantMonitor
 from cluster_model.process import Process
 from cluster_model.record_batch import NO_PRODUCER_ID, RecordBatch
 from cluster_model.trace import TraceEvent
@@ -61,6 +62,7 @@ class FakeHost:
         self.clock = FakeClock()
         self.events: list[TraceEvent] = []
         self.trace: Callable[[TraceEvent], None] = self.events.append
+        self.invariants = InvariantMonitor((), {}, lambda *_: None)
         self.choices = choices or Choices.from_recording(dict(SMALLEST_CHOICES))
         self.name = name
         self.sent: list[Sent] = []

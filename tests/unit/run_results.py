@@ -5,14 +5,16 @@ from typing import Any
 from campaigns.plan import Expectation, Plan
 from campaigns.run_result import InjectedFault, MissedExpectation, RunResult
 from checks.evidence import Evidence, PartitionSettings, ProducerSettings, ReplicaLog, StoredBatch
-from checks.finding import HELD, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
+from checks.finding import HELD, PERMITTED, VIOLATED, Finding, Link, RuleResult, Verdict
 from cluster_model.history import History
 from cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
-BECAUSE = (
-    "acked at 1.20s by broker 0 (epoch 0, offset 1); broker 1 truncated to 1 at 1.40s (high watermark); "
-    "broker 1 elected (epoch 1) at 2.10s"
+CHAIN = (
+    Link(event="acked", text="1.200s broker 0 acked m1", at_us=1_200_000, broker=0, offset=1),
+    Link(event="truncated", text="1.400s broker 1 truncated to 1", at_us=1_400_500, broker=1, offset=1),
+    Link(event="conclusion", text="m1 was committed"),
 )
+BECAUSE = "1.200s broker 0 acked m1; 1.400s broker 1 truncated to 1; m1 was committed"
 
 
 def plan(**changes: Any) -> Plan:
@@ -27,7 +29,15 @@ def plan(**changes: Any) -> Plan:
 
 def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Finding:
     """Return the finding that a record is lost."""
-    return Finding(partition="t-0", offset=offset, value=value, because=BECAUSE, permitted_by=permitted_by)
+    return Finding(
+        partition="t-0",
+        offset=offset,
+        value=value,
+        chain=CHAIN,
+        permitted_by=permitted_by,
+        prevented_by=("KIP-101, from 0.11 on",),
+        details=(("offsets", [1, 2]),),
+    )
 
 
 def verdict(*findings: Finding, status: str | None = None, reasons: tuple[str, ...] = ()) -> Verdict:

@@ -265,6 +265,16 @@ def test_a_checkpoint_keeps_what_it_has_of_partitions_that_are_not_open_yet() ->
     assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 0}
 
 
+def test_a_truncation_takes_the_recovery_point_along_at_once() -> None:
+    disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"), flushed=3)
+    manager, host = manager_on(disk)
+    manager.open(P)
+    host.advance(60 * SECOND)
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 3
+    manager.truncate(P, 1, "leader epoch")
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
+
+
 def test_opening_and_truncating_are_in_the_trace() -> None:
     disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"))
     disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 1})

@@ -13,6 +13,7 @@ from campaigns.plan import (
     Step,
     Wait,
 )
+from cluster_model.invariants import INVARIANTS
 from cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 from faults.broker_crash import BrokerCrash
@@ -317,6 +318,31 @@ def test_disk_limits_and_zookeeper() -> None:
     assert found.cluster.disk.writeback_us is None
     assert found.cluster.zookeeper_tick_us == 3 * US_PER_SECOND
     assert (found.script_limit_us, found.recovery_limit_us) == (60 * US_PER_SECOND, 120 * US_PER_SECOND)
+
+
+@pytest.mark.parametrize(
+    ("written", "watched"),
+    [
+        ("", tuple(INVARIANTS)),
+        ("invariants: all\n", tuple(INVARIANTS)),
+        ("invariants: [all]\n", tuple(INVARIANTS)),
+        ("invariants: none\n", ()),
+        ("invariants: []\n", ()),
+        ("invariants: log-matching\n", ("log-matching",)),
+        ("invariants: [log-matching, hw-monotonic, log-matching]\n", ("hw-monotonic", "log-matching")),
+    ],
+)
+def test_invariants(written: str, watched: tuple[str, ...]) -> None:
+    assert plan(f"kafka: 2.4\n{written}").invariants == watched
+
+
+def test_an_option_switches_invariants() -> None:
+    text = "invariants: [log-matching]\nvariants: {all: {invariants: all}}\n"
+    assert [len(p.invariants) for p in load_text(text, "f.yaml").plans] == [1, len(INVARIANTS)]
+    assert [p.invariants for p in load_text(text, "f.yaml", ["invariants=none"]).plans] == [(), ()]
+    option = "invariants=[hw-monotonic, one-leader-per-epoch]"
+    found = load_text(text, "f.yaml", [option]).plans[0].invariants
+    assert found == ("hw-monotonic", "one-leader-per-epoch")
 
 
 def test_aliases_repeat_what_they_stand_for() -> None:

@@ -23,7 +23,7 @@ from campaigns.run_result import MissedExpectation
 from campaigns.version import VERSION
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
 from cli.run_tally import exit_code_of
-from tests.unit.run_results import BECAUSE, failed_run, lost, plan, run_result, verdict
+from tests.unit.run_results import BECAUSE, CHAIN, failed_run, lost, plan, run_result, verdict
 
 REPRODUCE = "harrow run loss --seed 0"
 
@@ -43,7 +43,33 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
         "status": "violated",
         "count": 1,
         "promise": "acks=all",
-        "findings": [{"partition": "t-0", "offset": 1, "value": "m1", "because": BECAUSE}],
+        "findings": [
+            {
+                "partition": "t-0",
+                "offset": 1,
+                "value": "m1",
+                "because": BECAUSE,
+                "chain": [
+                    {
+                        "event": "acked",
+                        "at_ms": 1200,
+                        "broker": 0,
+                        "offset": 1,
+                        "text": "1.200s broker 0 acked m1",
+                    },
+                    {
+                        "event": "truncated",
+                        "at_ms": 1400.5,
+                        "broker": 1,
+                        "offset": 1,
+                        "text": "1.400s broker 1 truncated to 1",
+                    },
+                    {"event": "conclusion", "text": "m1 was committed"},
+                ],
+                "prevented_by": ["KIP-101, from 0.11 on"],
+                "offsets": [1, 2],
+            }
+        ],
     }
     assert run["rules"]["duplicate"]["status"] == "held"
     assert run["rules"]["duplicate"]["count"] == 0
@@ -109,7 +135,7 @@ def test_a_long_list_of_records_is_cut_in_a_sentence() -> None:
 
 
 def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
-    finding = Finding(partition="t-0", offset=1, value="m2", because="...")
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
     rules = {
         "inconsistent-offsets": RuleResult(status=VIOLATED, promise="high watermark", findings=(finding,))
     }
@@ -119,7 +145,7 @@ def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
 
 def test_a_rule_without_words_of_its_own_is_named() -> None:
     rules = {
-        "new-rule": RuleResult(status=VIOLATED, promise="", findings=(Finding(partition="t-0", because="."),))
+        "new-rule": RuleResult(status=VIOLATED, promise="", findings=(Finding(partition="t-0", chain=()),))
     }
     result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
     assert [anomaly.sentence() for anomaly in anomalies(result)] == [
@@ -178,7 +204,8 @@ def test_the_report_for_readers_has_everything() -> None:
         "**UNEXPECTED**",
         "lost m1 despite acks=all",
         "| lost-write | violated | 1 | acks=all |",
-        BECAUSE,
+        *(f"  - {link.text}" for link in CHAIN),
+        "  - prevented by KIP-101, from 0.11 on",
         "line 42: m1 is not acked",
         "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
         "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",

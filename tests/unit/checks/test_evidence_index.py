@@ -12,7 +12,7 @@ def test_sends_that_are_outstanding_together_are_matched_by_value() -> None:
     run.ok(producer, "m1", 0)
     run.unknown(producer, "m0")
     index = Index(run.evidence())
-    (first,), (second,) = index.sends["t-0", "m0"], index.sends["t-0", "m1"]
+    (first,), (second,) = index.sends_of("t-0", "m0"), index.sends_of("t-0", "m1")
     assert (first.outcome, first.offset) == ("info", None)
     assert (second.outcome, second.offset, second.invoked_us, second.completed_us) == (
         "ok",
@@ -20,7 +20,8 @@ def test_sends_that_are_outstanding_together_are_matched_by_value() -> None:
         200_000,
         300_000,
     )
-    assert index.sessions[producer, "t-0"] == [first, second]
+    (session,) = index.history.sessions
+    assert (session.process, session.partition, session.sends) == (producer, "t-0", [first, second])
     assert index.acked == {"t-0": [second]}
 
 
@@ -30,7 +31,7 @@ def test_the_same_value_from_two_processes_is_matched_by_process() -> None:
     run.send(first, "m0")
     run.send(second, "m0")
     run.ok(second, "m0", 1)
-    sends = Index(run.evidence()).sends["t-0", "m0"]
+    sends = Index(run.evidence()).sends_of("t-0", "m0")
     assert [(send.process, send.outcome) for send in sends] == [(first, None), (second, "ok")]
 
 
@@ -41,7 +42,7 @@ def test_the_same_value_from_one_process_is_matched_in_order() -> None:
     run.ok(producer, "m0", 0)
     run.send(producer, "m0")
     run.ok(producer, "m0", 1)
-    assert [send.offset for send in Index(run.evidence()).sends["t-0", "m0"]] == [0, 1]
+    assert [send.offset for send in Index(run.evidence()).sends_of("t-0", "m0")] == [0, 1]
 
 
 def test_an_ack_whose_invocation_was_not_recorded_counts() -> None:
@@ -56,7 +57,7 @@ def test_other_operations_and_failed_polls_are_passed_over() -> None:
     run.history.add(0, "invoke", "poll", (("poll",),), 0)
     run.history.add(0, "fail", "poll", (("poll", {"t-0": [(0, "m0")]}),), 0, "timeout")
     index = Index(run.evidence())
-    assert (index.sends, index.polled) == ({}, {})
+    assert (index.history.sends_total, index.polled) == (0, {})
 
 
 def test_both_kinds_of_a_transaction_are_read() -> None:

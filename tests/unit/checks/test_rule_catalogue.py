@@ -4,7 +4,10 @@ from importlib import import_module
 
 import pytest
 
+from checks.broken_invariants import RULES as INVARIANT_RULES
 from checks.catalogue import RULES
+from checks.history.anomalies import ANOMALIES
+from checks.history_rules import HISTORY_RULES
 from checks.promise import PROMISES
 
 
@@ -18,12 +21,33 @@ def test_rules_are_listed_in_order() -> None:
         "read-above-hw",
         "log-divergence",
         "two-leaders",
+        "poll-skip",
+        "nonmonotonic-poll",
+        "int-poll-skip",
+        "int-nonmonotonic-poll",
+        "int-nonmonotonic-send",
+        "int-send-skip",
+        "G1a",
+        "precommitted-read",
+        "G0",
+        "G1c",
+        "hw-monotonic",
+        "hw-within-log",
+        "isr-holds-committed",
+        "one-controller-per-epoch",
+        "log-matching",
+        "epoch-cache-monotonic",
+        "producer-state-matches-log",
+        "checkpoint-within-log",
     ]
     assert RULES.keys() == PROMISES.keys()
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_each_rule_has_a_file_of_its_name(name: str) -> None:
+FAMILIES = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name not in FAMILIES])
+def test_each_rule_that_is_not_of_a_family_has_a_file_of_its_name(name: str) -> None:
     assert import_module(f"checks.{name.replace('-', '_')}").RULE is RULES[name]
 
 
@@ -34,3 +58,7 @@ def test_the_doc_says_what_promises_it_and_where_that_is_written(name: str) -> N
     for setting in (*PROMISES[name].promised_by, *PROMISES[name].permitted_by):
         assert setting in rule.doc
     assert rule.doc.endswith(f"Source: {rule.source}")
+
+
+def test_a_run_is_judged_by_every_anomaly_of_histories() -> None:
+    assert ANOMALIES.keys() <= RULES.keys()

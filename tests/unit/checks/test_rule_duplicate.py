@@ -47,8 +47,9 @@ def test_permitted_without_idempotence() -> None:
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m0")
     assert finding.permitted_by == "enable.idempotence=false"
     assert finding.because == (
-        "offset 0 was appended at 0.40s by broker 0 (epoch 0); offset 1 was appended at 0.60s by broker 0 (epoch 0); "
-        "sent by producer-0 at 0.30s, and appended again by a retry"
+        "0.300s producer-0 sent m0; 0.400s broker 0 appended m0 at offset 0 (epoch 0); "
+        "0.600s broker 0 appended m0 again at offset 1 (epoch 0); "
+        "with enable.idempotence=false the leader cannot tell a retry from a new record"
     )
 
 
@@ -85,7 +86,14 @@ def test_permitted_when_the_application_sent_it_again() -> None:
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "transactional.id"
-    assert "sent it 2 times (by producer-0 at 0.10s, by producer-0 at 0.80s)" in finding.because
+    assert finding.prevented_by == ("transactional.id",)
+    assert [(link.event, link.at_us) for link in finding.chain] == [
+        ("sent", 100_000),
+        ("appended", 200_000),
+        ("sent", 800_000),
+        ("appended", 900_000),
+        ("conclusion", None),
+    ]
 
 
 def test_violated_when_it_stands_more_often_than_it_was_sent() -> None:

@@ -46,10 +46,10 @@ def test_a_lost_acked_write_by_truncation_is_violated() -> None:
     assert result.status == "violated"
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m2")
-    assert finding.because.startswith(
-        "offset 1 is m2 (acked) and m3 (broker 0's log, broker 1's log, polled, acked); m2: "
+    assert finding.because.endswith(
+        "; offset 1 is m2 (acked) and m3 (broker 0's log, broker 1's log, polled, acked)"
     )
-    assert "broker 1 truncated to 1" in finding.because
+    assert "broker 1 truncated to" in finding.because
 
 
 def test_a_lost_acked_write_follows_the_permission_of_its_loss() -> None:
@@ -150,6 +150,6 @@ def test_every_value_that_went_needs_its_permission() -> None:
     run.write(careful, "m2", 0)
     run.read_to_end(0)
     (finding,) = run.judge("inconsistent-offsets").findings
-    assert "m0: " in finding.because
-    assert "m1: " in finding.because
+    assert "broker 0 appended m0 at offset 0" in finding.because
+    assert "broker 0 appended m1 at offset 0" in finding.because
     assert finding.permitted_by is None

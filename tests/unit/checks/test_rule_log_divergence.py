@@ -37,7 +37,7 @@ def test_violated_by_another_value() -> None:
     assert result.status == "violated"
     (finding,) = result.findings
     assert (finding.partition, finding.offset) == ("t-0", 1)
-    assert finding.because == "offset 1 is m2 (epoch 0) on broker 0, broker 2 and m3 (epoch 1) on broker 1"
+    assert finding.because == "offset 1 is m2 (epoch 0) on brokers 0 and 2 and m3 (epoch 1) on broker 1"
 
 
 def test_violated_by_another_leader_epoch() -> None:

@@ -50,7 +50,8 @@ def test_what_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
     (finding,) = run.judge("lost-write").findings
     assert (finding.value, finding.permitted_by) == ("m1", None)
     assert finding.because.endswith(
-        "broker 1 elected (epoch 1) at 1.80s; broker 0 still has it, the leader does not"
+        "broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); broker 0 still has m1, the leader does not; "
+        "m1 was committed, and no setting permits that it goes"
     )
     assert run.judge("unseen").status == "held"
 
@@ -98,9 +99,13 @@ def test_violated_by_truncation_to_the_high_watermark() -> None:
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m1")
     assert finding.permitted_by is None
     assert finding.because == (
-        "copied by broker 1 at 1.20s; acked at 1.50s by broker 0 (epoch 0, offset 1); "
-        "broker 1 truncated to 1 at 8.40s (high watermark); broker 0 stopped at 9.10s (process); "
-        "broker 1 elected (epoch 1) at 9.20s; broker 0 truncated to 1 at 15.10s (high watermark)"
+        "1.100s broker 0 appended m1 at offset 1 (epoch 0); 1.200s broker 1 copied m1; "
+        "1.500s broker 0 acked m1: all of the ISR [0, 1] had it; "
+        "8.400s broker 1 truncated to its own high watermark, 1, and cut off m1; "
+        "9.100s broker 0 crashed before broker 1 had fetched m1 again; "
+        "9.200s broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); "
+        "15.100s broker 0 truncated to its own high watermark, 1, and cut off m1; "
+        "m1 was committed, and no setting permits that it goes"
     )
 
 
@@ -162,7 +167,10 @@ def test_acks_0_of_a_record_that_no_broker_got() -> None:
     run.ok(producer, "m0", None)
     run.read_to_end(0)
     (finding,) = run.judge("lost-write").findings
-    assert finding.because == "sent at 0.10s; no broker appended it; acks=0 waits for no answer"
+    assert finding.because == (
+        "0.100s producer-0 sent m0; 0.200s m0 counted as sent; no broker appended it; acks=0 waits for no answer"
+    )
+    assert finding.prevented_by == ("acks=1 or acks=all, with retries",)
 
 
 def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
@@ -184,8 +192,9 @@ def test_permitted_by_an_unclean_election(acks: str) -> None:
     (finding,) = result.findings
     assert (finding.value, finding.permitted_by) == ("m2", "unclean.leader.election.enable=true")
     assert "when the ISR had shrunk to [0] (min.insync.replicas=1)" in finding.because
-    assert "broker 1 elected uncleanly (epoch 1)" in finding.because
-    assert finding.because.endswith("did not have it")
+    assert "broker 1 was elected uncleanly, from outside the ISR [0], without m2 (epoch 1)" in finding.because
+    assert finding.because.endswith("did not have m2")
+    assert finding.prevented_by == ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 
 
 def test_an_unclean_election_that_was_switched_off_permits_nothing() -> None:
@@ -225,7 +234,11 @@ def test_permitted_by_power_loss() -> None:
         ("m1", "log.flush.interval.messages"),
     }
     (finding,) = result.findings
-    assert "broker 1 lost what it had not flushed, from offset 1 on, at 1.80s" in finding.because
+    assert (
+        "1.800s broker 1 lost power, and all that it had not flushed, from offset 1 on, with m1"
+        in finding.because
+    )
+    assert finding.prevented_by[0].startswith("log.flush.interval.messages=1")
     assert "keeps its power" in finding.because
 
 
@@ -317,7 +330,7 @@ def test_a_long_story_leaves_out_its_middle() -> None:
     because = run.judge("lost-write").findings[0].because
     assert "more events)" in because
     assert because.count(";") < 12
-    assert because.endswith("broker 0 truncated to 1 at 15.10s (high watermark)")
+    assert "15.100s broker 0 truncated to its own high watermark, 1, and cut off m1" in because
 
 
 def test_what_is_permitted_here_leaves_open_what_was_not_read_back() -> None:

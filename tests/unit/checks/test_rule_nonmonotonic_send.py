@@ -41,8 +41,11 @@ def test_permitted_with_several_in_flight() -> None:
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 0, "m1")
     assert finding.permitted_by == "max.in.flight.requests.per.connection=3"
+    assert finding.prevented_by == ("enable.idempotence=true", "max.in.flight.requests.per.connection=1")
     assert finding.because == (
-        "m0 was sent at 0.30s and m1 after it at 0.40s, but m1 stands at offset 0, before m0 at offset 1"
+        "0.300s producer-0 sent m0; 0.400s producer-0 sent m1; "
+        "0.500s broker 0 appended m0 at offset 1 (epoch 0); 0.500s broker 0 appended m1 at offset 0 (epoch 0); "
+        "m1 stands at offset 0, before m0 at offset 1, which was sent earlier"
     )
 
 

@@ -37,7 +37,8 @@ def test_violated_above_the_high_watermark() -> None:
     (finding,) = result.findings
     assert (finding.partition, finding.offset) == ("t-0", 2)
     assert finding.because == (
-        "broker 0 served client consumer-0 up to offset 4 (exclusive) at 0.20s, when its high watermark was 2"
+        "0.200s broker 0 served consumer-0 up to offset 4 (exclusive), when its high watermark was 2; "
+        "offset 2 was not committed"
     )
 
 

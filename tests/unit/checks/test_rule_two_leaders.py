@@ -36,4 +36,10 @@ def test_violated_by_two_brokers_in_one_epoch() -> None:
     assert result.status == "violated"
     (finding,) = result.findings
     assert finding.partition == "t-0"
-    assert finding.because == "broker 0 at 0.20s and broker 1 at 0.40s became leader in epoch 4"
+    assert [(link.event, link.broker) for link in finding.chain] == [
+        ("elected", 0),
+        ("became-leader", 0),
+        ("elected", 1),
+        ("became-leader", 1),
+        ("conclusion", None),
+    ]

@@ -1,0 +1,116 @@
+"""What judging a long history costs: time and memory, for some operations and for ten times as many.
+
+Run ``python -m benchmarks.history [OPERATIONS]``. The history is made by a correct log: half sends,
+half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
+``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cluster_model.choices import Choices
+
+PARTITIONS: Final = 10
+PROCESSES: Final = 20
+FOLLOWED: Final = 2
+US: Final = 1_000
+
+
+def history(operations: int, *, gaps: int = 0) -> Iterator[str]:
+    """Yield the lines of a history, two for each operation; each offset is *gaps* above the last but one."""
+    draw = Choices.from_seed(1).workload.below
+    logs: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    read = [[0] * FOLLOWED for _ in range(PROCESSES)]
+    index = 0
+
+    def line(process: int, type_: str, f: str, value: object) -> str:
+        nonlocal index
+        index += 1
+        operation = {
+            "index": index - 1,
+            "process": process,
+            "type": type_,
+            "f": f,
+            "value": value,
+            "time": index * 10 * US,
+        }
+        return json.dumps(operation) + "\n"
+
+    def poll(process: int) -> Iterator[str]:
+        records = {}
+        for place in range(FOLLOWED):
+            partition = (process + place * 7) % PARTITIONS
+            log, begin = logs[partition], read[process][place]
+            if begin < len(log):
+                records[f"t-{partition}"] = [
+                    [offset * (1 + gaps), f"t-{partition}:{offset}"] for offset in log[begin : begin + 500]
+                ]
+                read[process][place] = min(len(log), begin + 500)
+        yield line(process, "invoke", "poll", [["poll"]])
+        yield line(process, "ok", "poll", [["poll", records]])
+
+    for _ in range(operations - PROCESSES):
+        process = draw(PROCESSES)
+        if draw(2):
+            partition = draw(PARTITIONS)
+            offset = len(logs[partition])
+            logs[partition].append(offset)
+            value = f"t-{partition}:{offset}"
+            yield line(process, "invoke", "send", [["send", f"t-{partition}", value]])
+            yield line(process, "ok", "send", [["send", f"t-{partition}", [offset * (1 + gaps), value]]])
+        else:
+            yield from poll(process)
+    for process in range(PROCESSES):
+        while any(
+            read[process][place] < len(logs[(process + place * 7) % PARTITIONS]) for place in range(FOLLOWED)
+        ):
+            yield from poll(process)
+
+
+def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
+    """Judge a history of some size, print what it cost and return the seconds of processor time."""
+    path = folder / f"{operations}-{gaps}.jsonl"
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(history(operations, gaps=gaps))
+    command = [sys.executable, "-m", "cli", "check", str(path), "--format", "json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
+    ended = subprocess.run(command, check=False, stdout=subprocess.PIPE, env={**os.environ})  # noqa: S603
+    took_s = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    gap = f", gaps of {gaps:.0e}" if gaps else ""
+    print(
+        f"{operations:>10} operations ({path.stat().st_size / 1e6:.0f} MB{gap}): {busy_s:.1f} s of one core "
+        f"({took_s:.1f} s), {after.ru_maxrss / 1024:.0f} MiB at most so far, "
+        f"verdict {json.loads(ended.stdout)['verdict']}"
+    )
+    path.unlink()
+    return busy_s
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("operations", nargs="?", type=int, default=1_000_000)
+    operations = parser.parse_args().operations
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tenth_s = measure(folder, operations // 10)
+        whole_s = measure(folder, operations)
+        gaps_s = measure(folder, operations, gaps=10**12)
+    print(f"ten times the operations cost {whole_s / tenth_s:.1f} times the time")
+    print(f"gaps of 10^12 between the offsets cost {gaps_s / whole_s:.2f} times the time of none")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The share of a run's time that its invariants cost, for standard.yaml.
+
+Run ``python -m benchmarks.invariants [SEEDS]``. The same seeds are run with and without them,
+one after the other in one process, so that whatever else the machine does slows both.
+"""
+
+import argparse
+import gc
+import statistics
+import time
+from dataclasses import replace
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from cluster_model.invariants import INVARIANTS
+
+REPEATS = 3
+"""How often each seed is run in each way; the fastest counts, the others were disturbed."""
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", nargs="?", type=int, default=20)
+    seeds = parser.parse_args().seeds
+    watched = load_campaign(resolve("standard")[0]).plans[0]
+    unwatched = replace(watched, invariants=())
+    run_plan(watched, 0)  # Imports and caches are not what is measured.
+    run_plan(unwatched, 0)
+    gc.freeze()  # As `harrow run` does: what was imported is not garbage.
+    with_s, without_s = [], []
+    for seed in range(seeds):
+        pairs = [(seconds(watched, seed), seconds(unwatched, seed)) for _ in range(REPEATS)]
+        with_s.append(min(on for on, _ in pairs))
+        without_s.append(min(off for _, off in pairs))
+    shares = [1 - off / on for on, off in zip(with_s, without_s, strict=True)]
+    print(f"{seeds} seeds of {watched.campaign}, {len(INVARIANTS)} invariants")
+    print(f"milliseconds a run, watched:   {sum(with_s) / seeds * 1e3:.1f}")
+    print(f"milliseconds a run, unwatched: {sum(without_s) / seeds * 1e3:.1f}")
+    print(f"share of a run's time:         {1 - sum(without_s) / sum(with_s):.1%}")
+    print(f"                               {statistics.median(shares):.1%} (median run)")
+
+
+def seconds(plan: Plan, seed: int) -> float:
+    """Return the processor time of one run."""
+    started = time.process_time()
+    run_plan(plan, seed)
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,381 @@
+"""A history, sorted once for all rules: sends, what was polled, and where consumers jumped.
+
+Operations are added one after the other and not kept, so that a history of hours can be
+judged from a stream. What is kept of a poll are its records; where a consumer went on from
+one offset to the very next there is nothing to remember, and of everywhere else only the two
+offsets, until all offsets of the partition are known.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, repeat
+from typing import Any, Final, NamedTuple
+
+from cluster_model.history import FAIL, INVOKE, OK, Operation
+
+Value = str | int
+"""A record: its value is unique in its partition."""
+
+Pair = tuple[int, Value]
+"""An offset and the value that stands there."""
+
+SEND: Final = "send"
+POLL: Final = "poll"
+TXN: Final = "txn"
+ASSIGN: Final = "assign"
+SUBSCRIBE: Final = "subscribe"
+
+NO_PROCESS: Final = -1
+"""What stands in the place of a process that is no client."""
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+_NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
+_READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
+_ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
+_PAIRS: Final = frozenset({tuple, list})
+_CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
+
+
+class Send:
+    """One send: its invocation and what came of it.
+
+    ``outcome`` is ``ok``, ``fail`` or ``info``, None while nothing came back. ``offset`` is
+    what the completion said, None if it said nothing. ``invoked`` and ``completed`` are
+    positions in the history (-1: not there), ``transaction`` the operation that it was part
+    of when that did more than this.
+    """
+
+    __slots__ = (
+        "completed",
+        "completed_us",
+        "invoked",
+        "invoked_us",
+        "offset",
+        "outcome",
+        "partition",
+        "process",
+        "transaction",
+        "value",
+    )
+
+    def __init__(self, process: int, partition: str, value: Value, invoked: int, invoked_us: int) -> None:
+        self.process = process
+        self.partition = partition
+        self.value = value
+        self.invoked = invoked
+        self.invoked_us = invoked_us
+        self.outcome: str | None = None
+        self.offset: int | None = None
+        self.completed = -1
+        self.completed_us: int | None = None
+        self.transaction: Transaction | None = None
+
+
+class Transaction:
+    """A completed operation of several micro-operations, at least one of them a send.
+
+    ``reads`` are the pairs that it polled, by partition, in the order of reading.
+    """
+
+    __slots__ = ("outcome", "position", "process", "reads", "sends")
+
+    def __init__(self, process: int, position: int, outcome: str) -> None:
+        self.process = process
+        self.position = position
+        self.outcome = outcome
+        self.sends: list[Send] = []
+        self.reads: dict[str, list[Pair]] = {}
+
+
+class Jump(NamedTuple):
+    """Where a process read on at another offset than the next one: from one pair to another.
+
+    ``came`` and ``went`` are the positions of the operations; they are the same when it
+    happened within one. ``subscribed`` tells a consumer of a group from one with assigned
+    partitions.
+    """
+
+    process: int
+    last: Pair
+    next: Pair
+    came: int
+    went: int
+    subscribed: bool
+
+    @property
+    def internal(self) -> bool:
+        """Whether it happened within one operation."""
+        return self.came == self.went
+
+
+class Session:
+    """The sends of a process to a partition, in the order of their invocations."""
+
+    __slots__ = ("partition", "process", "sends")
+
+    def __init__(self, process: int, partition: str) -> None:
+        self.process = process
+        self.partition = partition
+        self.sends: list[Send] = []
+
+
+class PartitionHistory:
+    """What a history says of one partition.
+
+    ``polled`` has every pair that an ok poll returned, with the position of the last one that
+    did; ``polled_in_vain`` those of polls whose operation failed or whose end is unknown.
+    ``sends`` are by value, in the order of their invocations.
+    """
+
+    __slots__ = ("acked", "failed", "jumps", "name", "polled", "polled_in_vain", "sends", "unsure")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sends: dict[Value, list[Send]] = {}
+        self.acked: list[Send] = []
+        self.failed: list[Send] = []
+        self.unsure: list[Send] = []
+        self.polled: dict[Pair, int] = {}
+        self.polled_in_vain: dict[Pair, int] = {}
+        self.jumps: list[Jump] = []
+
+
+class _Client:
+    """Where a process stands: the last pair that it read, with the operation, by partition."""
+
+    __slots__ = ("assigned", "invoked", "last_poll_invoked", "positions", "sessions", "subscribed")
+
+    def __init__(self) -> None:
+        self.positions: dict[str, tuple[Pair, int]] = {}
+        self.sessions: dict[str, Session] = {}
+        self.assigned: tuple[str, ...] = ()
+        self.subscribed = False
+        self.invoked = -1
+        self.last_poll_invoked = -1
+
+
+class HistoryIndex:
+    """What rules look up of a history. Partitions are in the order in which it first names them.
+
+    ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
+    by position. ``transactions`` are the completed operations that did more than send one
+    record or poll.
+    """
+
+    __slots__ = (
+        "_clients",
+        "numbers",
+        "partitions",
+        "processes",
+        "sends_total",
+        "sessions",
+        "times_us",
+        "transactions",
+    )
+
+    def __init__(self, operations: Sequence[Operation] = ()) -> None:
+        self.partitions: dict[str, PartitionHistory] = {}
+        self.processes: list[int] = []
+        self.times_us = array("q")
+        self.numbers = array("q")
+        self.sessions: list[Session] = []
+        self.transactions: list[Transaction] = []
+        self.sends_total = 0
+        self._clients: dict[int, _Client] = {}
+        self.add(
+            [operation.process for operation in operations],
+            [operation.type for operation in operations],
+            [operation.f for operation in operations],
+            [operation.value for operation in operations],
+            [operation.time_us for operation in operations],
+            [operation.index for operation in operations],
+        )
+
+    def add(
+        self,
+        processes: Sequence[int],
+        types: Sequence[str],
+        fs: Sequence[str],
+        values: Sequence[Any],
+        times_us: Sequence[int],
+        numbers: Sequence[int],
+        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
+    ) -> None:
+        """Add the next operations, column by column.
+
+        The micro-operations are those of `cluster_model.history`, lists as well as tuples;
+        *numbers* are what the operations call themselves. *rebalances* are the partitions that
+        a consumer lost or got meanwhile, by the place of the operation in the columns.
+        """
+        position = len(self.processes)
+        self.processes += processes
+        self.times_us.extend(times_us)
+        self.numbers.extend(numbers)
+        clients = self._clients
+        for place, (process, type_, f, value) in enumerate(zip(processes, types, fs, values, strict=True)):
+            client = clients.get(process)
+            if client is None:
+                client = clients[process] = _Client()
+            if f == SEND and len(value) == 1:
+                _, partition, written = value[0]
+                if type_ == INVOKE:
+                    self._invoke(client, process, partition, written, position)
+                else:
+                    self._complete(client, process, partition, written, position, type_)
+            elif f in _READING_OR_WRITING:
+                if type_ == INVOKE:
+                    client.invoked = position
+                    for micro in value:
+                        if micro[0] == SEND:
+                            self._invoke(client, process, micro[1], micro[2], position)
+                else:
+                    rebalanced = rebalances.get(place, _NOTHING) if rebalances else _NOTHING
+                    self._complete_all(client, process, value, position, type_, rebalanced)
+            elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
+                _assign(client, value, subscribed=f == SUBSCRIBE)
+            position += 1
+
+    def pass_over(self, time_us: int, number: int) -> None:
+        """Add an operation that is no client's."""
+        self.processes.append(NO_PROCESS)
+        self.times_us.append(time_us)
+        self.numbers.append(number)
+
+    def _partition(self, name: str) -> PartitionHistory:
+        partition = self.partitions.get(name)
+        if partition is None:
+            partition = self.partitions[name] = PartitionHistory(name)
+        return partition
+
+    def _invoke(self, client: _Client, process: int, partition: str, written: Any, position: int) -> Send:
+        value = written if type(written) is str else written[1] if type(written) in _PAIRS else written
+        send = Send(process, partition, value, position, self.times_us[position])
+        self.sends_total += 1
+        sends = self._partition(partition).sends
+        known = sends.get(value)
+        if known is None:
+            sends[value] = [send]
+        else:
+            known.append(send)
+        session = client.sessions.get(partition)
+        if session is None:
+            session = client.sessions[partition] = Session(process, partition)
+            self.sessions.append(session)
+        session.sends.append(send)
+        return send
+
+    def _complete(
+        self, client: _Client, process: int, partition: str, written: Any, position: int, type_: str
+    ) -> Send:
+        """Match a completion to its invocation: a producer has several sends outstanding."""
+        offset, value = written if type(written) in _PAIRS else (None, written)
+        known = self.partitions.get(partition) or self._partition(partition)
+        for send in known.sends.get(value, ()):
+            if send.outcome is None and send.process == process:
+                break
+        else:
+            send = self._invoke(client, process, partition, value, position)
+        send.outcome = type_
+        send.completed = position
+        send.completed_us = self.times_us[position]
+        send.offset = offset
+        if type_ == OK:
+            known.acked.append(send)
+        elif type_ == FAIL:
+            known.failed.append(send)
+        else:
+            known.unsure.append(send)
+        return send
+
+    def _complete_all(
+        self,
+        client: _Client,
+        process: int,
+        value: Sequence[Any],
+        position: int,
+        type_: str,
+        rebalanced: frozenset[str],
+    ) -> None:
+        transaction = None
+        ends: dict[str, tuple[Pair, int]] = {}
+        polls = False
+        for micro in value:
+            if micro[0] == SEND:
+                if transaction is None:
+                    transaction = Transaction(process, position, type_)
+                send = self._complete(client, process, micro[1], micro[2], position, type_)
+                send.transaction = transaction
+                transaction.sends.append(send)
+            elif len(micro) > 1:
+                polls = True
+                self._poll(client, process, micro[1], position, type_, ends, rebalanced)
+        if type_ == OK and polls:
+            client.positions.update(ends)
+            client.last_poll_invoked = max(client.invoked, client.last_poll_invoked)
+        if transaction is not None:
+            for micro in value:
+                if micro[0] == POLL and len(micro) > 1:
+                    for partition, pairs in micro[1].items():
+                        transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
+            self.transactions.append(transaction)
+
+    def _poll(
+        self,
+        client: _Client,
+        process: int,
+        records: Mapping[str, Sequence[Sequence[Any]]],
+        position: int,
+        type_: str,
+        ends: dict[str, tuple[Pair, int]],
+        rebalanced: frozenset[str],
+    ) -> None:
+        """Take what one poll returned; *ends* is how far the operation has read so far."""
+        for name, pairs in records.items():
+            if not pairs:
+                continue
+            partition = self.partitions.get(name) or self._partition(name)
+            read = list(map(tuple, pairs))
+            offsets = [offset for offset, _ in read]
+            (partition.polled if type_ == OK else partition.polled_in_vain).update(
+                zip(read, repeat(position))
+            )
+            before = ends.get(name)
+            if before is None:
+                before = client.positions.get(name)
+            first = offsets[0]
+            if (
+                before is not None
+                and first != before[0][0] + 1
+                and not (before[1] == position and name in rebalanced)
+            ):
+                partition.jumps.append(
+                    Jump(process, before[0], read[0], before[1], position, client.subscribed)
+                )
+            if (
+                len(offsets) > 1
+                and offsets != list(range(first, first + len(offsets)))
+                and name not in rebalanced
+            ):
+                partition.jumps += [
+                    Jump(process, here, there, position, position, client.subscribed)
+                    for here, there in pairwise(read)
+                    if there[0] != here[0] + 1
+                ]
+            ends[name] = (read[-1], position)
+
+    def read_on_after(self, partition: str, position: int) -> bool:
+        """Return whether some process that was reading a partition polled once more after *position*."""
+        return any(
+            client.last_poll_invoked > position
+            for client in self._clients.values()
+            if partition in client.positions or partition in client.assigned
+        )
+
+
+def _assign(client: _Client, partitions: Sequence[str], *, subscribed: bool) -> None:
+    """Note a new assignment: the place in a partition is kept only if it is named again."""
+    kept = frozenset(partitions)
+    client.positions = {name: place for name, place in client.positions.items() if name in kept}
+    client.sessions = {name: session for name, session in client.sessions.items() if name in kept}
+    client.assigned = tuple(partitions)
+    client.subscribed = subscribed

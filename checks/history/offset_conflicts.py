@@ -1,0 +1,47 @@
+"""One offset with several values, one value at several offsets: inconsistent-offsets, duplicate."""
+
+from collections.abc import Iterator
+
+from checks.finding import Finding, Link
+from checks.history.version_order import VersionOrders
+from checks.history.witness import claims
+
+
+def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
+    """Find offsets at which acks and polls saw different values."""
+    for name, partition in orders.history.partitions.items():
+        order = orders.of(name)
+        if len(order.offsets) == len(order.pairs):
+            continue
+        for offset, values in order.values_at.items():
+            if len(values) > 1:
+                said = [
+                    link for value in values for link in claims(orders.history, partition, (offset, value))
+                ]
+                yield Finding(
+                    partition=name,
+                    offset=offset,
+                    value=values[0],
+                    chain=tuple(said),
+                    details=(("values", values),),
+                )
+
+
+def duplicates(orders: VersionOrders) -> Iterator[Finding]:
+    """Find values that acks and polls saw at several offsets."""
+    for name, partition in orders.history.partitions.items():
+        order = orders.of(name)
+        if len({value for _, value in order.pairs}) == len(order.pairs):
+            continue
+        for value, offsets in order.offsets_of.items():
+            if len(offsets) > 1:
+                said: list[Link] = []
+                for offset in offsets:
+                    said += claims(orders.history, partition, (offset, value))
+                yield Finding(
+                    partition=name,
+                    offset=offsets[1],
+                    value=value,
+                    chain=tuple(said),
+                    details=(("offsets", offsets),),
+                )

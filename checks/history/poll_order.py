@@ -1,0 +1,77 @@
+"""Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and within one operation."""
+
+from collections.abc import Iterator
+
+from checks.finding import Finding
+from checks.history.index import Jump, PartitionHistory
+from checks.history.version_order import VersionOrders
+from checks.history.witness import numbers, polled
+from checks.promise import SUBSCRIBED
+
+_SKIPPED_SHOWN = 8
+
+
+def poll_skips(orders: VersionOrders) -> Iterator[Finding]:
+    """Find two polls in a row of a process between which known records were passed over."""
+    return _skips(orders, internal=False)
+
+
+def internal_poll_skips(orders: VersionOrders) -> Iterator[Finding]:
+    """Find operations that passed over known records."""
+    return _skips(orders, internal=True)
+
+
+def nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
+    """Find two polls in a row of a process the second of which falls back or reads a record again."""
+    return _falls(orders, internal=False)
+
+
+def internal_nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
+    """Find operations that fell back, or read a record again."""
+    return _falls(orders, internal=True)
+
+
+def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    for name, partition in orders.history.partitions.items():
+        for jump in partition.jumps:
+            here, there = jump.last[0], jump.next[0]
+            if jump.internal != internal or there <= here:
+                continue
+            order = orders.of(name)
+            skipped = order.between(here, there)
+            if skipped:
+                values = [order.values_at[offset][0] for offset in skipped[:_SKIPPED_SHOWN]]
+                details = (("delta", len(skipped) + 1), ("skipped", values))
+                yield _finding(orders, partition, jump, details)
+
+
+def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    for name, partition in orders.history.partitions.items():
+        for jump in partition.jumps:
+            here, there = jump.last[0], jump.next[0]
+            if jump.internal == internal and there <= here:
+                delta = orders.of(name).distance(here, there)
+                yield _finding(orders, partition, jump, (("delta", delta),))
+
+
+def _finding(
+    orders: VersionOrders,
+    partition: PartitionHistory,
+    jump: Jump,
+    details: tuple[tuple[str, object], ...],
+) -> Finding:
+    history = orders.history
+    return Finding(
+        partition=partition.name,
+        offset=jump.next[0],
+        value=jump.next[1],
+        chain=(polled(history, jump.came, jump.last), polled(history, jump.went, jump.next)),
+        permitted_by=SUBSCRIBED if jump.subscribed and not jump.internal else None,
+        details=(
+            ("process", jump.process),
+            ("operations", numbers(history, *dict.fromkeys((jump.came, jump.went)))),
+            ("offsets", [jump.last[0], jump.next[0]]),
+            ("values", [jump.last[1], jump.next[1]]),
+            *details,
+        ),
+    )

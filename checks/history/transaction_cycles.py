@@ -1,0 +1,274 @@
+"""Cycles of transactions: G0 (of writes alone), G1c (of writes and reads).
+
+An operation depends on another one if it wrote what stands right behind the other's write
+(write-write), or if it polled what the other wrote (write-read). One that only polls never
+comes before another, and single sends alone are in the order of their partition; so there is
+no cycle without an operation of several micro-operations, and nothing to do where there is
+none. After Adya, Weak Consistency (1999), as in Jepsen's Elle.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from checks.finding import Finding, Link
+from checks.history.index import Transaction, Value
+from checks.history.version_order import VersionOrders
+from checks.history.witness import numbers, operation, told_at
+from checks.promise import WRITES_INTERLEAVE
+from cluster_model.history import OK
+
+_WW: Final = "ww"
+_WR: Final = "wr"
+_SHARED: Final = "dependencies"
+_EDGES_TRIED: Final = 16
+"""A knot can have many cycles; one of the shortest through these is reported."""
+
+
+class Dependency(NamedTuple):
+    """One operation comes after another: ``kind`` is ``ww`` or ``wr``.
+
+    ``value`` is what the earlier one sent to ``partition``; ``then`` is what the later one sent
+    right behind it (write-write), None if it polled the value itself (write-read).
+    """
+
+    kind: str
+    earlier: int
+    later: int
+    partition: str
+    value: Value
+    then: Value | None
+
+
+Graph = dict[int, dict[int, Dependency]]
+"""Dependencies by the earlier and the later node."""
+
+
+def write_cycles(orders: VersionOrders) -> Iterator[Finding]:
+    """Find cycles of write-write dependencies (G0), one for each knot of transactions."""
+    graphs = _graphs(orders)
+    for cycle in _cycles(graphs.writes, graphs.writes):
+        yield _finding(orders, graphs, cycle)
+
+
+def read_cycles(orders: VersionOrders) -> Iterator[Finding]:
+    """Find cycles with at least one write-read dependency (G1c), one for each knot of transactions.
+
+    Where reads alone make a cycle that one is reported: with writes in it Kafka permits it,
+    for it does not isolate the writes of transactions from each other.
+    """
+    graphs = _graphs(orders)
+    reported: set[int] = set()
+    for cycle in _cycles(graphs.reads, graphs.reads):
+        reported.update(edge.earlier for edge in cycle)
+        yield _finding(orders, graphs, cycle)
+    for cycle in _cycles(graphs.both(), graphs.reads):
+        if not any(edge.earlier in reported for edge in cycle):
+            yield _finding(orders, graphs, cycle)
+
+
+def _graphs(orders: VersionOrders) -> "_Graphs":
+    if _SHARED not in orders.shared:
+        orders.shared[_SHARED] = _Graphs(orders)
+    graphs: _Graphs = orders.shared[_SHARED]
+    return graphs
+
+
+class _Graphs:
+    """The dependencies of the committed transactions of a history.
+
+    Nodes are numbers: the transactions, and behind them the runs of single sends that stand
+    between the records of transactions. The members of a run depend on nothing else than what
+    stands before them, so that the whole run is one node.
+    """
+
+    def __init__(self, orders: VersionOrders) -> None:
+        self.transactions = [
+            transaction
+            for transaction in orders.history.transactions
+            if transaction.outcome == OK or orders.has_committed(transaction.sends[0])
+        ]
+        self.writes: Graph = {}
+        self.reads: Graph = {}
+        self._orders = orders
+        self._nodes = len(self.transactions)
+        self._writer_of: dict[tuple[str, Value], int] = {}
+        concerned: dict[str, None] = {}
+        for node, transaction in enumerate(self.transactions):
+            concerned.update(dict.fromkeys(transaction.reads))
+            for send in transaction.sends:
+                concerned[send.partition] = None
+                self._writer_of[send.partition, send.value] = node
+        for partition in concerned:
+            self._add_writes(partition)
+        for node, transaction in enumerate(self.transactions):
+            self._add_reads(node, transaction)
+
+    def both(self) -> Graph:
+        """Return all dependencies together; between two operations a read counts first."""
+        together: Graph = {}
+        for graph in (self.writes, self.reads):
+            for earlier, edges in graph.items():
+                together.setdefault(earlier, {}).update(edges)
+        return together
+
+    def position(self, node: int, partition: str, value: Value) -> int:
+        """Return the position of the operation that a node stands for, as the sender of a record."""
+        if node < len(self.transactions):
+            return self.transactions[node].position
+        send = self._orders.history.partitions[partition].sends[value][0]
+        return send.invoked if send.completed < 0 else send.completed
+
+    def _add_writes(self, partition: str) -> None:
+        """Connect the operations that wrote to a partition one right behind the other.
+
+        A record whose sender is not known, and an offset at which several stand, say nothing
+        about what came before and after them; of a value that stands twice the first counts.
+        """
+        if partition not in self._orders.history.partitions:
+            return
+        order = self._orders.of(partition)
+        before: tuple[int, Value] | None = None
+        for offset, values in order.values_at.items():
+            value = values[0]
+            node = self._node(partition, value, before)
+            if len(values) > 1 or node is None or order.offsets_of[value][0] != offset:
+                before = None
+                continue
+            if before is not None and before[0] != node:
+                _add(self.writes, Dependency(_WW, before[0], node, partition, before[1], value))
+            before = (node, value)
+
+    def _node(self, partition: str, value: Value, before: tuple[int, Value] | None) -> int | None:
+        """Return who sent a record; a single send joins the run of those before it."""
+        node = self._writer_of.get((partition, value))
+        if node is None and value in self._orders.history.partitions[partition].sends:
+            if before is not None and before[0] >= len(self.transactions):
+                node = before[0]
+            else:
+                node = self._nodes
+                self._nodes += 1
+            self._writer_of[partition, value] = node
+        return node
+
+    def _add_reads(self, later: int, transaction: Transaction) -> None:
+        for partition, pairs in transaction.reads.items():
+            for _, value in pairs:
+                writer = self._writer_of.get((partition, value))
+                if writer is not None and writer != later:
+                    _add(self.reads, Dependency(_WR, writer, later, partition, value, None))
+
+
+def _add(graph: Graph, edge: Dependency) -> None:
+    graph.setdefault(edge.earlier, {}).setdefault(edge.later, edge)
+
+
+def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
+    """Yield a short cycle with an edge of the *required* graph for each knot that has one."""
+    for knot in _knots(graph):
+        best: list[Dependency] | None = None
+        edges = [
+            edge for node in sorted(knot) for edge in required.get(node, {}).values() if edge.later in knot
+        ]
+        for edge in edges[:_EDGES_TRIED]:
+            back = _shortest_path(graph, knot, edge.later, edge.earlier)
+            if back is not None and (best is None or len(back) + 1 < len(best)):
+                best = [edge, *back]
+        if best is not None:
+            yield best
+
+
+def _knots(graph: Graph) -> Iterator[frozenset[int]]:
+    """Yield the strongly connected components of more than one transaction (Tarjan, without recursion)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    for root in graph:
+        if root in index:
+            continue
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        work = [(root, iter(graph.get(root, ())))]
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(graph.get(successor, ()))))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == index[node]:
+                    knot = _unwind(stack, on_stack, node)
+                    if len(knot) > 1:
+                        yield knot
+
+
+def _unwind(stack: list[int], on_stack: set[int], node: int) -> frozenset[int]:
+    """Take a component, which ends with *node*, from the stack."""
+    knot = []
+    while True:
+        member = stack.pop()
+        on_stack.discard(member)
+        knot.append(member)
+        if member == node:
+            return frozenset(knot)
+
+
+def _shortest_path(graph: Graph, knot: frozenset[int], start: int, end: int) -> list[Dependency] | None:
+    """Return the dependencies from one transaction to another within a component."""
+    came: dict[int, Dependency] = {}
+    queue = deque([start])
+    while queue and end not in came:
+        for successor, edge in graph.get(queue.popleft(), {}).items():
+            if successor in knot and successor != start and successor not in came:
+                came[successor] = edge
+                queue.append(successor)
+    if end not in came:
+        return None
+    path: list[Dependency] = []
+    place = end
+    while place != start:
+        path.append(came[place])
+        place = came[place].earlier
+    return path[::-1]
+
+
+def _finding(orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency]) -> Finding:
+    history = orders.history
+    # Where a run of single sends is entered by one record and left by another, both are named.
+    positions = [graphs.position(edge.earlier, edge.partition, edge.value) for edge in cycle]
+    written = any(edge.kind == _WW for edge in cycle)
+    first = cycle[0]
+    return Finding(
+        partition=first.partition,
+        value=first.value,
+        chain=tuple(_link(orders, graphs, edge) for edge in cycle),
+        permitted_by=WRITES_INTERLEAVE if written else None,
+        details=(
+            ("operations", numbers(history, *dict.fromkeys(positions))),
+            ("cycle", [[edge.kind, edge.partition, edge.value, edge.then] for edge in cycle]),
+        ),
+    )
+
+
+def _link(orders: VersionOrders, graphs: _Graphs, edge: Dependency) -> Link:
+    history = orders.history
+    earlier = graphs.position(edge.earlier, edge.partition, edge.value)
+    if edge.then is None:
+        later = graphs.position(edge.later, edge.partition, edge.value)
+        what = f"sent {edge.value} to {edge.partition}, which was polled by"
+    else:
+        later = graphs.position(edge.later, edge.partition, edge.then)
+        what = f"sent {edge.value} to {edge.partition} right before {edge.then}, which came from"
+    text = told_at(history, earlier, f"{operation(history, earlier)} {what} {operation(history, later)}")
+    return Link(event=edge.kind, text=text, at_us=history.times_us[earlier])

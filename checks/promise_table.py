@@ -1,0 +1,32 @@
+"""The promises and the anomalies as tables in Markdown; `make docs` puts them into docs/."""
+
+from collections.abc import Iterable, Sequence
+
+from checks.history.anomalies import ANOMALIES
+from checks.promise import PROMISES
+
+
+def promise_table() -> str:
+    """Return a row for each rule: what promises it, what permits it, since when."""
+    rows = (
+        (f"`{name}`", _listed(promise.promised_by), _listed(promise.permitted_by), promise.releases)
+        for name, promise in PROMISES.items()
+    )
+    return _table(("rule", "promised by", "permitted by", "releases"), rows)
+
+
+def anomaly_table() -> str:
+    """Return a row for each anomaly of a history: its definition."""
+    return _table(
+        ("anomaly", "what it is"),
+        ((f"`{name}`", anomaly.definition) for name, anomaly in ANOMALIES.items()),
+    )
+
+
+def _listed(things: Sequence[str]) -> str:
+    return "; ".join(things) or "nothing"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,64 @@
+"""How checks of invariants are told of changes, and how they tell what is broken."""
+
+from collections.abc import Callable
+
+from cluster_model.watched_replica import Leader, WatchedPartition, WatchedReplica
+
+Broken = Callable[[str, int, str, int, int, str], None]
+"""Reports (invariant, broker, partition, leader epoch, offset, details)."""
+
+
+class Checks:
+    """What is called at which change. A check adds itself to the lists that concern it."""
+
+    __slots__ = (
+        "_broken",
+        "_reported",
+        "on_append",
+        "on_checkpoint",
+        "on_controller",
+        "on_high_watermark",
+        "on_isr",
+        "on_leader",
+        "on_open",
+        "on_truncate",
+    )
+
+    def __init__(self, broken: Broken) -> None:
+        self._broken = broken
+        self._reported: set[tuple[str, int, str, int]] = set()
+        self.on_append: list[Callable[[WatchedReplica], None]] = []
+        self.on_checkpoint: list[Callable[[WatchedReplica, str, int], None]] = []
+        self.on_controller: list[Callable[[int, int], None]] = []
+        self.on_high_watermark: list[Callable[[WatchedReplica], None]] = []
+        self.on_isr: list[Callable[[WatchedPartition, list[WatchedReplica]], None]] = []
+        self.on_leader: list[Callable[[WatchedReplica, Leader], None]] = []
+        self.on_open: list[Callable[[WatchedReplica], None]] = []
+        self.on_truncate: list[Callable[[WatchedReplica], None]] = []
+
+    def watch_replicas(self) -> bool:
+        """Return whether any check looks at replicas."""
+        return bool(
+            self.on_append
+            or self.on_checkpoint
+            or self.on_high_watermark
+            or self.on_isr
+            or self.on_leader
+            or self.on_open
+            or self.on_truncate
+        )
+
+    def broken(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
+        """Report a replica, once in a leader epoch: what is broken often stays so for a while."""
+        self.broken_at(
+            invariant, replica.broker, replica.partition.name, replica.partition.leader_epoch, offset, details
+        )
+
+    def broken_at(
+        self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
+    ) -> None:
+        """Report a broker, once in an epoch."""
+        key = (invariant, broker, partition, epoch)
+        if key not in self._reported:
+            self._reported.add(key)
+            self._broken(invariant, broker, partition, epoch, offset, details)

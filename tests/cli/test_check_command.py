@@ -1,0 +1,255 @@
+"""`check` as a process: histories from files, pipes and results, right and wrong ones."""
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import ROOT, Harrow
+
+Operation = tuple[int, str, str, list[Any]]
+
+
+def text_of(*operations: Operation) -> str:
+    lines = [
+        {"index": index, "process": process, "type": kind, "f": f, "value": value, "time": index * 1_000_000}
+        for index, (process, kind, f, value) in enumerate(operations)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def send(process: int, key: str, value: str, offset: int) -> tuple[Operation, Operation]:
+    return (
+        (process, "invoke", "send", [["send", key, value]]),
+        (process, "ok", "send", [["send", key, [offset, value]]]),
+    )
+
+
+def poll(process: int, **records: list[list[Any]]) -> tuple[Operation, Operation]:
+    return (
+        (process, "invoke", "poll", [["poll"]]),
+        (process, "ok", "poll", [["poll", records]]),
+    )
+
+
+SAFE = text_of(*send(0, "t", "m0", 0), *send(0, "t", "m1", 1), *poll(1, t=[[0, "m0"], [1, "m1"]]))
+LOST = text_of(
+    *send(0, "t", "m0", 0), *send(0, "t", "m1", 1), *send(0, "t", "m2", 2), *poll(1, t=[[2, "m2"], [3, "m0"]])
+)
+UNREAD = text_of(*poll(1, t=[]), *send(0, "t", "m0", 0))
+INTERLEAVED = text_of(
+    (0, "invoke", "txn", [["send", "x", "a"], ["send", "y", "d"]]),
+    (1, "invoke", "txn", [["send", "x", "b"], ["send", "y", "c"]]),
+    (0, "ok", "txn", [["send", "x", [0, "a"]], ["send", "y", [1, "d"]]]),
+    (1, "ok", "txn", [["send", "x", [1, "b"]], ["send", "y", [0, "c"]]]),
+    *poll(2, x=[[0, "a"], [1, "b"]], y=[[0, "c"], [1, "d"]]),
+)
+
+
+@pytest.fixture
+def history(folder: Path) -> Callable[[str], str]:
+    """Return a function that writes a history and returns its name."""
+
+    def write(text: str) -> str:
+        (folder / "history.jsonl").write_text(text, encoding="utf-8")
+        return "history.jsonl"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "verdict"),
+    [
+        (SAFE, 0, "held"),
+        (INTERLEAVED, 0, "permitted"),
+        (LOST, 1, "violated"),
+        (UNREAD, 3, "inconclusive"),
+        ("", 3, "inconclusive"),
+    ],
+)
+def test_the_exit_code_is_that_of_the_verdict(
+    harrow: Harrow, history: Callable[[str], str], text: str, code: int, verdict: str
+) -> None:
+    ended = harrow("check", history(text))
+    assert (ended.returncode, ended.stderr) == (code, "")
+    assert f"\n{verdict}: " in ended.stdout
+
+
+def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[[str], str]) -> None:
+    document = json.loads(harrow("check", history(LOST), "--format", "json").stdout)
+    assert (document["schema"], document["verdict"]) == ("harrow.check/1", "violated")
+    assert document["anomalies"].keys() == {"lost-write", "duplicate"}
+    (lost,) = document["anomalies"]["lost-write"]
+    assert (lost["key"], lost["value"], lost["offset"], lost["operations"]) == ("t", "m1", 1, [3, 7])
+    assert [link["event"] for link in lost["chain"]] == ["acked", "polled", "conclusion"]
+    assert "permitted_by" not in lost
+    (duplicate,) = document["anomalies"]["duplicate"]
+    assert (duplicate["value"], duplicate["offsets"]) == ("m0", [0, 3])
+    assert document["rules"]["lost-write"] == {"status": "violated", "count": 1, "promise": "acks=all"}
+    assert document["rules"]["G1a"]["status"] == "held"
+    assert document["history"] == {
+        "file": "history.jsonl",
+        "lines": 8,
+        "processes": 2,
+        "partitions": 1,
+        "sent": 3,
+        "acked": 3,
+        "polled": 2,
+    }
+
+
+def test_what_is_permitted_says_by_what(harrow: Harrow, history: Callable[[str], str]) -> None:
+    document = json.loads(harrow("check", history(INTERLEAVED), "--format", "json").stdout)
+    (cycle,) = document["anomalies"]["G0"]
+    assert cycle["permitted_by"] == "transactions"
+    assert cycle["operations"] == [2, 3]
+    assert cycle["cycle"] == [["ww", "x", "a", "b"], ["ww", "y", "c", "d"]]
+
+
+def test_stated_settings_permit_what_they_never_promised(
+    harrow: Harrow, history: Callable[[str], str]
+) -> None:
+    ended = harrow("check", history(LOST), "--set", "acks=1", "--set", "enable.idempotence=false")
+    assert ended.returncode == 0
+    assert "lost-write: permitted by acks=1" in ended.stdout
+    assert "duplicate: permitted by enable.idempotence=false" in ended.stdout
+    assert "Judged as if everything" not in ended.stdout
+
+
+def test_an_anomaly_can_be_allowed_and_demanded(harrow: Harrow, history: Callable[[str], str]) -> None:
+    name = history(LOST)
+    assert harrow("check", name, "--allow", "lost-write").returncode == 1
+    assert harrow("check", name, "--allow", "lost-write", "--allow", "DUPLICATE").returncode == 0
+    name = history(INTERLEAVED)
+    assert harrow("check", name, "--demand", "g0").returncode == 1
+    ended = harrow("check", name, "--demand", "G0", "--allow", "G0")
+    assert ended.returncode == 2
+    assert "G0 cannot be allowed and demanded" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--set=acks=2", "acks is all, -1, 1 or 0, not '2'"),
+        ("--set=acks", "'acks' is not of the form KEY=VALUE"),
+        ("--set=ack=1", "did you mean `acks`?"),
+        ("--set=batch.size=1", "no promise about a history depends on 'batch.size'"),
+        ("--allow=lost-writes", "did you mean `lost-write`?"),
+        ("--demand=everything", "unknown anomaly 'everything'"),
+    ],
+)
+def test_a_wrong_option_is_explained(
+    harrow: Harrow, history: Callable[[str], str], option: str, said: str
+) -> None:
+    ended = harrow("check", history(SAFE), option)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
+def test_malformed_lines_are_named_and_nothing_is_judged(
+    harrow: Harrow, history: Callable[[str], str]
+) -> None:
+    lines = SAFE.splitlines(keepends=True)
+    lines[1] = lines[1].replace('"ok"', '"okay"')
+    lines[3] = lines[3].replace("[1,", '["one",')
+    ended = harrow("check", history("".join([*lines, "{\n", "\n"])))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert [line.split(": ")[0] for line in ended.stderr.splitlines()] == [
+        "history.jsonl:2:28",
+        "history.jsonl:4:55",
+        "history.jsonl:7:1",
+    ]
+    assert "did you mean `ok`?" in ended.stderr
+
+
+def test_many_malformed_lines_are_counted(harrow: Harrow, history: Callable[[str], str]) -> None:
+    ended = harrow("check", history("[]\n" * 50))
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == "harrow: and 30 more malformed lines"
+    assert "history.jsonl:20:1: an operation is an object, not a list" in ended.stderr
+
+
+def test_a_missing_file_and_a_folder_without_history(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("check", "nothing.jsonl")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "harrow: cannot go on: No such file or directory: nothing.jsonl\n"
+    ended = harrow("check", ".")
+    assert ended.returncode == 2
+    assert "has no history.jsonl" in ended.stderr
+
+
+def test_compressed_and_from_a_pipe(folder: Path, environment: dict[str, str], harrow: Harrow) -> None:
+    packed = gzip.compress(LOST.encode())
+    (folder / "history.jsonl.gz").write_bytes(packed)
+    assert "1:  " not in harrow("check", "history.jsonl.gz").stdout
+    assert harrow("check", "history.jsonl.gz").returncode == 1
+    for data in (packed, LOST.encode()):
+        ended = subprocess.run(
+            [sys.executable, "-m", "cli", "check", "-", "--format", "json"],
+            input=data,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert json.loads(ended.stdout)["history"]["file"] == "<stdin>"
+    (folder / "cut.gz").write_bytes(packed[:-20])
+    ended_cut = harrow("check", "cut.gz")
+    assert ended_cut.returncode == 2
+    assert "the compressed file is damaged" in ended_cut.stderr
+
+
+def test_what_run_wrote_can_be_checked(harrow: Harrow) -> None:
+    assert harrow("run", "permitted.yaml").returncode == 0
+    ended = harrow("check", "results/latest", "--set", "acks=0")
+    assert ended.returncode == 0
+    assert harrow("run", "calm.yaml").returncode == 0
+    assert "held: 15 of 15 rules held" in harrow("check", "results/latest").stdout
+
+
+def test_output_goes_to_a_file(harrow: Harrow, history: Callable[[str], str], folder: Path) -> None:
+    ended = harrow("check", history(LOST), "--format", "json", "-o", "verdict.json")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["verdict"] == "violated"
+
+
+def test_quiet_prints_only_what_was_violated(harrow: Harrow, history: Callable[[str], str]) -> None:
+    assert harrow("check", history(SAFE), "--quiet").stdout == ""
+    assert harrow("check", history(INTERLEAVED), "--quiet").stdout == ""
+    assert "lost-write" in harrow("check", history(LOST), "--quiet").stdout
+
+
+def test_on_a_terminal_of_80_columns(
+    on_terminal: Callable[..., tuple[int, str]], history: Callable[[str], str]
+) -> None:
+    code, shown = on_terminal("check", history(INTERLEAVED), NO_COLOR="1")
+    assert code == 0
+    assert "\x1b[3" not in shown
+    assert max(map(len, re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines())) <= 80
+    assert "\x1b[" in on_terminal("check", "history.jsonl")[1]
+
+
+def test_an_interrupt_ends_it_with_a_word(folder: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "check", "-"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    # More than the pipe and the reader's buffer hold: once it is written, some has been read.
+    process.stdin.write(SAFE.encode() * 2_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == b"harrow: interrupted: a history is judged as a whole or not at all\n"

@@ -1,0 +1,49 @@
+"""One anomaly of each kind, put into a correct history at a random place, and no other.
+
+Each function takes a history that shows no anomaly, changes it, and says what has to be
+found. ``draw`` chooses one of several. So that there always is something to change, a few
+correct operations on keys of their own are added first.
+"""
+
+from collections.abc import Callable
+
+from tests.properties.correct_log import History
+from tests.properties.planted_cycles import plant_g0, plant_g1c
+from tests.properties.planted_order import (
+    plant_int_nonmonotonic_poll,
+    plant_int_nonmonotonic_send,
+    plant_int_poll_skip,
+    plant_int_send_skip,
+    plant_nonmonotonic_poll,
+    plant_nonmonotonic_send,
+    plant_poll_skip,
+)
+from tests.properties.planted_records import (
+    plant_duplicate,
+    plant_g1a,
+    plant_inconsistent_offsets,
+    plant_lost_write,
+    plant_precommitted_read,
+    plant_unseen,
+)
+from tests.properties.planting import Planted
+from tests.properties.recorded_history import Draw
+
+PLANTS: dict[str, Callable[[History, Draw], Planted]] = {
+    "inconsistent-offsets": plant_inconsistent_offsets,
+    "duplicate": plant_duplicate,
+    "lost-write": plant_lost_write,
+    "unseen": plant_unseen,
+    "G1a": plant_g1a,
+    "precommitted-read": plant_precommitted_read,
+    "poll-skip": plant_poll_skip,
+    "nonmonotonic-poll": plant_nonmonotonic_poll,
+    "int-poll-skip": plant_int_poll_skip,
+    "int-nonmonotonic-poll": plant_int_nonmonotonic_poll,
+    "nonmonotonic-send": plant_nonmonotonic_send,
+    "int-nonmonotonic-send": plant_int_nonmonotonic_send,
+    "int-send-skip": plant_int_send_skip,
+    "G0": plant_g0,
+    "G1c": plant_g1c,
+}
+"""Every anomaly that is looked for in a recorded history."""

@@ -1,0 +1,82 @@
+"""Anomalies of transactions: each comes before the other."""
+
+from tests.properties.correct_log import History, Value
+from tests.properties.planting import PLANTED, Planted, add_poll, planted, prepare, process_polls
+from tests.properties.recorded_history import Draw, Operation, reachable, read_lines, weave
+
+
+def plant_g0(history: History, draw: Draw) -> Planted:
+    """Of two operations the one that came first in some keys comes second in another.
+
+    They are of two processes, or one would have sent in the wrong order to that other key
+    (nonmonotonic-send), and the second depends on the first by its sends alone (else G1c).
+    """
+    recording = prepare(history, draw)
+    edges = recording.edges()
+    by_number = recording.operations
+    first, second = draw(
+        [
+            (one, by_number[other])
+            for one in by_number
+            if one.completion is not None
+            for other in sorted(reachable(edges, one.number, ["ww"]))
+            if by_number[other].completion is not None
+            and by_number[other].process != one.process
+            and not depends_by_reading(edges, one.number, other)
+        ]
+    )
+    circle = reachable(edges, first.number, ["ww"]) | {first.number}
+    keys = {key for at in circle for key, _, _ in by_number[at].sends}
+    for offset, operation, value in ((0, second, "other"), (1, first, "another")):
+        add_send(operation, draw, PLANTED, value, offset)
+    reader = read_lines(recording.fresh_process(), PLANTED, [(0, "other"), (1, "another")])
+    weave(recording.history, draw, reader)
+    return planted(recording, {*keys, PLANTED}, status="permitted")
+
+
+def depends_by_reading(edges: dict[int, list[tuple[int, str]]], start: int, end: int) -> bool:
+    """Return whether one of the ways from an operation to another has a read in it."""
+    both = ("ww", "wr")
+    before = reachable(edges, start, both) | {start}
+    return any(
+        kind == "wr" and (target == end or end in reachable(edges, target, both))
+        for at in before
+        for target, kind in edges.get(at, ())
+    )
+
+
+def add_send(operation: Operation, draw: Draw, key: str, value: Value, offset: int) -> None:
+    at = draw(range(len(operation.micros) + 1))
+    invocation, completion = operation.lines
+    invocation["value"].insert(at, ["send", key, value])
+    completion["value"].insert(at, ["send", key, [offset, value]])
+    if operation.f == "poll":
+        invocation["f"] = completion["f"] = "txn"
+
+
+def plant_g1c(history: History, draw: Draw) -> Planted:
+    """An operation polls what one sent that depends on it.
+
+    Its process polls that key at no other time: it would repeat or skip. Kafka permits the
+    circle unless there is one of reads alone.
+    """
+    recording = prepare(history, draw)
+    edges = recording.edges()
+    by_number = recording.operations
+    kinds = draw((["wr"], ["ww", "wr"]))
+    first, second, key, value = draw(
+        [
+            (one, by_number[other], key, value)
+            for one in by_number
+            if one.type == "ok"
+            for other in sorted(reachable(edges, one.number, kinds) - {one.number})
+            for key, value, _ in by_number[other].sends
+            if value in recording.read[key] and not process_polls(recording, one.process, key)
+        ]
+    )
+    is_read_only = second.number in reachable(edges, first.number, ["wr"])
+    circle = reachable(edges, first.number, ["ww", "wr"]) | {first.number}
+    keys = {k for at in circle for k, _, _ in by_number[at].sends}
+    keys.update(k for at in circle for k in by_number[at].polled_keys())
+    add_poll(first, draw, key, recording.order[key][recording.places[key, value]])
+    return planted(recording, keys, status="violated" if is_read_only else "permitted")

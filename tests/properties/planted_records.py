@@ -1,0 +1,160 @@
+"""Anomalies of records: lost, unseen, twice, at the offset of another, read too early."""
+
+from collections.abc import Iterator
+
+from tests.properties.correct_log import History
+from tests.properties.planting import (
+    Planted,
+    add_poll,
+    keys_to_append_to,
+    planted,
+    prepare,
+    process_polls,
+    read_keys,
+    sending,
+)
+from tests.properties.recorded_history import (
+    Draw,
+    Recording,
+    drop_polled,
+    read_lines,
+    send_lines,
+    weave,
+    weave_reads,
+)
+
+
+def plant_inconsistent_offsets(history: History, draw: Draw) -> Planted:
+    """Somebody reads another value at an offset: one that nobody sent, or one that was acked there."""
+    recording = prepare(history, draw)
+    key = draw(read_keys(recording))
+    offset, _ = draw(recording.read_records(key))
+    process = recording.fresh_process()
+    sends = send_lines(process + 1, recording.key_as_sent(key), "other", offset)
+    reads = read_lines(process, key, [(offset, "other")])
+    weave(recording.history, draw, *draw(([reads], [sends, reads])))
+    return planted(recording, [key], offsets=[offset])
+
+
+def plant_duplicate(history: History, draw: Draw) -> Planted:
+    """A value stands at the end of its key again.
+
+    If others stand between the two places, their operations depend on each other in a circle
+    (G0). So either it is the last value that stands there twice, or a value that nobody is known
+    to have sent comes before the second place. A poll that is not ok counts as well.
+    """
+    recording = prepare(history, draw)
+    key = draw(keys_to_append_to(recording))
+    end, process = recording.next_offset(key) + draw(range(3)), recording.fresh_process()
+    last = recording.order[key][-1]
+    how = draw(("read twice", "read by who aborts", "read again"))
+    type_ = draw(("fail", "info")) if how == "read by who aborts" else "ok"
+    records = [(end, last[1])]
+    if how == "read twice":
+        records = [last, *records]
+    elif how == "read again":
+        acked = {
+            (k, v) for operation in recording.operations for k, v, at in operation.sends if at is not None
+        }
+        last = draw([record for record in recording.order[key] if (key, record[1]) in acked] or [last])
+        records = [(end, "other"), (end + 1, last[1])]
+    weave_reads(recording, draw, key, read_lines(process, key, records, type_))
+    return planted(recording, [key], [last[1]], each=True)
+
+
+def plant_lost_write(history: History, draw: Draw) -> Planted:
+    """Nobody polls a record that is known to have been committed, but what comes after it is polled.
+
+    Who reads across the place of the record skips it (poll-skip, int-poll-skip). So it is the
+    first of its key, or all reads of the key are replaced by those of two consumers, one up to the
+    record and one from the record on.
+    """
+    recording = prepare(history, draw)
+    key, at = draw(list(losable(recording)))
+    records = recording.read_records(key)
+    _, value = records[at]
+    if at == 0 and draw((False, True)):
+        drop_polled(recording, key, lambda pair: bool(pair[1] == value))
+    else:
+        drop_polled(recording, key, lambda _: True)
+        process = recording.fresh_process()
+        parts = [records[:at], records[at + 1 :]]
+        strands = [read_lines(process + at, key, part) for at, part in enumerate(parts) if part]
+        weave_reads(recording, draw, key, *strands)
+    return planted(recording, [key], [value], each=True)
+
+
+def losable(recording: Recording) -> Iterator[tuple[str, int]]:
+    """Yield records that would still be in the version order if nobody had polled them, but for the last."""
+    for key in read_keys(recording, least=2):
+        for at, (_, value) in enumerate(recording.read_records(key)[:-1]):
+            sender = recording.sender.get((key, value))
+            if sender is None or (key, value, None) in sender.sends:
+                continue
+            others = [k_v for *k_v, _ in sender.sends if k_v != [key, value]]
+            if sender.type == "ok" or any(v in recording.read[str(k)] for k, v in others):
+                yield key, at
+
+
+def plant_unseen(history: History, draw: Draw) -> Planted:
+    """An acked record is never polled, and neither is any after it."""
+    recording = prepare(history, draw)
+    how = draw(("end not read", "appended", "offset not known"))
+    if how != "end not read":
+        key = draw(read_keys(recording))
+        offset = None if how == "offset not known" else recording.next_offset(key)
+        process = recording.fresh_process()
+        weave(recording.history, draw, send_lines(process, recording.key_as_sent(key), "other", offset))
+        return planted(recording, [key], ["other"], each=True)
+    acked = [
+        (key, offset)
+        for key in read_keys(recording)
+        for offset, value in recording.read_records(key)
+        if (sender := recording.sender.get((key, value))) is not None and sender.type == "ok"
+    ]
+    key, start = draw(acked)
+    unread = [value for offset, value in recording.read_records(key) if offset >= start]
+    drop_polled(recording, key, lambda pair: bool(pair[0] >= start))
+    return planted(recording, [key], [v for v in unread if recording.sender[key, v].type == "ok"], each=True)
+
+
+def plant_g1a(history: History, draw: Draw) -> Planted:
+    """A send failed after all, or the value of one that did is polled.
+
+    An operation that polls as well is not taken: if it fails, its process has to poll the
+    same again.
+    """
+    recording = prepare(history, draw)
+    failed = [
+        (key, value)
+        for operation in recording.operations
+        if operation.type == "fail"
+        for key, value, _ in operation.sends
+        if key in keys_to_append_to(recording)
+    ]
+    how = draw(("what was read fails", "what failed is read"))
+    if failed and how == "what failed is read":
+        key, value = draw(failed)
+        lines = read_lines(recording.fresh_process(), key, [(recording.next_offset(key), value)])
+        weave_reads(recording, draw, key, lines)
+        return planted(recording, [key], [value], each=True)
+    operation = draw([operation for operation in sending(recording) if operation.only_sends])
+    assert operation.completion is not None
+    operation.completion["type"] = "fail"
+    read = [(key, value) for key, value, _ in operation.sends if value in recording.read[key]]
+    return planted(recording, [key for key, _ in read], [value for _, value in read], each=True)
+
+
+def plant_precommitted_read(history: History, draw: Draw) -> Planted:
+    """An operation polls what it sends. Its process polls the key at no other time: it would repeat or skip."""
+    recording = prepare(history, draw)
+    operation, key, value = draw(
+        [
+            (operation, key, value)
+            for operation in sending(recording)
+            for key, value, _ in operation.sends
+            if operation.type == "ok" and not process_polls(recording, operation.process, key)
+        ]
+    )
+    add_poll(operation, draw, key, recording.order[key][recording.places[key, value]])
+    return planted(recording, [key], [value], each=True)

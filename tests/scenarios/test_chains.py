@@ -1,0 +1,306 @@
+"""Why it happened: each finding of the campaigns that ship has the chain that its scenario tells.
+
+A chain is compared by its links' kinds, brokers and facts, in order; what stands between
+them may change. An invariant that breaks on the way has a chain of its own.
+"""
+
+import json
+from typing import Final
+
+import pytest
+
+from campaigns.report import finding_as_mapping
+from campaigns.runner import run_plan
+from checks.finding import Finding, Link
+from tests.scenarios.library_plans import library_plans
+
+Wanted = tuple[str, int | None, str]
+"""The kind of a link, its broker, and what its text has."""
+
+PLANS: Final = library_plans()
+RULES: Final = ("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen")
+RULES_OF_LOGS: Final = ("read-above-hw", "log-divergence", "two-leaders")
+SEEDS: Final = (0, 1)
+
+FLUSHING: Final = "log.flush.interval.messages=1"
+KIP_101: Final = "KIP-101, from 0.11 on"
+CLEAN: Final = ("unclean.leader.election.enable=false", "min.insync.replicas=2")
+
+
+def unclean(record: str, *others: Wanted, isr: str = "[0, 1] to [0]", cut: bool = True) -> tuple[Wanted, ...]:
+    """Return the chain of an acked record that an unclean leader did not have."""
+    end: Wanted = (
+        ("truncated", 0, f"asked broker 1 where epoch 0 ends, was told 1, and cut off {record}")
+        if cut
+        else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
+    )
+    return (
+        ("isr-shrank", 0, isr),
+        ("acked", 0, f"acked {record} when the ISR had shrunk to [0] (min.insync.replicas=1)"),
+        ("stopped", 0, f"crashed, the only one with {record}"),
+        ("elected-uncleanly", 1, f"from outside the ISR [0], without {record}"),
+        *others,
+        ("recovered", 0, f"came back with {record}"),
+        end,
+    )
+
+
+def forgotten(record: str, *others: Wanted, cut: bool = True) -> tuple[Wanted, ...]:
+    """Return the chain of m2 of divergence-by-hw: B had not flushed it, and led first."""
+    end: Wanted = (
+        ("truncated", 0, f"asked broker 1 where epoch 0 ends, was told 1, and cut off {record}")
+        if cut
+        else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
+    )
+    return (
+        ("appended", 0, f"{record} at offset 1 (epoch 0)"),
+        ("copied", 1, record),
+        ("stopped", 0, "crashed"),
+        ("unflushed-lost", 1, "lost power, and all that it had not flushed, from offset 1 on"),
+        ("elected", 1, f"without {record}"),
+        *others,
+        ("recovered", 0, "LEO 2, high watermark 2"),
+        end,
+    )
+
+
+def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...]:
+    """Return the chain of a record that everybody had and nobody had flushed."""
+    return (
+        ("appended", 0, f"{record} at offset {offset}"),
+        ("copied", None, record),
+        ("acked", 0, f"all of the ISR {list(brokers)} had it"),
+        *(("unflushed-lost", broker, "lost power, and all that it had not flushed") for broker in brokers),
+    )
+
+
+M3: Final[Wanted] = ("appended", 1, "m3 at offset 1")
+BOTH_CLAIM_1: Final[Wanted] = ("conclusion", None, "offset 1 is m2")
+
+CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[str, ...]]]] = {
+    ("ack-lost[base]", "duplicate", "m1"): (
+        (
+            ("sent", None, "producer-0 sent m1"),
+            ("appended", 0, "m1 at offset 1"),
+            ("answered", 0, "m1 is at offset 1"),
+            ("ack-lost", 0, "network_ack_loss cut the connection under the answer of broker 0"),
+            ("request-failed", 0, "producer-0 got no answer from broker 0"),
+            ("retried", 0, "producer-0 sent m1 again"),
+            ("appended", 0, "m1 again at offset 2"),
+        ),
+        ("enable.idempotence=true",),
+    ),
+    ("acks-0[base]", "lost-write", "m1"): (
+        (
+            ("sent", None, "producer-0 sent m1"),
+            ("request-lost", 0, "cut the connection under the request to broker 0"),
+            ("not-appended", None, "no broker appended it"),
+        ),
+        ("acks=1 or acks=all",),
+    ),
+    ("acks-1-leader-crash[base]", "lost-write", "m1"): (
+        (
+            ("acked", 0, "(acks=1) before any follower had it"),
+            ("stopped", 0, "the only one with m1"),
+            ("elected", 1, "from the ISR [0, 1, 2], without m1"),
+            ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
+        ),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("acks-all-degrades[base]", "lost-write", "m1"): (unclean("m1", isr="[0, 1, 2] to [0]"), CLEAN),
+    ("acks-all-degrades[base]", "lost-write", "m2"): (unclean("m2", isr="[0, 1, 2] to [0]"), CLEAN),
+    ("all-replicas-die[base]", "lost-write", "m1"): (unclean("m1", isr="broker 1 had died"), CLEAN),
+    ("all-replicas-die[base]", "inconsistent-offsets", "m1"): (
+        unclean("m1", ("appended", 1, "m2 at offset 1"), isr="broker 1 had died"),
+        CLEAN,
+    ),
+    ("controller-split-brain[no-fencing]", "lost-write", "m2"): (
+        (
+            ("paused", 2, "the controller"),
+            ("controller-elected", None, "controller epoch 2"),
+            ("elected", 0, "epoch 2"),
+            ("resumed", 2, "still controller for all that it knew"),
+            ("deposed-controller", 2, "finished its election of broker 1 (epoch 1)"),
+            ("deposed-leader", 1, "led again, in epoch 1, although epoch 2 had begun"),
+            ("appended", 1, "m2 at offset 2 (epoch 1, which had ended)"),
+            ("acked", 1, "for all that it knew alone in the ISR [1]"),
+            ("truncated", 1, "asked broker 0 where epoch 1 ends, was told 2, and cut off m2"),
+            ("conclusion", None, "a leader that had been succeeded"),
+        ),
+        ("controller_epoch_fencing=true", "leader_epoch_fencing=true"),
+    ),
+    ("divergence-by-hw[base]", "lost-write", "m2"): (forgotten("m2", cut=False), (FLUSHING,)),
+    ("divergence-by-hw[base]", "inconsistent-offsets", "m2"): (
+        (*forgotten("m2", M3, cut=False), BOTH_CLAIM_1),
+        (KIP_101, FLUSHING),
+    ),
+    ("divergence-by-hw[base]", "log-divergence", None): (
+        (*forgotten("m2", M3, cut=False), BOTH_CLAIM_1),
+        (KIP_101,),
+    ),
+    ("divergence-by-hw[0.11]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("divergence-by-hw[0.11]", "inconsistent-offsets", "m2"): (
+        (*forgotten("m2", M3), BOTH_CLAIM_1),
+        (FLUSHING,),
+    ),
+    ("divergence-by-hw[2.4]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("divergence-by-hw[2.4]", "inconsistent-offsets", "m2"): (
+        (*forgotten("m2", M3), BOTH_CLAIM_1),
+        (FLUSHING,),
+    ),
+    ("divergence-by-hw[unclean-election]", "lost-write", "m2"): (unclean("m2", cut=False), CLEAN),
+    ("divergence-by-hw[unclean-election]", "inconsistent-offsets", "m2"): (
+        (*unclean("m2", M3, cut=False), BOTH_CLAIM_1),
+        (KIP_101, *CLEAN),
+    ),
+    ("divergence-by-hw[unclean-election]", "log-divergence", None): (
+        (
+            ("elected-uncleanly", 1, "from outside the ISR [0], without m2"),
+            M3,
+            ("not-truncated", 0, "with a high watermark of 2 truncated nothing: it still has m2"),
+            BOTH_CLAIM_1,
+        ),
+        (KIP_101,),
+    ),
+    ("divergence-by-hw[unclean-election-0.11]", "lost-write", "m2"): (unclean("m2"), CLEAN),
+    ("divergence-by-hw[unclean-election-0.11]", "inconsistent-offsets", "m2"): (
+        (*unclean("m2", M3), BOTH_CLAIM_1),
+        CLEAN,
+    ),
+    ("epochs-do-not-save-a-double-failure[base]", "lost-write", "m1"): (
+        (
+            ("acked", 0, "all of the ISR [0, 1] had it"),
+            ("unflushed-lost", 1, "from offset 1 on, with m1"),
+            ("stopped", 0, "crashed before broker 1 had fetched m1 again"),
+            ("elected", 1, "from the ISR [0, 1], without m1"),
+            ("truncated", 0, "was told 1, and cut off m1"),
+        ),
+        (FLUSHING, "KIP-966"),
+    ),
+    ("loss-by-hw-truncation[base]", "lost-write", "m1"): (
+        (
+            ("appended", 0, "m1 at offset 1 (epoch 0)"),
+            ("copied", 1, "m1"),
+            ("acked", 0, "all of the ISR [0, 1] had it"),
+            ("stopped", 1, "crashed"),
+            ("recovered", 1, "LEO 2, high watermark 1"),
+            ("truncated", 1, "its own high watermark, 1, and cut off m1"),
+            ("stopped", 0, "crashed before broker 1 had fetched m1 again"),
+            ("elected", 1, "from the ISR [0, 1], without m1"),
+            ("recovered", 0, "came back with m1"),
+            ("truncated", 0, "truncated to its own high watermark, 1, and cut off m1"),
+            ("conclusion", None, "m1 was committed, and no setting permits that it goes"),
+        ),
+        (KIP_101,),
+    ),
+    ("new-session-new-pid[base]", "duplicate", "m0"): (
+        (
+            ("sent", None, "producer-0 sent m0"),
+            ("appended", 0, "m0 at offset 0 (epoch 0, producer id 0, sequence 0)"),
+            ("ack-lost", 0, "dropped the answer of broker 0"),
+            ("client-stopped", None, "producer-0 died before it had an answer"),
+            ("sent", None, "again, in a new session"),
+            ("appended", 0, "at offset 1 (epoch 0, producer id 1000, sequence 0)"),
+        ),
+        ("transactional.id",),
+    ),
+    ("partial-isr-then-crash[base]", "duplicate", "m1"): (
+        (
+            ("appended", 0, "m1 at offset 1 (epoch 0)"),
+            ("copied", 1, "m1"),
+            ("stopped", 0, "crashed"),
+            ("request-failed", 0, "no answer from broker 0"),
+            ("elected", 1, "from the ISR [0, 1, 2], with m1"),
+            ("retried", 1, "producer-0 sent m1 again, to broker 1"),
+            ("appended", 1, "m1 again at offset 2 (epoch 1)"),
+        ),
+        ("enable.idempotence=true",),
+    ),
+    ("power-loss[base]", "lost-write", "m0"): (
+        all_lost_power("m0", 0, 0, 1, 2),
+        (f"{FLUSHING}, or replicas that do not lose power together",),
+    ),
+    ("power-loss[base]", "lost-write", "m1"): (
+        all_lost_power("m1", 1, 0, 1, 2),
+        (f"{FLUSHING}, or replicas that do not lose power together",),
+    ),
+    ("rack-outage[base]", "lost-write", "m0"): (
+        all_lost_power("m0", 0, 0, 1),
+        (f"{FLUSHING}, or replicas that do not lose power together",),
+    ),
+    ("rack-outage[base]", "inconsistent-offsets", "m0"): (
+        (*all_lost_power("m0", 0, 0, 1), ("appended", None, "m1 at offset 0")),
+        (f"{FLUSHING}, or replicas that do not lose power together",),
+    ),
+    ("retry-reorders[base]", "nonmonotonic-send", "m2"): (
+        (
+            ("sent", None, "producer-0 sent m1"),
+            ("sent", None, "producer-0 sent m2"),
+            ("request-failed", 0, "broker 0 refused m1: NOT_ENOUGH_REPLICAS, its ISR was [0]"),
+            ("appended", 0, "m2 at offset 1"),
+            ("retried", 0, "producer-0 sent m1 again"),
+            ("appended", 0, "m1 at offset 2"),
+        ),
+        ("enable.idempotence=true", "max.in.flight.requests.per.connection=1"),
+    ),
+    ("unclean-election[base]", "lost-write", "m1"): (unclean("m1"), CLEAN),
+    ("unclean-election[base]", "inconsistent-offsets", "m1"): (
+        unclean("m1", ("appended", 1, "m2 at offset 1")),
+        CLEAN,
+    ),
+    ("visibility[uncommitted-reads]", "read-above-hw", "m0"): (
+        (
+            ("appended", 0, "m0 at offset 0"),
+            ("read", 0, "up to offset 1 (exclusive), when its high watermark was 0"),
+            ("conclusion", None, "broker 1 of the ISR [0, 1] did not have it"),
+        ),
+        ("consumer_limited_by_hw=true",),
+    ),
+}
+"""What a chain must have, in order, and what must be said to have prevented it."""
+
+
+def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]:
+    rules = run_plan(PLANS[name], seed).verdict.rules
+    return {
+        (name, rule, None if finding.value is None else str(finding.value)): finding
+        for rule in (*RULES, *RULES_OF_LOGS)
+        for finding in rules[rule].findings
+    }
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
+    wanted = {key: chain for key, chain in CHAINS.items() if key[0] == name}
+    for seed in SEEDS:
+        found = findings(name, seed)
+        assert found.keys() == wanted.keys(), f"seed {seed}"
+        for key, (links, prevented) in wanted.items():
+            finding = found[key]
+            missing = first_missing(links, finding.chain)
+            assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {finding.because}"
+            assert len(finding.chain) <= 13
+            assert len(finding.prevented_by) == len(prevented), finding.prevented_by
+            assert all(map(str.startswith, finding.prevented_by, prevented)), finding.prevented_by
+
+
+def first_missing(wanted: tuple[Wanted, ...], chain: tuple[Link, ...]) -> Wanted | None:
+    """Return the first of the wanted links that does not follow the one before it."""
+    links = iter(chain)
+    for event, broker, text in wanted:
+        if not any(
+            link.event == event and (broker is None or link.broker == broker) and text in link.text
+            for link in links
+        ):
+            return event, broker, text
+    return None
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _, _ in CHAINS}))
+def test_every_finding_is_the_same_in_json(name: str) -> None:
+    for result in run_plan(PLANS[name], 0).verdict.rules.values():
+        for finding in result.findings:
+            mapping = finding_as_mapping(finding)
+            assert json.loads(json.dumps(mapping)) == mapping
+            assert mapping["prevented_by"], finding.because
+            assert [link["text"] for link in mapping["chain"]] == [link.text for link in finding.chain]

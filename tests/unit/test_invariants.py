@@ -1,0 +1,83 @@
+"""Watching invariants: what goes well is not reported, what breaks once only, what is off not at all."""
+
+import pytest
+
+from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT
+from cluster_model.invariants import INVARIANTS, TOLD_BY_TRACE, Invariant
+from tests.unit.fakes import batch
+from tests.unit.watched_cluster import Leader, T, Watched
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def test_nothing_is_broken_while_all_goes_well(watched: Watched) -> None:
+    watched.commit("a", "b", "c")
+    watched.append(0, "d")
+    watched.monitor.broker_stopped(0)
+    watched.lead(1, 1, (1, 2))
+    watched.commit("e", leader=1, epoch=1)
+    watched.logs[0] = watched.open(0)
+    watched.monitor.became_follower(0, T)
+    watched.truncate(0, 3)
+    watched.fetch(1, 0)
+    watched.monitor.isr_changed(Leader(T, 1, 1, (1, 2, 0)))
+    watched.raise_hw(4, 0)
+    assert watched.broken == []
+
+
+def break_everything(watched: Watched) -> None:
+    watched.append(1, "a", epoch=2)
+    watched.append(1, "b", epoch=1)
+    watched.append(2, "c", epoch=2)
+    watched.raise_hw(9, 0, 1, 2)
+    watched.raise_hw(1, 0)
+    watched.copy(batch("d", producer_id=7, sequence=5).stored_at(2, 2), 1)
+    watched.monitor.checkpoint_written(1, REPLICATION_OFFSET_CHECKPOINT, {T: 9})
+    watched.monitor.controller_elected(0, 1)
+    watched.monitor.controller_elected(1, 1)
+
+
+WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
+
+
+def test_all_can_be_broken_at_once(watched: Watched) -> None:
+    break_everything(watched)
+    assert set(watched.names()) == set(WATCHED)
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_one_can_be_watched_alone(name: str) -> None:
+    watched = Watched([name])
+    break_everything(watched)
+    assert set(watched.names()) == {name}
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_one_can_be_switched_off(name: str) -> None:
+    watched = Watched([other for other in INVARIANTS if other != name])
+    break_everything(watched)
+    assert set(watched.names()) == set(WATCHED) - {name}
+
+
+def test_nothing_is_watched_when_all_are_switched_off() -> None:
+    watched = Watched([])
+    break_everything(watched)
+    assert watched.broken == []
+
+
+def test_a_broken_invariant_is_reported_once_in_a_leader_epoch(watched: Watched) -> None:
+    for _ in range(3):
+        watched.raise_hw(1, 1)
+    assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
+    watched.elect(0, 1, (0, 1, 2))
+    watched.raise_hw(1, 1)
+    assert watched.broken == [("hw-within-log", 1, T, 0, 1), ("hw-within-log", 1, T, 1, 1)]
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS.values(), ids=INVARIANTS.keys())
+def test_each_says_what_holds_and_who_says_so(invariant: Invariant) -> None:
+    assert invariant.definition.endswith(".")
+    assert invariant.source
