@@ -250,6 +250,7 @@ class _Run:
     def _replica_logs(self, partition: str) -> dict[int, ReplicaLog]:
         """Return the replicas' logs: as their brokers have them, else as their disks do."""
         found = {}
+        state = self._cluster.partition_state(partition)
         for broker in self._cluster.replicas_of(partition):
             live = self._live_log(partition, broker)
             file = self._cluster.disks[broker].log_file(partition)
@@ -268,6 +269,7 @@ class _Run:
                     )
                     for batch in file.batches
                 ),
+                in_sync=state is not None and broker in state.isr,
             )
         return found
 

@@ -22,13 +22,17 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLog:
-    """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs."""
+    """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
+
+    One that is not ``in_sync`` has not come back into the ISR, and may hold anything.
+    """
 
     leo: int
     hw: int
     flushed: int
     epochs: tuple[tuple[int, int], ...]
     batches: tuple[StoredBatch, ...]
+    in_sync: bool = True
 
     def values(self) -> list[str]:
         """Return the record values by offset (a log starts at 0 and has no gaps)."""

@@ -11,9 +11,12 @@ from typing import Final
 from checks.evidence import Evidence
 from checks.finding import Finding, Link, RuleResult
 from checks.history.anomalies import ANOMALIES
+from checks.history.index import Pair
 from checks.index import Index
-from checks.loss import explain_replaced
+from checks.loss import Loss, explain_replaced
+from checks.prevention import CLEAN_ELECTIONS, FLUSHING
 from checks.promise import (
+    FLUSH_INTERVAL,
     G0,
     G1A,
     G1C,
@@ -25,10 +28,12 @@ from checks.promise import (
     POLL_SKIP,
     PRECOMMITTED_READ,
     PROMISES,
+    UNCLEAN_ELECTION,
     WRITES_INTERLEAVE,
     order_permitted_by,
 )
 from checks.rule import Rule, rule_result
+from checks.story import seconds
 
 _Judge = Callable[[Evidence, Index, Finding], Finding]
 
@@ -40,6 +45,9 @@ def _by_loss(evidence: Evidence, index: Index, finding: Finding) -> Finding:
     details = dict(finding.details)
     offset, value = details["offsets"][0], details["values"][0]
     loss = explain_replaced(evidence, index, finding.partition, value, offset)
+    if loss.permitted_by is None:
+        until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+        loss = _led_without(evidence, index, finding.partition, (offset, value), until_us) or loss
     chain = sorted((*loss.chain, *finding.chain), key=_in_time)
     return replace(
         finding,
@@ -47,6 +55,30 @@ def _by_loss(evidence: Evidence, index: Index, finding: Finding) -> Finding:
         permitted_by=loss.permitted_by,
         prevented_by=loss.prevented_by or finding.prevented_by,
     )
+
+
+def _led_without(evidence: Evidence, index: Index, partition: str, last: Pair, until_us: int) -> Loss | None:
+    """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
+
+    None unless the leader had lost it with its power, or was elected uncleanly.
+    """
+    copies = index.copies(partition)
+    group = [copy for copy in copies.of_value(last[1]) if copy.offset == last[0]]
+    for position, event in copies.elections:
+        at_us, leader, unclean = event[0], event[4], event[7]
+        if at_us > until_us or any(copy.broker == leader and copy.is_there(position) for copy in group):
+            continue
+        lost = [copy for copy in group if copy.broker == leader and copy.lost_with_power]
+        if any(copy.gone is not None and copy.gone[0] < position for copy in lost):
+            setting, prevented_by = FLUSH_INTERVAL, FLUSHING
+        elif unclean and evidence.partitions[partition].unclean_leader_election:
+            setting, prevented_by = UNCLEAN_ELECTION, CLEAN_ELECTIONS
+        else:
+            continue
+        text = f"{seconds(at_us)} broker {leader} was elected without {last[1]} ({setting})"
+        link = Link(event="elected", text=text, at_us=at_us, broker=leader, offset=last[0])
+        return Loss((link,), setting, (prevented_by,))
+    return None
 
 
 def _in_time(link: Link) -> tuple[bool, int]:

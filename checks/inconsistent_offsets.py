@@ -45,9 +45,16 @@ def judge(evidence: Evidence, index: Index) -> RuleResult:
 
 
 def _committed(evidence: Evidence, index: Index, partition: str) -> dict[int, list[str]]:
-    """Return each replica's final values below its high watermark; beyond it nothing is settled."""
+    """Return the final values of each replica of the ISR below its high watermark.
+
+    Beyond it nothing is settled, and a replica outside the ISR has not healed yet.
+    """
     replicas = evidence.replicas.get(partition, {})
-    return {broker: values[: replicas[broker].hw] for broker, values in index.logs.get(partition, {}).items()}
+    return {
+        broker: values[: replicas[broker].hw]
+        for broker, values in index.logs.get(partition, {}).items()
+        if replicas[broker].in_sync
+    }
 
 
 def _conflicts(evidence: Evidence, index: Index, partition: str) -> dict[int, list[_Claim]]:
@@ -88,7 +95,8 @@ def _claims(
 
 def _finding(evidence: Evidence, index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(evidence, index.copies(partition), partition)
-    gone = _gone(claims)
+    settled = partition in evidence.read_back
+    gone = _gone(claims, frozenset() if settled else index.readable(partition))
     causes = [cause for claim in gone for cause in _causes(evidence, story, partition, offset, claim)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
@@ -121,12 +129,13 @@ def _finding(evidence: Evidence, index: Index, partition: str, offset: int, clai
     )
 
 
-def _gone(claims: list[_Claim]) -> list[_Claim]:
+def _gone(claims: list[_Claim], standing: AbstractSet[Value]) -> list[_Claim]:
     """Return the values that have to be explained: all but those that survive.
 
-    In the logs, that is; if none is there, what alone consumers have read.
+    In the logs, that is, or *standing* where the logs are not settled; if none is there, what alone
+    consumers have read.
     """
-    gone = [claim for claim in claims if not claim.brokers]
+    gone = [claim for claim in claims if not claim.brokers and claim.value not in standing]
     if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
         return [claim for claim in claims if not claim.polled]
     return gone

@@ -17,11 +17,13 @@ from checks.story import Story, brokers
 def judge(evidence: Evidence, index: Index) -> RuleResult:
     """Compare the final logs up to the smallest high watermark and the smallest LEO."""
     findings: list[Finding] = []
-    for partition, replicas in evidence.replicas.items():
+    for partition, found in evidence.replicas.items():
+        # A replica outside the ISR has not healed yet; that is why the run cannot tell.
+        replicas = {broker: log for broker, log in found.items() if log.in_sync}
         if len(replicas) < 2:
             continue
         end = min(min(log.hw, log.leo) for log in replicas.values())
-        values = {broker: log[:end] for broker, log in index.logs[partition].items()}
+        values = {broker: index.logs[partition][broker][:end] for broker in replicas}
         epochs = {broker: _epochs(log)[:end] for broker, log in replicas.items()}
         if _all_equal(values) and _all_equal(epochs):
             continue

@@ -34,7 +34,7 @@ KIP_101: Final = (
     "instead of truncating to its own high watermark"
 )
 KIP_279: Final = "KIP-279, from 2.0 on: the answer names the epoch, so a follower asks again about one that it does not have"
-KAFKA_7128: Final = "KAFKA-7128, from 2.0 on: a follower joins the ISR only when it has reached the start of the leader's epoch"
+KAFKA_7128: Final = "KAFKA-7128, from 2.0.1 on: a follower joins the ISR only when it has reached the start of the leader's epoch"
 KIP_320: Final = "KIP-320, from 2.1 on: fetches carry the leader epoch, so one of another epoch is refused"
 KIP_966: Final = (
     "KIP-966, opt-in from 4.0 on: a replica that has stopped uncleanly is elected only when no other can lead"

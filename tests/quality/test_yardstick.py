@@ -59,7 +59,8 @@ def test_a_known_flaw_is_found(name: str) -> None:
     )
 
 
-def test_power_loss_is_never_a_broken_promise() -> None:
+@pytest.mark.parametrize("release", ["2.0", "2.4"])
+def test_power_loss_is_never_a_broken_promise(release: str) -> None:
     injection = yardstick().faults[0]
     power_loss = BrokerCrash(
         broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND)
@@ -70,7 +71,7 @@ def test_power_loss_is_never_a_broken_promise() -> None:
         timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
         faults=(*injection.faults, power_loss, power_loss, power_loss),
     )
-    plan = replace(yardstick(), faults=(faults,))
+    plan = replace(yardstick(), faults=(faults,), kafka=release)
     statuses = [run_plan(plan, seed).verdict.status for seed in range(60)]
     assert "violated" not in statuses
     # Records do go with the power, or the test shows nothing.

@@ -153,3 +153,19 @@ def test_every_value_that_went_needs_its_permission() -> None:
     assert "broker 0 appended m0 at offset 0" in finding.because
     assert "broker 0 appended m1 at offset 0" in finding.because
     assert finding.permitted_by is None
+
+
+def test_what_the_leader_still_has_is_not_gone_though_nothing_is_settled() -> None:
+    """Power took m0 and the offset was given to m1; the run ended before the partition was read back."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m0", 0, 1)
+    run.poll((0, "m0"))
+    run.lose_power(0, 0)
+    run.lose_power(1, 0)
+    run.elect(0, 1, (0,))
+    run.write(producer, "m1", 0)
+    run.poll((0, "m1"))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert (finding.value, finding.permitted_by) == ("m0", "log.flush.interval.messages")

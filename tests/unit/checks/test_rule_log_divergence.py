@@ -1,5 +1,9 @@
 """log-divergence: the final logs, offset by offset, below every high watermark."""
 
+from dataclasses import replace
+
+from checks.catalogue import RULES
+from checks.index import Index
 from tests.unit.checks.evidence_builder import RunBuilder
 
 Records = list[tuple[str, int]]
@@ -55,3 +59,12 @@ def test_one_finding_for_each_run_of_offsets() -> None:
     assert [finding.offset for finding in findings] == [1, 5]
     assert findings[0].because.endswith("the logs differ up to offset 2")
     assert "up to" not in findings[1].because
+
+
+def test_a_replica_outside_the_isr_has_not_healed() -> None:
+    run = healed((2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)])
+    evidence = run.evidence()
+    logs = evidence.replicas["t-0"]
+    outside = {**logs, 1: replace(logs[1], in_sync=False)}
+    evidence = replace(evidence, replicas={"t-0": outside})
+    assert RULES["log-divergence"].judge(evidence, Index(evidence)).status == "held"
