@@ -79,7 +79,8 @@ class FaultInjector:
             self._next(injection, now_us + self._gap_us(timing), timing.stop_us)
 
     def _strike(self, injection: Injection) -> None:
-        self.inject(pick(self.draw, injection.faults))
+        for _ in range(injection.together):
+            self.inject(pick(self.draw, injection.faults))
 
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now; return False when there was nothing to do it to."""

@@ -66,6 +66,20 @@ def settings_section(scopes: tuple[str, ...] = SCOPES) -> type[Section]:
     return model(title, "Settings under Kafka's names.", definitions, SettingsSection)
 
 
+@cache
+def open_settings_section() -> type[Section]:
+    """Return the model of settings that are left open: a list of values for each."""
+    definitions: dict[str, tuple[Any, Any]] = {}
+    for name in setting_names(SCOPES):
+        scope = next(scope for scope in SCOPES if scope in scopes_of(name))
+        setting = SETTINGS[scope, name]
+        values = Annotated[list[Annotated[Any, _setting_leaf(setting)]], OneOrMany()]
+        definitions |= field(name, values, setting.doc)
+    return model(
+        "OpenSettings", "Settings under Kafka's names, with the values to draw from.", definitions, SettingsSection
+    )
+
+
 def _setting_leaf(setting: Setting) -> Leaf:
     number = section.number_schema(setting.minimum, None if setting.maximum == LONG_MAX else setting.maximum)
     time = {"type": "string", "pattern": f"^{literals.DURATION_PATTERN}$"}

@@ -155,6 +155,33 @@ def rate(text: str) -> int:
     return round(unit_us / count)
 
 
+def whole_range(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], tuple[int, int]]:
+    """Return the reader of whole numbers, or ranges of them such as ``3..5``, as pairs; bounds are inclusive."""
+    read_one = whole_number(minimum, maximum)
+
+    def read(text: str) -> tuple[int, int]:
+        low_text, dots, high_text = text.partition("..")
+        low = read_one(low_text.strip())
+        high = read_one(high_text.strip()) if dots else low
+        if low > high:
+            raise LiteralError(f"the range {quoted(text)} is empty: {low} is more than {high}")
+        return low, high
+
+    return read
+
+
+def rate_range(text: str) -> tuple[int, int]:
+    """Return a rate, or a range of them such as ``1/m..30/m``, as a pair of mean intervals in microseconds."""
+    low_text, dots, high_text = text.partition("..")
+    slow = rate(low_text.strip())
+    fast = rate(high_text.strip()) if dots else slow
+    if fast > slow:
+        raise LiteralError(
+            f"the range {quoted(text)} is empty: {low_text.strip()} is more than {high_text.strip()}"
+        )
+    return fast, slow
+
+
 def probability(text: str) -> float:
     """Return a probability from 0 to 1."""
     if not _NUMBER.fullmatch(text) or Fraction(text) > 1:

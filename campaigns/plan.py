@@ -92,8 +92,48 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmFaults:
+    """Which faults a swarm may have: bounds are inclusive, times in microseconds.
+
+    Of ``kinds`` so many are ``in_play``; one of them strikes once in a time of which the mean is
+    drawn from ``mean_us``, and each time ``together`` with so many others.
+    """
+
+    kinds: tuple[Fault, ...]
+    in_play: tuple[int, int]
+    mean_us: tuple[int, int]
+    together: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swarm:
+    """What a campaign leaves open, for each seed to draw; what is empty or None is not open.
+
+    Bounds are inclusive, times in microseconds; ``settings`` are values by Kafka's name.
+    """
+
+    releases: tuple[str, ...] = ()
+    brokers: tuple[int, int] | None = None
+    racks: tuple[int, int] | None = None
+    partitions: tuple[int, int] | None = None
+    replication_factor: tuple[int, int] | None = None
+    settings: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    latencies: tuple[tuple[int, int], ...] = ()
+    writebacks_us: tuple[int | None, ...] = ()
+    duration_us: tuple[int, int] | None = None
+    producers: tuple[int, int] | None = None
+    intervals_us: tuple[int, ...] = ()
+    consumers: tuple[int, int] | None = None
+    faults: SwarmFaults | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything a run depends on beside its choices."""
+    """Everything a run depends on beside its choices.
+
+    With a ``swarm`` some of it is drawn from the seed first (`campaigns.swarm`). ``survivable``
+    keeps power losses from taking more copies of a committed record than its partition can spare.
+    """
 
     campaign: str
     cluster: ClusterSpec
@@ -111,6 +151,8 @@ class Plan:
     events_limit: int = 20_000_000
     invariants: tuple[str, ...] = tuple(INVARIANTS)
     demand: tuple[str, ...] = ()
+    swarm: Swarm | None = None
+    survivable: bool = False
     expect: Expectation = Expectation()
 
     def behaviour_switches(self) -> Behaviours:

@@ -168,7 +168,7 @@ def reproduce_command(argument: str, seed: int, variant: str | None, overrides: 
 
 def run_id(result: RunResult) -> str:
     """Return the name of a run: the same for the same run, on any machine."""
-    return f"{result.plan.digest()[:8]}-{result.seed}-{VERSION}"
+    return f"{result.plan_digest()[:8]}-{result.seed}-{VERSION}"
 
 
 def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
@@ -176,13 +176,14 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
     verdict = result.verdict
     return {
         "campaign": result.plan.campaign,
-        "plan_digest": result.plan.digest(),
+        "plan_digest": result.plan_digest(),
         "run_id": run_id(result),
         "seed": result.seed,
         "kafka": result.plan.kafka,
         "verdict": verdict.status,
         "reasons": list(verdict.reasons),
         "variant": result.plan.variant,
+        "drawn": dict(result.drawn),
         "expected": result.expected,
         "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
         "trace_digest": result.trace_digest,

@@ -30,7 +30,8 @@ class MissedExpectation:
 class RunResult:
     """One run of a plan with one seed.
 
-    ``expected`` says whether the campaign's own expectations were met; a campaign that
+    ``plan`` is what was run. Where the campaign left something open, ``given`` is the plan before
+    the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the campaign's own expectations were met; a campaign that
     has none expects that no promise is broken.
     """
 
@@ -46,3 +47,9 @@ class RunResult:
     events: int
     simulated_us: int
     wall_ms: int = field(default=0)
+    given: Plan | None = None
+    drawn: tuple[tuple[str, str], ...] = ()
+
+    def plan_digest(self) -> str:
+        """Return the digest of the campaign's plan: the same for all seeds."""
+        return (self.given or self.plan).digest()

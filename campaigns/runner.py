@@ -5,6 +5,7 @@ runs plans in numbers come through `run_plan`.
 """
 
 import gc
+from dataclasses import replace
 
 from campaigns.clients import Clients, ConsumerClient
 from campaigns.fault_injector import FaultInjector
@@ -13,6 +14,7 @@ from campaigns.plan import Expect, Expectation, Plan
 from campaigns.probes import count_probes
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
+from campaigns.swarm import drawn
 from checks.evidence import Evidence, PartitionSettings, ReplicaLog, StoredBatch
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.judge import judge
@@ -31,13 +33,17 @@ READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult:
     """Run a plan with the choices that *seed* stands for, or with the given ones.
 
+    What the plan leaves open the seed decides first.
+
     The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
     looking through it again and again finds nothing and takes an eighth of the time.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _Run(plan, seed, choices or Choices.from_seed(seed)).result()
+        made = drawn(plan, seed)
+        result = _Run(made.plan, seed, choices or Choices.from_seed(seed)).result()
+        return result if made.plan is plan else replace(result, given=plan, drawn=made.values)
     finally:
         if collecting:
             gc.enable()

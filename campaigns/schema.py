@@ -18,15 +18,19 @@ from campaigns.section import (
     CampaignName,
     ClientName,
     Count,
+    CountRange,
     Duration,
     DurationOrNever,
     DurationRange,
+    Flag,
     Generated,
     Leaf,
     OneOrMany,
     PartitionName,
+    NaturalRange,
     PositiveDuration,
     Rate,
+    RateRange,
     ReleaseName,
     Section,
     Text,
@@ -35,6 +39,7 @@ from campaigns.section import (
     number_schema,
     one_of,
     whole,
+    whole_range,
     wrong,
 )
 from campaigns.yaml_positions import Scalar
@@ -300,6 +305,64 @@ class InjectionSection(Section):
     any_of: Annotated[list[OneFault], OneOrMany()] | None = Field(
         default=None, description="Faults of which one is drawn each time."
     )
+    together: Count | None = Field(
+        default=None, description="How many strike at once, each drawn anew; by default 1."
+    )
+
+
+class SwarmFaultsSection(Section):
+    """Faults of a swarm: which may be in play, how many of them, how often they strike."""
+
+    any_of: Annotated[list[OneFault], OneOrMany()] | None = Field(
+        default=None, description="The faults that may be in play."
+    )
+    in_play: NaturalRange | None = Field(
+        default=None, description="How many of them are, as `1..4`; by default any number."
+    )
+    rate: RateRange | None = Field(
+        default=None, description="How often one of those in play strikes, as `1/m..30/m`."
+    )
+    together: CountRange | None = Field(
+        default=None, description="How many strike at once, as `1..3`; by default 1."
+    )
+
+
+class SwarmSection(Section):
+    """What each seed draws. Ranges include both ends; of lists one value is drawn."""
+
+    kafka: Annotated[list[ReleaseName], OneOrMany()] | None = Field(default=None, description="The releases.")
+    brokers: Annotated[tuple[int, int], whole_range(1, BROKERS_MAX)] | None = Field(
+        default=None, description="How many brokers, as `3..5`."
+    )
+    racks: NaturalRange | None = Field(
+        default=None, description="How many racks they stand in, one after the other; 0 for none."
+    )
+    partitions: Annotated[tuple[int, int], whole_range(1, PARTITIONS_MAX)] | None = Field(
+        default=None, description="How many partitions each topic has."
+    )
+    replication_factor: CountRange | None = Field(
+        default=None, description="How many replicas, at most as many as there are brokers."
+    )
+    settings: Annotated[Section | None, Generated(generated.open_settings_section)] = Field(
+        default=None, description="Settings under Kafka's names, each with a list of values."
+    )
+    latency: Annotated[list[DurationRange], OneOrMany()] | None = Field(
+        default=None, description="Latencies of the network, each a range for messages."
+    )
+    writeback: Annotated[list[DurationOrNever], OneOrMany()] | None = Field(
+        default=None, description="When the operating system flushes."
+    )
+    duration: DurationRange | None = Field(default=None, description="How long the workload lasts.")
+    producers: Annotated[tuple[int, int], whole_range(1, CLIENTS_MAX)] | None = Field(
+        default=None, description="How many producers."
+    )
+    rate: Annotated[list[Rate], OneOrMany()] | None = Field(
+        default=None, description="How many records each producer generates."
+    )
+    consumers: Annotated[tuple[int, int], whole_range(0, CLIENTS_MAX)] | None = Field(
+        default=None, description="How many consumers."
+    )
+    faults: SwarmFaultsSection | None = Field(default=None, description="The faults.")
 
 
 class LimitsSection(Section):
@@ -341,6 +404,15 @@ class Body(Section):
     workload: WorkloadSection | None = Field(default=None, description="The clients, and how long they work.")
     script: list[StepSection] | None = Field(default=None, description="Steps, taken in order.")
     faults: list[InjectionSection] | None = Field(default=None, description="Faults, each on its own.")
+    swarm: SwarmSection | None = Field(
+        default=None, description="What is left open, for each seed to draw (overrides what is given elsewhere)."
+    )
+    survivable: Flag | None = Field(
+        default=None,
+        description=(
+            "Whether power losses leave at least `min.insync.replicas` copies of each committed record; by default false."
+        ),
+    )
     limits: LimitsSection | None = Field(default=None, description="When a run is given up.")
     invariants: InvariantNames | None = Field(
         default=None,

@@ -217,6 +217,14 @@ def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
     return Leaf(literals.whole_number(minimum, maximum), number_schema(minimum, limit))
 
 
+def whole_range(minimum: int, maximum: int = LONG_MAX) -> Leaf:
+    """Return the leaf for whole numbers, or ranges of them such as ``3..5``."""
+    pattern = {"type": "string", "pattern": r"^[0-9]+( *\.\. *[0-9]+)?$", "examples": ["3..5"]}
+    limit = None if maximum == LONG_MAX else maximum
+    schema = {"anyOf": [number_schema(minimum, limit), pattern]}
+    return Leaf(literals.whole_range(minimum, maximum), schema)
+
+
 def one_of(*words: str) -> Leaf:
     """Return the leaf for one of a few words."""
     return Leaf(literals.choice(words), {"enum": list(words)})
@@ -255,6 +263,19 @@ Rate = Annotated[
         {"type": "string", "pattern": f"^{literals.RATE_PATTERN}$", "examples": ["10/s", "12/m"]},
     ),
 ]
+RateRange = Annotated[
+    tuple[int, int],
+    Leaf(
+        literals.rate_range,
+        {
+            "type": "string",
+            "pattern": f"^{literals.RATE_PATTERN}( *\\.\\. *{literals.RATE_PATTERN})?$",
+            "examples": ["12/m", "1/m..30/m"],
+        },
+    ),
+]
+CountRange = Annotated[tuple[int, int], whole_range(1)]
+NaturalRange = Annotated[tuple[int, int], whole_range(0)]
 Probability = Annotated[float, Leaf(literals.probability, {"type": "number", "minimum": 0, "maximum": 1})]
 ReleaseName = Annotated[
     str, Leaf(release, {"anyOf": [{"enum": list(RELEASES)}, {"type": "number"}], "examples": list(RELEASES)})

@@ -33,6 +33,9 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1)
     yield from _misses(run)
+    if run.result.drawn:
+        drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
+        yield indented(Text.assemble(("drawn     ", DIM), drawn))
     yield from _pointers(run)
 
 
@@ -49,7 +52,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     for anomaly in anomalies(result):
         yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
     yield from _misses(run)
-    for table in (_rules(result), _faults(result), _probes(result), _replicas(result)):
+    for table in (_drawn(result), _rules(result), _faults(result), _probes(result), _replicas(result)):
         if table.row_count:
             yield Text()
             yield indented(table)
@@ -111,6 +114,13 @@ def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
     yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
     if run.folder is not None:
         yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
+
+
+def _drawn(result: RunResult) -> Table:
+    table = _table("left open", "drawn")
+    for name, value in result.drawn:
+        table.add_row(name, value)
+    return table
 
 
 def _rules(result: RunResult) -> Table:

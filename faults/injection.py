@@ -44,8 +44,13 @@ Timing = At | When | Every | Rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """One entry under ``faults:``. With several faults, one of them is drawn each time."""
+    """One entry under ``faults:``. With several faults, one of them is drawn each time.
+
+    ``together`` is how many strike at once, each drawn anew: what goes wrong together in
+    production mostly has one cause.
+    """
 
     timing: Timing
     faults: tuple[Fault, ...]
+    together: int = 1
     line: int = 0

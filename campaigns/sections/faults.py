@@ -1,5 +1,6 @@
 """The section ``faults``, and faults wherever they stand."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from campaigns.generated_sections import FaultField, fault_fields
@@ -85,7 +86,8 @@ class FaultReader:
         faults = self._faults(section, path)
         if timing is None or not faults:
             return None
-        return Injection(timing=timing, faults=faults, line=self._draft.line(path))
+        together = section.together or 1
+        return Injection(timing=timing, faults=faults, together=together, line=self._draft.line(path))
 
     def _timing(self, section: InjectionSection, path: Path) -> Timing | None:
         given = section.given()
@@ -170,12 +172,12 @@ class FaultReader:
                 "`do` has one fault here; `any_of` draws one of several, and each can have its own entry"
             )
             self._draft.problem(place, message)
-        found: list[Fault] = []
-        for index, choice in enumerate(choices or ()):
-            fault = self._one_fault(choice, (*place, index))
-            if fault is not None:
-                found.append(fault)
-        return tuple(found)
+        return self.choices(choices or (), place)
+
+    def choices(self, sections: Sequence[Section], path: Path) -> tuple[Fault, ...]:
+        """Return the faults of a list that stands at *path*."""
+        found = (self._one_fault(section, (*path, index)) for index, section in enumerate(sections))
+        return tuple(fault for fault in found if fault is not None)
 
     def _one_fault(self, section: Section, path: Path) -> Fault | None:
         given = section.given()

@@ -15,6 +15,7 @@ from campaigns.sections.faults import FaultReader
 from campaigns.sections.invariants import read_invariants
 from campaigns.sections.references import References
 from campaigns.sections.script import ScriptReader
+from campaigns.sections.swarm import read_swarm
 from campaigns.sections.workload import WorkloadReader
 from campaigns.yaml_positions import Path
 from cluster_model.release import DEFAULT_RELEASE
@@ -35,6 +36,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     faults = FaultReader(draft, references, conditions, workload.duration_us)
     script = _script(draft, ScriptReader(draft, references, conditions, faults), variants)
     injections = _injections(draft, faults, variants)
+    swarm = read_swarm(draft, faults)
     faults.check_releases()
     invariants = read_invariants(body.invariants, draft)
     plan = Plan(
@@ -50,6 +52,8 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         faults=injections,
         duration_us=workload.duration_us,
         invariants=invariants,
+        swarm=swarm,
+        survivable=bool(body.survivable),
         demand=read_demand(body.demand, draft, invariants),
         expect=read_expectation(body.expect, draft, conditions, invariants),
     )
