@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from checks.finding import Finding
 from checks.history.index import Jump, PartitionHistory
 from checks.history.version_order import VersionOrders
-from checks.history.witness import numbers, polled
+from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
 from checks.promise import SUBSCRIBED
-
-_SKIPPED_SHOWN = 8
 
 
 def poll_skips(orders: VersionOrders) -> Iterator[Finding]:
@@ -38,10 +36,13 @@ def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if jump.internal != internal or there <= here:
                 continue
             order = orders.of(name)
-            skipped = order.between(here, there)
-            if skipped:
-                values = [order.values_at[offset][0] for offset in skipped[:_SKIPPED_SHOWN]]
-                details = (("delta", len(skipped) + 1), ("skipped", values))
+            first, end = order.between(here, there)
+            if first < end:
+                shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
+                values = [order.values_at[offset][0] for offset in shown]
+                # What nobody ever read was lost: that it was skipped says the same once more.
+                after_loss = end - first <= SKIPPED_SHOWN and orders.read(name).isdisjoint(values)
+                details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _finding(orders, partition, jump, details)
 
 

@@ -43,9 +43,9 @@ class VersionOrder:
             found.setdefault(offset, []).append(value)
         return found
 
-    def between(self, one: int, other: int) -> list[int]:
-        """Return the known offsets above *one* and below *other*."""
-        return self.offsets[bisect_right(self.offsets, one) : bisect_left(self.offsets, other)]
+    def between(self, one: int, other: int) -> tuple[int, int]:
+        """Return the indices of the known offsets above *one* and below *other*, the second one excluded."""
+        return bisect_right(self.offsets, one), bisect_left(self.offsets, other)
 
     def distance(self, one: int, other: int) -> int:
         """Return how many indices *other* is ahead of *one*; both are known offsets."""
@@ -97,8 +97,14 @@ class VersionOrders:
             return True
         if send.outcome != INFO:
             return False
-        together = [send] if send.transaction is None else send.transaction.sends
-        return any(other.value in self.read(other.partition) for other in together)
+        transaction = send.transaction
+        if transaction is None:
+            return send.value in self.read(send.partition)
+        if transaction.committed is None:
+            transaction.committed = any(
+                other.value in self.read(other.partition) for other in transaction.sends
+            )
+        return transaction.committed
 
 
 def _by_offset(pair: Pair) -> tuple[int, bool, Value]:
