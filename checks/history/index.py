@@ -8,7 +8,7 @@ offsets, until all offsets of the partition are known.
 
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from cluster_model.history import FAIL, INFO, INVOKE, OK, Operation
@@ -127,7 +127,8 @@ class PartitionHistory:
 
     ``polled`` has every pair that an ok poll returned, with the position of the last one that
     did; ``polled_in_vain`` those of polls whose operation failed or whose end is unknown.
-    ``sends`` are by value, in the order of their invocations. ``read_dry`` is the position at which
+    ``sends`` are by value, in the order of their invocations. ``jumps`` are made of the fields of `Jump`,
+    also where nothing was jumped over: there are many of them where offsets have gaps. ``read_dry`` is the position at which
     the last ok poll was invoked that returned nothing of the partition to a process that reads it
     (-1: none).
     """
@@ -152,7 +153,7 @@ class PartitionHistory:
         self.unsure: list[Send] = []
         self.polled: dict[Pair, int] = {}
         self.polled_in_vain: dict[Pair, int] = {}
-        self.jumps: list[Jump] = []
+        self.jumps: list[tuple[int, Pair, Pair, int, int, bool]] = []
         self.read_dry = -1
 
 
@@ -384,19 +385,20 @@ class HistoryIndex:
                 and first != before[0][0] + 1
                 and not (before[1] == position and name in rebalanced)
             ):
-                partition.jumps.append(
-                    Jump(process, before[0], read[0], before[1], position, client.subscribed)
-                )
+                partition.jumps.append((process, before[0], read[0], before[1], position, client.subscribed))
             if (
                 len(offsets) > 1
                 and offsets != list(range(first, first + len(offsets)))
                 and name not in rebalanced
             ):
-                partition.jumps += [
-                    Jump(process, here, there, position, position, client.subscribed)
-                    for here, there in pairwise(read)
-                    if there[0] != here[0] + 1
-                ]
+                partition.jumps += zip(
+                    repeat(process),
+                    read,
+                    read[1:],
+                    repeat(position),
+                    repeat(position),
+                    repeat(client.subscribed),
+                )
             ends[name] = (read[-1], position)
 
 

@@ -31,11 +31,11 @@ def internal_nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
 
 def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     for name, partition in orders.history.partitions.items():
-        for jump in partition.jumps:
+        order = orders.of(name)
+        for jump in order.jumps if partition.jumps else ():
             here, there = jump.last[0], jump.next[0]
             if jump.internal != internal or there <= here:
                 continue
-            order = orders.of(name)
             first, end = order.between(here, there)
             if first < end:
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
@@ -48,7 +48,7 @@ def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
 
 def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     for name, partition in orders.history.partitions.items():
-        for jump in partition.jumps:
+        for jump in orders.of(name).jumps if partition.jumps else ():
             here, there = jump.last[0], jump.next[0]
             if jump.internal == internal and there <= here:
                 delta = orders.of(name).distance(here, there)

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import Any
 
-from checks.history.index import HistoryIndex, Pair, PartitionHistory, Send, Value
+from checks.history.index import HistoryIndex, Jump, Pair, PartitionHistory, Send, Value
 from cluster_model.history import INFO, OK
 
 
@@ -26,6 +26,12 @@ class VersionOrder:
     def offsets(self) -> list[int]:
         """The known offsets, sorted; their places are the indices."""
         return sorted({offset for offset, _ in self.pairs})
+
+    @cached_property
+    def jumps(self) -> list[Jump]:
+        """Where processes really left out a known offset or fell back."""
+        following = dict(zip(self.offsets, self.offsets[1:], strict=False))
+        return [Jump(*jump) for jump in self.partition.jumps if following.get(jump[1][0]) != jump[2][0]]
 
     @cached_property
     def offsets_of(self) -> dict[Value, list[int]]:
