@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final
@@ -32,6 +32,7 @@ _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
 _LIST: Final = frozenset({list})
 _VALUES: Final = frozenset({str, int})
+_BRACE: Final = frozenset(b"{")
 _TWO: Final = frozenset({2})
 _THREE: Final = frozenset({3})
 _SEND_ONLY: Final = frozenset({SEND})
@@ -153,29 +154,29 @@ def _columns(chunk: list[bytes]) -> _Columns | None:
 
     Whole columns are looked at, so that the interpreter's own loops do it.
     """
-    if not all(line.startswith(b"{") for line in chunk):
+    text = b",".join(chunk)
+    if not _BRACE.issuperset(map(_first, chunk)) or b"rebalance-log" in text:
         return None
     try:
-        operations: list[Any] = from_json(b"[" + b",".join(chunk) + b"]")
-        if len(operations) != len(chunk) or any("rebalance-log" in operation for operation in operations):
+        operations: list[Any] = from_json(b"[" + text + b"]")
+        if len(operations) != len(chunk):
             return None
         columns: _Columns = tuple(zip(*map(_fields, operations), strict=True))  # type: ignore[assignment]
         processes, types, fs, values, times_ns, numbers = columns
-        by_kind: dict[str, list[Any]] = {SEND: [], POLL: []}
-        for f, value in zip(fs, values, strict=True):
-            if f == TXN:
-                for micro in value:
-                    by_kind[micro[0]].append([micro])
-            else:
-                by_kind[f].append(value)
+        if not JUDGED.issuperset(fs):
+            return None
+        sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, fs))))
+        polls = list(chain.from_iterable(compress(values, map(POLL.__eq__, fs))))
+        for micro in chain.from_iterable(compress(values, map(TXN.__eq__, fs))):
+            (sends if micro[0] == SEND else polls).append(micro)
         if not (
             _are_counts(processes)
             and _LIST.issuperset(map(type, values))
             and TYPES.issuperset(types)
             and _are_counts(times_ns)
             and _are_counts(numbers)
-            and _are_sends(list(chain.from_iterable(by_kind[SEND])))
-            and _are_polls(list(chain.from_iterable(by_kind[POLL])))
+            and _are_sends(sends)
+            and _are_polls(polls)
         ):
             return None
     except (ValueError, KeyError, TypeError, IndexError):

@@ -184,7 +184,6 @@ class HistoryIndex:
         "partitions",
         "passed_over",
         "processes",
-        "sends_total",
         "sessions",
         "times_us",
         "transactions",
@@ -197,7 +196,6 @@ class HistoryIndex:
         self.numbers = array("q")
         self.sessions: list[Session] = []
         self.transactions: list[Transaction] = []
-        self.sends_total = 0
         self.passed_over = 0
         self._clients: dict[int, _Client] = {}
         self.add(
@@ -244,10 +242,7 @@ class HistoryIndex:
                     self._complete(client, process, partition, written, position, type_)
             elif f in _READING_OR_WRITING:
                 if type_ == INVOKE:
-                    client.invoked = position
-                    for micro in value:
-                        if micro[0] == SEND:
-                            self._invoke(client, process, micro[1], micro[2], position)
+                    self._invoke_all(client, process, value, position)
                 else:
                     rebalanced = rebalances.get(place, _NOTHING) if rebalances else _NOTHING
                     self._complete_all(client, process, value, position, type_, rebalanced)
@@ -261,6 +256,11 @@ class HistoryIndex:
         self.processes.append(NO_PROCESS)
         self.times_us.append(time_us)
         self.numbers.append(number)
+
+    @property
+    def sends_total(self) -> int:
+        """How many sends there are."""
+        return sum(len(session.sends) for session in self.sessions)
 
     def finish(self) -> None:
         """Take what nothing came back of as unknown: the recording ended before."""
@@ -288,8 +288,7 @@ class HistoryIndex:
     def _invoke(self, client: _Client, process: int, partition: str, written: Any, position: int) -> Send:
         value = written if type(written) is str else written[1] if type(written) in _PAIRS else written
         send = Send(process, partition, value, position, self.times_us[position])
-        self.sends_total += 1
-        sends = self._partition(partition).sends
+        sends = (self.partitions.get(partition) or self._partition(partition)).sends
         known = sends.get(value)
         if known is None:
             sends[value] = [send]
@@ -325,6 +324,12 @@ class HistoryIndex:
             known.unsure.append(send)
         return send
 
+    def _invoke_all(self, client: _Client, process: int, value: Sequence[Any], position: int) -> None:
+        client.invoked = position
+        for micro in value:
+            if micro[0] == SEND:
+                self._invoke(client, process, micro[1], micro[2], position)
+
     def _complete_all(
         self,
         client: _Client,
@@ -335,14 +340,17 @@ class HistoryIndex:
         rebalanced: frozenset[str],
     ) -> None:
         ends: dict[str, tuple[Pair, int]] = {}
+        if len(value) == 1 and len(value[0]) == 2:
+            # One poll, and nothing else: most operations are this, or one send.
+            self._poll(client, process, value[0][1], position, type_, ends, rebalanced)
+            if type_ == OK:
+                self._move(client, ends)
+            return
         polls = [micro[1] for micro in value if micro[0] == POLL and len(micro) > 1]
         for records in polls:
             self._poll(client, process, records, position, type_, ends, rebalanced)
         if type_ == OK and polls:
-            for name in client.assigned or client.positions:
-                if name not in ends:
-                    self._partition(name).read_dry = client.invoked
-            client.positions.update(ends)
+            self._move(client, ends)
         sends = [micro for micro in value if micro[0] == SEND]
         if not sends:
             return
@@ -355,6 +363,13 @@ class HistoryIndex:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
         self.transactions.append(transaction)
+
+    def _move(self, client: _Client, ends: Mapping[str, tuple[Pair, int]]) -> None:
+        """Note how far an ok operation has read, and of which partitions it got nothing."""
+        for name in client.assigned or client.positions:
+            if name not in ends:
+                self._partition(name).read_dry = client.invoked
+        client.positions.update(ends)
 
     def _poll(
         self,
@@ -371,15 +386,14 @@ class HistoryIndex:
             if not pairs:
                 continue
             partition = self.partitions.get(name) or self._partition(name)
-            read = list(map(tuple, pairs))
-            offsets = [offset for offset, _ in read]
+            read: list[Pair] = list(map(tuple, pairs))
             (partition.polled if type_ == OK else partition.polled_in_vain).update(
                 zip(read, repeat(position))
             )
+            first, last = read[0][0], read[-1][0]
             before = ends.get(name)
             if before is None:
                 before = client.positions.get(name)
-            first = offsets[0]
             if (
                 before is not None
                 and first != before[0][0] + 1
@@ -387,8 +401,8 @@ class HistoryIndex:
             ):
                 partition.jumps.append((process, before[0], read[0], before[1], position, client.subscribed))
             if (
-                len(offsets) > 1
-                and offsets != list(range(first, first + len(offsets)))
+                len(read) > 1
+                and (last - first != len(read) - 1 or not _one_after_the_other(read))
                 and name not in rebalanced
             ):
                 partition.jumps += zip(
@@ -400,6 +414,14 @@ class HistoryIndex:
                     repeat(client.subscribed),
                 )
             ends[name] = (read[-1], position)
+
+
+def _one_after_the_other(read: Sequence[Pair]) -> bool:
+    """Return whether offsets rise by one, of which the last is as far from the first as that takes."""
+    if len(read) <= 2:
+        return True
+    first = read[0][0]
+    return [offset for offset, _ in read] == list(range(first, first + len(read)))
 
 
 def _assign(client: _Client, partitions: Sequence[str], *, subscribed: bool) -> None:

@@ -63,7 +63,8 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
 def _unread(orders: VersionOrders, partition: str) -> list[Send]:
     """Return the committed sends whose values no ok poll returned; of a value that was sent again one."""
     read = orders.read(partition)
-    found = {send.value: send for send in reversed(orders.of(partition).committed) if send.value not in read}
+    unread = [send for send in orders.of(partition).committed if send.value not in read]
+    found = {send.value: send for send in reversed(unread)}
     return list(reversed(found.values()))
 
 

@@ -12,7 +12,7 @@ def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
     """Find offsets at which acks and polls saw different values."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
-        if len(order.offsets) == len(order.pairs):
+        if not order.has_conflicts():
             continue
         for offset, values in order.values_at.items():
             if len(values) > 1:

@@ -30,7 +30,7 @@ def internal_send_skips(orders: VersionOrders) -> Iterator[Finding]:
 
     A send of which nobody knows where it stands is left out.
     """
-    for session in _sessions(orders):
+    for session in _sessions(orders) if orders.history.transactions else ():
         order = orders.of(session.partition)
         before: Placed | None = None
         for send in session.sends:
@@ -48,11 +48,13 @@ def internal_send_skips(orders: VersionOrders) -> Iterator[Finding]:
 
 def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     """Compare each send with the one before it whose place is known."""
-    for session in _sessions(orders):
+    for session in _sessions(orders) if orders.history.transactions or not internal else ():
         order = orders.of(session.partition)
         before: Placed | None = None
         for send in session.sends:
-            offset = _place(orders, order, send)
+            offset = send.offset if send.outcome == OK else None
+            if offset is None:
+                offset = _place(orders, order, send)
             if offset is None:
                 continue
             if before is not None and offset <= before[0]:

@@ -19,8 +19,14 @@ class VersionOrder:
     def __init__(self, partition: PartitionHistory, committed: list[Send]) -> None:
         self.partition = partition
         self.committed = committed
-        self.pairs: set[Pair] = {(send.offset, send.value) for send in committed if send.offset is not None}
-        self.pairs.update(partition.polled, partition.polled_in_vain)
+        # A set that begins as a copy of another needs no hashing; most of what was sent was polled.
+        self.pairs: set[Pair] = set(partition.polled)
+        self.pairs.update(partition.polled_in_vain)
+        self.pairs.update([(send.offset, send.value) for send in committed if send.offset is not None])
+
+    def has_conflicts(self) -> bool:
+        """Return whether several values stand at one offset."""
+        return len(dict(self.pairs)) != len(self.pairs)
 
     @cached_property
     def offsets(self) -> list[int]:
