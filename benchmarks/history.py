@@ -1,7 +1,7 @@
 """What judging a long history costs: time and memory, for some operations and for ten times as many.
 
-Run ``python -m benchmarks.history [OPERATIONS]``. The history is made by a correct log: half sends,
-half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
+Run ``python -m benchmarks.history [OPERATIONS]``. An operation is a line, invocation and completion
+apart, as docs/history.md has them. The history is made by a correct log: half sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
 ``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
 """
 
@@ -26,7 +26,7 @@ US: Final = 1_000
 
 
 def history(operations: int, *, gaps: int = 0) -> Iterator[str]:
-    """Yield the lines of a history, two for each operation; each offset is *gaps* above the last but one."""
+    """Yield the lines of a history; between two offsets there is a gap of *gaps*."""
     draw = Choices.from_seed(1).workload.below
     logs: list[list[int]] = [[] for _ in range(PARTITIONS)]
     read = [[0] * FOLLOWED for _ in range(PROCESSES)]
@@ -58,7 +58,7 @@ def history(operations: int, *, gaps: int = 0) -> Iterator[str]:
         yield line(process, "invoke", "poll", [["poll"]])
         yield line(process, "ok", "poll", [["poll", records]])
 
-    for _ in range(operations - PROCESSES):
+    for _ in range(operations // 2 - PROCESSES):
         process = draw(PROCESSES)
         if draw(2):
             partition = draw(PARTITIONS)

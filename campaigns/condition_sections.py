@@ -46,8 +46,10 @@ class ReplicaSection(Section):
 class ConditionSection(Section):
     """A condition: all of what is given has to hold."""
 
-    replicas: dict[PartitionKey, dict[BrokerKey, ReplicaSection]] | None = Field(
-        default=None, description="Replicas by partition and broker."
+    replicas: Annotated[list[dict[PartitionKey, dict[BrokerKey, ReplicaSection]]], OneOrMany()] | None = (
+        Field(
+            default=None, description="Replicas by partition and broker; a list of these tells more of one."
+        )
     )
     leader: dict[PartitionKey, BrokerOrNone] | None = Field(
         default=None, description="Leaders as in the partitions' znodes; -1 is no leader."

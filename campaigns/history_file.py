@@ -5,13 +5,14 @@ lines are looked at singly, to say which one it was. What an operation means is 
 here: it goes straight into a `checks.history.index.HistoryIndex`.
 """
 
+import codecs
 import gc
 import gzip
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final
@@ -20,7 +21,7 @@ from pydantic_core import from_json
 
 from campaigns.history_line import ASSIGNING, JUDGED, NUMBER_END, TYPES, MalformedOperation, check_operation
 from campaigns.problem import Problem
-from checks.history.index import POLL, SEND, HistoryIndex
+from checks.history.index import POLL, SEND, TXN, HistoryIndex
 
 _LINES_AT_ONCE: Final = 4096
 _PROBLEMS_MAX: Final = 20
@@ -31,6 +32,7 @@ _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
 _LIST: Final = frozenset({list})
 _VALUES: Final = frozenset({str, int})
+_BRACE: Final = frozenset(b"{")
 _TWO: Final = frozenset({2})
 _THREE: Final = frozenset({3})
 _SEND_ONLY: Final = frozenset({SEND})
@@ -105,6 +107,7 @@ class _Reader:
         while not self._damaged and (chunk := self._next(lines, line_number)):
             self._read_chunk(chunk, line_number)
             line_number += len(chunk)
+        self.history.finish()
         if self._malformed:
             raise HistoryError(self._problems, self._malformed - len(self._problems))
 
@@ -112,6 +115,8 @@ class _Reader:
         chunk: list[bytes] = []
         try:
             chunk.extend(islice(lines, _LINES_AT_ONCE))
+            if line_number == 1 and chunk:
+                chunk[0] = chunk[0].removeprefix(codecs.BOM_UTF8)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self._note(line_number + len(chunk), 1, f"the compressed file is damaged: {error}")
             self._damaged = True
@@ -149,25 +154,29 @@ def _columns(chunk: list[bytes]) -> _Columns | None:
 
     Whole columns are looked at, so that the interpreter's own loops do it.
     """
-    if not all(line.startswith(b"{") for line in chunk):
+    text = b",".join(chunk)
+    if not _BRACE.issuperset(map(_first, chunk)) or b"rebalance-log" in text:
         return None
     try:
-        operations: list[Any] = from_json(b"[" + b",".join(chunk) + b"]")
-        if len(operations) != len(chunk) or any("rebalance-log" in operation for operation in operations):
+        operations: list[Any] = from_json(b"[" + text + b"]")
+        if len(operations) != len(chunk):
             return None
         columns: _Columns = tuple(zip(*map(_fields, operations), strict=True))  # type: ignore[assignment]
         processes, types, fs, values, times_ns, numbers = columns
-        by_kind: dict[str, list[Any]] = {SEND: [], POLL: []}
-        for f, value in zip(fs, values, strict=True):
-            by_kind[f].append(value)
+        if not JUDGED.issuperset(fs):
+            return None
+        sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, fs))))
+        polls = list(chain.from_iterable(compress(values, map(POLL.__eq__, fs))))
+        for micro in chain.from_iterable(compress(values, map(TXN.__eq__, fs))):
+            (sends if micro[0] == SEND else polls).append(micro)
         if not (
-            _all_ints(processes)
+            _are_counts(processes)
             and _LIST.issuperset(map(type, values))
             and TYPES.issuperset(types)
             and _are_counts(times_ns)
             and _are_counts(numbers)
-            and _are_sends(list(chain.from_iterable(by_kind[SEND])))
-            and _are_polls(list(chain.from_iterable(by_kind[POLL])))
+            and _are_sends(sends)
+            and _are_polls(polls)
         ):
             return None
     except (ValueError, KeyError, TypeError, IndexError):
@@ -199,12 +208,24 @@ def _are_sends(micros: Collection[Any]) -> bool:
     offsets = [offset for offset in map(_first, pairs) if offset is not None]
     return (
         _SEND_ONLY.issuperset(map(_first, micros))
-        and _STR.issuperset(map(type, map(_second, micros)))
+        and _have_named_keys(micros)
         and _are_pairs(pairs)
         and _are_counts(offsets)
         and _are_values(map(_second, pairs))
         and _are_values(value for value in written if type(value) is not list)
     )
+
+
+def _have_named_keys(micros: Collection[Any]) -> bool:
+    """Return whether all keys are strings, or can be made so."""
+    keys = list(map(_second, micros))
+    if not _STR.issuperset(map(type, keys)):
+        if not _are_values(keys):
+            return False
+        for micro in micros:
+            # Jepsen numbers its keys; as names of an object's fields they are strings all the same.
+            micro[1] = str(micro[1])
+    return True
 
 
 def _are_polls(micros: Collection[Any]) -> bool:
@@ -238,8 +259,9 @@ def _add(history: HistoryIndex, operation: Any) -> None:
     """
     check_operation(operation)
     process, f = operation["process"], operation["f"] if isinstance(operation["process"], int) else None
-    time_us = operation.get("time", 0) // _NS_PER_US
-    number = operation.get("index", len(history.processes))
+    time_us = (operation.get("time") or 0) // _NS_PER_US
+    number = operation.get("index")
+    number = len(history.processes) if number is None else number
     if f is None:
         history.pass_over(time_us, number)
         return
@@ -248,11 +270,10 @@ def _add(history: HistoryIndex, operation: Any) -> None:
     if f in ASSIGNING:
         value = list(map(str, operation["value"]))
     elif f in JUDGED:
-        # Jepsen numbers its keys; as names of an object's fields they are strings all the same.
         value = [
             [SEND, str(micro[1]), micro[2]] if micro[0] == SEND else micro for micro in operation["value"]
         ]
         rebalanced = frozenset(
-            str(key) for event in operation.get("rebalance-log", ()) for key in event["keys"]
+            str(key) for event in operation.get("rebalance-log") or () for key in event["keys"]
         )
     history.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})

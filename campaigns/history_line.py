@@ -36,8 +36,8 @@ def check_operation(operation: Any) -> None:
     if not isinstance(operation, dict):
         raise MalformedOperation("", f"an operation is an object, not {_kind(operation)}")
     for field in ("index", "time"):
-        number = operation.get(field, 0)
-        if not _is_count(number) or number >= NUMBER_END:
+        number = operation.get(field)
+        if number is not None and (not _is_count(number) or number >= NUMBER_END):
             raise MalformedOperation(
                 field, f"`{field}` is a whole number from 0 to 2^63 - 1, not {_shown(number)}"
             )
@@ -52,9 +52,10 @@ def _is_of_a_client(operation: Mapping[str, Any]) -> bool:
     if "process" not in operation:
         raise MalformedOperation("", "an operation has a field `process`")
     process = operation["process"]
-    if isinstance(process, bool) or not isinstance(process, (int, str)):
+    if not isinstance(process, str) and not (_is_count(process) and process < NUMBER_END):
         raise MalformedOperation(
-            "process", f"`process` is a whole number, or a name for what is no client, not {_shown(process)}"
+            "process",
+            f"`process` is a whole number from 0 on, or a name for what is no client, not {_shown(process)}",
         )
     return isinstance(process, int)
 
@@ -68,7 +69,7 @@ def _check_value(operation: Mapping[str, Any]) -> None:
     elif f in JUDGED:
         for micro in value or ():
             _check_micro(f, micro)
-        _check_rebalance_log(operation.get("rebalance-log", []))
+        _check_rebalance_log(operation.get("rebalance-log"))
 
 
 def _check_word(operation: Mapping[str, Any], field: str, words: Iterable[str]) -> None:
@@ -131,6 +132,8 @@ def _check_names(field: str, keys: Any) -> None:
 
 
 def _check_rebalance_log(log: Any) -> None:
+    if log is None:
+        return
     if not isinstance(log, list):
         raise MalformedOperation("rebalance-log", f"`rebalance-log` is a list, not {_shown(log)}")
     for event in log:

@@ -15,10 +15,11 @@ from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 
 LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
 FASTEST_PER_SECOND: Final = 10_000
+SLOWEST_HOURS: Final = 1_000_000
 BROKER_ID_MAX: Final = 1_000
 
 DURATION_PATTERN: Final = r"[0-9]{1,12}(\.[0-9]{1,6})?(us|ms|s|m|h)"
-RATE_PATTERN: Final = r"[0-9]{1,9}(\.[0-9]{1,6})?/(s|m|h)"
+RATE_PATTERN: Final = rf"[0-9]{{1,9}}(\.[0-9]{{1,6}})?/(s|m|h|{DURATION_PATTERN})"
 BROKER_WORDS: Final = ("any", "controller")
 BROKER_PATTERN: Final = "(any|controller|(leader|follower) of .+)"
 
@@ -30,8 +31,10 @@ _US_PER_UNIT: Final = {
     "h": 3_600 * US_PER_SECOND,
 }
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
-_RATE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/(s|m|h)")
+_RATE: Final = re.compile(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+# As many digits as it takes to tell any two floats apart.
+_PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?")
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
 _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
@@ -140,18 +143,22 @@ def duration_or_never(text: str) -> int | None:
 
 
 def rate(text: str) -> int:
-    """Return the mean interval, in microseconds, of a rate such as ``10/s``, ``12/m`` or ``1/h``."""
+    """Return the mean interval, in microseconds, of a rate such as ``10/s``, ``12/m`` or ``1/90s``."""
     match = _RATE.fullmatch(text)
     if not match:
         number = f"; write `{text}/s`, `{text}/m` or `{text}/h`" if _NUMBER.fullmatch(text) else ""
         example = number or ": write one such as `10/s`, `12/m` or `1/h`"
         raise LiteralError(f"{quoted(text)} is not a rate{example}")
     count = Fraction(match[1])
-    unit_us = _US_PER_UNIT[match[2]]
+    unit_us = _US_PER_UNIT.get(match[2]) or _unbounded_duration(match[2])
     if count == 0:
         raise LiteralError("a rate has to be more than 0; leave the key out for nothing at all")
+    if unit_us == 0:
+        raise LiteralError(f"the time in {quoted(text)} has to be more than 0")
     if count / unit_us * US_PER_SECOND > FASTEST_PER_SECOND:
         raise LiteralError(f"{text} is too fast: at most {FASTEST_PER_SECOND}/s")
+    if unit_us / count > SLOWEST_HOURS * _US_PER_UNIT["h"]:
+        raise LiteralError(f"{text} is too slow: at least 1/{SLOWEST_HOURS}h")
     return round(unit_us / count)
 
 
@@ -184,7 +191,7 @@ def rate_range(text: str) -> tuple[int, int]:
 
 def probability(text: str) -> float:
     """Return a probability from 0 to 1."""
-    if not _NUMBER.fullmatch(text) or Fraction(text) > 1:
+    if not _PROBABILITY.fullmatch(text) or Fraction(text) > 1:
         raise LiteralError(f"a probability is a number from 0 to 1 such as 0.25, not {quoted(text)}")
     return float(text)
 

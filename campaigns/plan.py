@@ -71,6 +71,11 @@ class Step:
     note: str = ""
     line: int = 0
 
+    def __post_init__(self) -> None:
+        """Let a step without actions be the same as one that only waits."""
+        if not self.actions:
+            object.__setattr__(self, "actions", (Wait(),))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from campaigns.plan import Plan
 from campaigns.run_result import InjectedFault, RunResult
+from campaigns.spelling import printable
 from campaigns.version import VERSION
 from checks.evidence import ReplicaLog
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, Link, RuleResult
@@ -117,7 +118,7 @@ def in_short(result: RunResult) -> str:
 
 def subject(finding: Finding) -> str:
     """Return what a finding is about: the record, else where it stands in which log."""
-    return str(finding.value) if finding.value is not None else place(finding)
+    return printable(str(finding.value)) if finding.value is not None else place(finding)
 
 
 def when_and_what(link: Link) -> tuple[str, str]:
@@ -130,7 +131,8 @@ def when_and_what(link: Link) -> tuple[str, str]:
 
 def place(finding: Finding) -> str:
     """Return where a finding is, as in ``t-0 offset 1``."""
-    return finding.partition if finding.offset is None else f"{finding.partition} offset {finding.offset}"
+    partition = printable(finding.partition)
+    return partition if finding.offset is None else f"{partition} offset {finding.offset}"
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -259,6 +259,7 @@ def action_section() -> type[Section]:
             "elect_preferred_leaders", NothingSection, "An administrator asks for preferred leader election."
         ),
         **generated.field("expect", ConditionSection, "The condition has to hold now."),
+        **generated.field("wait", NothingSection, "Nothing: the step only waits, as one without `do`."),
         **generated.fault_definitions(),
     }
     return generated.model("Action", ActionSection.__doc__ or "", definitions, ActionSection)

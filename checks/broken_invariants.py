@@ -6,9 +6,11 @@ loss takes what was not flushed: both break what replicas know of each other, an
 nothing else. Whatever else breaks an invariant is a flaw.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from checks.copies import Copy, PartitionCopies, Placed
@@ -29,10 +31,12 @@ from cluster_model.invariants import (
     PRODUCER_STATE_MATCHES_LOG,
     Invariant,
 )
+from cluster_model.trace import TraceEvent
 
 _BETWEEN_REPLICAS: Final = (ISR_HOLDS_COMMITTED, LOG_MATCHING)
 """What a replica without the records of the others breaks."""
 
+_RECORDS_TOLD: Final = 3
 _WITHIN_LOGS: Final = (EPOCH_CACHE_MONOTONIC, PRODUCER_STATE_MATCHES_LOG)
 """What a log that is made of two histories breaks."""
 
@@ -70,8 +74,11 @@ def judge(invariant: str, evidence: Evidence, index: Index) -> RuleResult:
     return rule_result(invariant, evidence, findings)
 
 
-def _placed(evidence: Evidence, event: tuple[object, ...]) -> _Break:
-    position = next(position for position, other in enumerate(evidence.trace) if other is event)
+def _placed(evidence: Evidence, event: TraceEvent) -> _Break:
+    first = bisect_left(evidence.trace, event[0], key=itemgetter(0))
+    position = next(
+        position for position in range(first, len(evidence.trace)) if evidence.trace[position] is event
+    )
     at_us, _, invariant, broker, partition, _, offset, details = evidence.trace[position]
     return _Break(
         at_us=at_us,
@@ -91,6 +98,8 @@ def _finding(evidence: Evidence, index: Index, broken: _Break) -> Finding:
     cut = _last_cut(copies, broken)
     if cut is not None and (cause is None or cut != cause.event):
         links.append(_cause_link(cut))
+    if broken.invariant in (*_BETWEEN_REPLICAS, PRODUCER_STATE_MATCHES_LOG):
+        links += _standing(copies, broken)
     links.sort(key=lambda link: link.at_us or 0)
     text = f"{seconds(broken.at_us)} broker {broken.broker}: {broken.details}"
     links.append(
@@ -211,6 +220,30 @@ def _last_cut(copies: PartitionCopies, broken: _Break) -> Placed | None:
         and copy.gone[0] < broken.position
     ]
     return max(cuts, default=None, key=lambda placed: placed[0])
+
+
+def _standing(copies: PartitionCopies, broken: _Break) -> list[Link]:
+    """Return who had stored which record at the offset, each record once, the last ones if there are many."""
+    stored: dict[tuple[str, int], Copy] = {}
+    for found in copies.by_value.values():
+        for copy in found:
+            if copy.offset == broken.offset and copy.is_there(broken.position):
+                stored.setdefault((copy.value, copy.leader_epoch), copy)
+    links = []
+    for copy in sorted(stored.values(), key=lambda copy: copy.stored[0])[-_RECORDS_TOLD:]:
+        at_us = copy.stored[1][0]
+        verb = "appended" if copy.appended else "copied"
+        what = f"broker {copy.broker} {verb} {copy.value} at offset {copy.offset} (epoch {copy.leader_epoch})"
+        links.append(
+            Link(
+                event=verb,
+                text=f"{seconds(at_us)} {what}",
+                at_us=at_us,
+                broker=copy.broker,
+                offset=copy.offset,
+            )
+        )
+    return links
 
 
 def _cause_link(placed: Placed) -> Link:

@@ -13,7 +13,13 @@ from checks.index import Index
 from checks.lives import tell_elections, tell_stops, tell_stored
 from checks.loss import Cause, explain_replaced, tell_replaced
 from checks.prevention import FLUSHING, IDEMPOTENCE, TRANSACTIONS, by_behaviour
-from checks.promise import DUPLICATE, FLUSH_INTERVAL, NOT_IDEMPOTENT, TRANSACTIONAL_ID
+from checks.promise import (
+    DUPLICATE,
+    FLUSH_INTERVAL,
+    NOT_IDEMPOTENT,
+    NOT_TRANSACTIONAL,
+    TRANSACTIONAL_ID,
+)
 from checks.requests import tell_client_stop, tell_retry, tell_sent
 from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
@@ -121,7 +127,7 @@ def _cause(
             f"the application sent it {len(sends)} times, and without a {TRANSACTIONAL_ID} "
             "idempotence covers the retries of one producer session only"
         )
-        return Cause((conclusion,), TRANSACTIONAL_ID, (TRANSACTIONS,))
+        return Cause((conclusion,), NOT_TRANSACTIONAL, (TRANSACTIONS,))
     if not sends:
         conclusion = "no producer is known to have sent it"
         return Cause((conclusion,), None, by_behaviour(evidence, DUPLICATE))

@@ -12,9 +12,10 @@ from checks.evidence import Evidence
 from checks.finding import Finding, Link, RuleResult
 from checks.history.anomalies import ANOMALIES
 from checks.history.index import Pair
+from checks.history.witness import AFTER_LOSS
 from checks.index import Index
 from checks.loss import Loss, explain_replaced
-from checks.prevention import CLEAN_ELECTIONS, FLUSHING
+from checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE
 from checks.promise import (
     FLUSH_INTERVAL,
     G0,
@@ -27,7 +28,6 @@ from checks.promise import (
     NONMONOTONIC_POLL,
     POLL_SKIP,
     PRECOMMITTED_READ,
-    PROMISES,
     UNCLEAN_ELECTION,
     WRITES_INTERLEAVE,
     order_permitted_by,
@@ -48,6 +48,10 @@ def _by_loss(evidence: Evidence, index: Index, finding: Finding) -> Finding:
     if loss.permitted_by is None:
         until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
         loss = _led_without(evidence, index, finding.partition, (offset, value), until_us) or loss
+    if loss.permitted_by is None and details.get(AFTER_LOSS):
+        skipped = details["skipped"][0]
+        skipped_at = index.orders.of(finding.partition).first_offset(skipped)
+        loss = explain_replaced(evidence, index, finding.partition, skipped, skipped_at or 0)
     chain = sorted((*loss.chain, *finding.chain), key=_in_time)
     return replace(
         finding,
@@ -88,7 +92,7 @@ def _in_time(link: Link) -> tuple[bool, int]:
 
 def _by_producer(evidence: Evidence, _: Index, finding: Finding) -> Finding:
     producer = evidence.producers[dict(finding.details)["process"]]
-    return replace(finding, permitted_by=order_permitted_by(producer))
+    return replace(finding, permitted_by=order_permitted_by(producer), prevented_by=(IDEMPOTENCE,))
 
 
 def _interleaved(_: Evidence, __: Index, finding: Finding) -> Finding:
@@ -114,11 +118,7 @@ _JUDGED: Final[dict[str, _Judge]] = {
 
 
 def _judge(name: str, evidence: Evidence, index: Index) -> RuleResult:
-    prevented_by = PROMISES[name].prevented_by
-    findings = [
-        _JUDGED[name](evidence, index, replace(finding, prevented_by=prevented_by))
-        for finding in ANOMALIES[name].find(index.orders)
-    ]
+    findings = [_JUDGED[name](evidence, index, finding) for finding in ANOMALIES[name].find(index.orders)]
     return rule_result(name, evidence, findings)
 
 

@@ -7,7 +7,7 @@ settings has to do.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from checks.evidence import Evidence, ProducerSettings
@@ -63,7 +63,7 @@ OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
 DEFINITE_ERROR: Final = "definite error"
 SUBSCRIBED: Final = "subscribe()"
-WRITES_INTERLEAVE: Final = "transactions"
+WRITES_INTERLEAVE: Final = "write interleaving"
 """Kafka does not isolate the writes of transactions from each other."""
 
 
@@ -81,11 +81,14 @@ class Permission:
 
     ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
     whether it may have been the case; never, where that takes a trace or the anomaly itself.
+    ``prevented_by`` is what keeps it from happening, for findings of which nothing but the
+    history is known.
     """
 
     setting: str
     when: str = ""
     stated: Callable[[StatedSettings], bool] = _by_cause
+    prevented_by: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the setting with its condition."""
@@ -96,14 +99,12 @@ class Permission:
 class Promise:
     """What promises that an anomaly does not happen, and what permits it all the same.
 
-    ``releases`` says since when the promise is made, or kept, if not always. ``prevented_by``
-    is what keeps the anomaly from happening, for findings of which only the history is known.
+    ``releases`` says since when the promise is made, or kept, if not always.
     """
 
     promised_by: tuple[str, ...]
     permissions: tuple[Permission, ...] = ()
     releases: str = ""
-    prevented_by: tuple[str, ...] = ()
 
     @property
     def permitted_by(self) -> tuple[str, ...]:
@@ -111,16 +112,25 @@ class Promise:
         return tuple(str(permission) for permission in self.permissions)
 
 
-_UNCLEAN = Permission(setting=UNCLEAN_ELECTION, stated=lambda settings: settings.unclean_leader_election)
+_CLEAN: Final = ("unclean.leader.election.enable=false",)
+_FLUSHED: Final = ("log.flush.interval.messages=1, or replicas that do not lose power together",)
+_SAFE_ACKS: Final = ("acks=all with min.insync.replicas=2",)
+_IN_ORDER: Final = (IDEMPOTENT, f"{IN_FLIGHT}=1 with acks=1 or acks=all")
+
+_UNCLEAN = Permission(
+    setting=UNCLEAN_ELECTION, stated=lambda settings: settings.unclean_leader_election, prevented_by=_CLEAN
+)
 _UNFLUSHED = Permission(
     setting=FLUSH_INTERVAL,
     when="when every replica that has the record loses power before flushing it",
     stated=lambda settings: not settings.flushed,
+    prevented_by=_FLUSHED,
 )
 _RESUMED = Permission(
     setting=FLUSH_INTERVAL,
     when="when a leader that has lost power resumes its epoch",
     stated=lambda settings: not settings.flushed,
+    prevented_by=_FLUSHED,
 )
 _MEMBER_WITHOUT_POWER = Permission(
     setting=FLUSH_INTERVAL,
@@ -128,25 +138,32 @@ _MEMBER_WITHOUT_POWER = Permission(
     stated=lambda settings: not settings.flushed,
 )
 _UNACKED = (
-    Permission(setting=ACKS_0, stated=lambda settings: settings.acks == "0"),
+    Permission(setting=ACKS_0, stated=lambda settings: settings.acks == "0", prevented_by=_SAFE_ACKS),
     Permission(
-        setting=ACKS_1, when="until the record is committed", stated=lambda settings: settings.acks == "1"
+        setting=ACKS_1,
+        when="until the record is committed",
+        stated=lambda settings: settings.acks == "1",
+        prevented_by=_SAFE_ACKS,
     ),
 )
 _LOSS = (*_UNACKED, _UNCLEAN, _UNFLUSHED)
 _REBALANCE = Permission(
-    setting=SUBSCRIBED, when="across a rebalance: a consumer goes on from the last commit of its group"
+    setting=SUBSCRIBED,
+    when="across a rebalance: a consumer goes on from the last commit of its group",
+    prevented_by=("assign()",),
 )
 _CUT_OFF = (
     Permission(
         setting=UNCLEAN_ELECTION,
         when="when the log was cut off below the consumer's position",
         stated=lambda settings: settings.unclean_leader_election,
+        prevented_by=_CLEAN,
     ),
     Permission(
         setting=FLUSH_INTERVAL,
         when="when the log was cut off below the consumer's position",
         stated=lambda settings: not settings.flushed,
+        prevented_by=_FLUSHED,
     ),
 )
 _SEND_ORDER = (
@@ -154,17 +171,31 @@ _SEND_ORDER = (
         setting=ACKS_0,
         when="without idempotence",
         stated=lambda settings: settings.acks == "0" and not settings.idempotence,
+        prevented_by=_IN_ORDER,
     ),
     Permission(
         setting=f"{IN_FLIGHT} above 1",
         when="without idempotence",
         stated=lambda settings: settings.max_in_flight > 1 and not settings.idempotence,
+        prevented_by=_IN_ORDER,
     ),
     _RESUMED,
+    Permission(
+        setting="what permits the loss",
+        when="of a record whose offset is given away again",
+    ),
 )
 _ISOLATION = (
-    Permission(setting=READ_UNCOMMITTED, stated=lambda settings: not settings.read_committed),
-    Permission(setting=NOT_TRANSACTIONAL, stated=lambda settings: not settings.transactional),
+    Permission(
+        setting=READ_UNCOMMITTED,
+        stated=lambda settings: not settings.read_committed,
+        prevented_by=(READ_COMMITTED,),
+    ),
+    Permission(
+        setting=NOT_TRANSACTIONAL,
+        stated=lambda settings: not settings.transactional,
+        prevented_by=(TRANSACTIONAL_ID,),
+    ),
 )
 _INTERLEAVING = "Kafka does not isolate the writes of transactions from each other"
 
@@ -177,30 +208,34 @@ PROMISES: Final[dict[str, Promise]] = {
         ),
         permissions=_LOSS,
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
-        prevented_by=(ACKS_ALL, "min.insync.replicas=2", "unclean.leader.election.enable=false"),
     ),
     DUPLICATE: Promise(
         promised_by=(IDEMPOTENT,),
         permissions=(
-            Permission(setting=NOT_IDEMPOTENT, stated=lambda settings: not settings.idempotence),
-            Permission(setting=NOT_TRANSACTIONAL, when="when the application sends the record again"),
+            Permission(
+                setting=NOT_IDEMPOTENT,
+                stated=lambda settings: not settings.idempotence,
+                prevented_by=(IDEMPOTENT,),
+            ),
+            Permission(
+                setting=NOT_TRANSACTIONAL,
+                when="when the application sends the record again",
+                prevented_by=(TRANSACTIONAL_ID,),
+            ),
             _UNCLEAN,
             _UNFLUSHED,
         ),
         releases="since 0.11 (KIP-98)",
-        prevented_by=(IDEMPOTENT, TRANSACTIONAL_ID),
     ),
     NONMONOTONIC_SEND: Promise(
         promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
         permissions=_SEND_ORDER,
         releases="with idempotence since 0.11 (KIP-98)",
-        prevented_by=(IDEMPOTENT, f"{IN_FLIGHT}=1"),
     ),
     INT_NONMONOTONIC_SEND: Promise(
         promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
         permissions=_SEND_ORDER,
         releases="with idempotence since 0.11 (KIP-98)",
-        prevented_by=(IDEMPOTENT, f"{IN_FLIGHT}=1"),
     ),
     INT_SEND_SKIP: Promise(
         promised_by=(),
@@ -209,12 +244,10 @@ PROMISES: Final[dict[str, Promise]] = {
     POLL_SKIP: Promise(
         promised_by=(OFFSETS_IN_ORDER,),
         permissions=(_REBALANCE, *_CUT_OFF),
-        prevented_by=("assign()",),
     ),
     NONMONOTONIC_POLL: Promise(
         promised_by=(OFFSETS_IN_ORDER,),
         permissions=(_REBALANCE, *_CUT_OFF),
-        prevented_by=("assign()",),
     ),
     INT_POLL_SKIP: Promise(promised_by=(OFFSETS_IN_ORDER,), permissions=_CUT_OFF),
     INT_NONMONOTONIC_POLL: Promise(promised_by=(OFFSETS_IN_ORDER,), permissions=_CUT_OFF),
@@ -223,33 +256,23 @@ PROMISES: Final[dict[str, Promise]] = {
         permissions=(
             _UNCLEAN,
             _UNFLUSHED,
-            *(
-                Permission(setting=p.setting, when="when the acked record is lost", stated=p.stated)
-                for p in _UNACKED
-            ),
+            *(replace(permission, when="when the acked record is lost") for permission in _UNACKED),
         ),
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
-        prevented_by=("unclean.leader.election.enable=false",),
     ),
     UNSEEN: Promise(
         promised_by=(HIGH_WATERMARK,),
-        permissions=tuple(
-            Permission(setting=p.setting, when="when the record is lost", stated=p.stated) for p in _LOSS
-        ),
+        permissions=tuple(replace(permission, when="when the record is lost") for permission in _LOSS),
     ),
     G1A: Promise(
         promised_by=(DEFINITE_ERROR, READ_COMMITTED),
-        permissions=(
-            Permission(setting=READ_UNCOMMITTED, stated=lambda settings: not settings.read_committed),
-        ),
+        permissions=_ISOLATION[:1],
         releases="for transactions since 0.11 (KIP-98)",
-        prevented_by=(READ_COMMITTED,),
     ),
     PRECOMMITTED_READ: Promise(
         promised_by=(READ_COMMITTED,),
         permissions=_ISOLATION,
         releases="since 0.11 (KIP-98)",
-        prevented_by=(READ_COMMITTED, TRANSACTIONAL_ID),
     ),
     G0: Promise(
         promised_by=(),
@@ -262,7 +285,6 @@ PROMISES: Final[dict[str, Promise]] = {
             *_ISOLATION,
         ),
         releases="since 0.11 (KIP-98)",
-        prevented_by=(READ_COMMITTED, TRANSACTIONAL_ID),
     ),
     READ_ABOVE_HW: Promise(promised_by=(HIGH_WATERMARK,)),
     LOG_DIVERGENCE: Promise(
@@ -299,6 +321,14 @@ def permission(rule: str, settings: StatedSettings) -> str | None:
         if permitted.stated(settings):
             return permitted.setting
     return None
+
+
+def prevention(rule: str, setting: str) -> tuple[str, ...]:
+    """Return what would have kept an anomaly from happening that a setting permits."""
+    for permitted in (*PROMISES[rule].permissions, *_LOSS):
+        if permitted.setting == setting:
+            return permitted.prevented_by
+    return ()
 
 
 def durability(producer: ProducerSettings) -> str:

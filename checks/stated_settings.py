@@ -65,18 +65,37 @@ def _transactional_id(text: str) -> dict[str, Any]:
     return {"transactional": text not in ("", "null", "none")}
 
 
+def _min_isr(text: str) -> dict[str, Any]:
+    """Accept the setting: by itself it permits nothing, so nothing follows from it."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError("a whole number of at least 1")
+    return {}
+
+
+def _release(text: str) -> dict[str, Any]:
+    """Read a release; before 0.11 there is neither idempotence nor a transaction (KIP-98)."""
+    parts = text.split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError("a release such as 2.4")
+    if tuple(map(int, parts[:2])) >= (0, 11):
+        return {}
+    return {"idempotence": False, "transactional": False}
+
+
 _READ: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "acks": _acks,
     "enable.idempotence": _boolean("idempotence"),
     "isolation.level": _isolation,
     "log.flush.interval.messages": _flush,
+    "kafka": _release,
     "max.in.flight.requests.per.connection": _in_flight,
+    "min.insync.replicas": _min_isr,
     "transactional.id": _transactional_id,
     "unclean.leader.election.enable": _boolean("unclean_leader_election"),
 }
 
 STATABLE: Final = tuple(_READ)
-"""The Kafka settings that can be stated."""
+"""The Kafka settings that can be stated, and the release as `kafka`."""
 
 
 def state(settings: StatedSettings, key: str, text: str) -> StatedSettings:

@@ -7,6 +7,7 @@ gets plain lines as long as they have to be, unless COLUMNS says how wide they m
 import os
 import sys
 from collections.abc import Iterable
+from io import StringIO
 from typing import Final, TextIO
 
 from rich.console import Console, RenderableType
@@ -45,6 +46,22 @@ def show(console: Console, *renderables: RenderableType) -> None:
 def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
     for renderable in renderables:
         console.print(renderable, soft_wrap=isinstance(renderable, Text) and renderable.no_wrap is True)
+
+
+def plain_text(*renderables: RenderableType) -> str:
+    """Return what would be printed, as plain lines of any length, whatever the environment says of terminals."""
+    file = StringIO()
+    console = Console(
+        file=file,
+        width=_ENDLESS,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    show(console, *renderables)
+    return file.getvalue()
 
 
 def say(console: Console, message: str, *, style: str = "") -> None:

@@ -1,13 +1,13 @@
 """Options that several commands share, and how their values are read."""
 
-import re
 from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
 
+from campaigns import seeds
+
 _US_PER_SECOND: Final = 1_000_000
-_SEED_END: Final = 2**63
 
 
 class RunFormat(StrEnum):
@@ -36,20 +36,18 @@ Overrides = Annotated[
 
 def parse_seeds(text: str) -> range:
     """Return the seeds of ``A..B``; B is excluded."""
-    match = re.fullmatch(r"(\d+)\.\.(\d+)", text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not of the form A..B, such as 0..100")
-    first, end = int(match[1]), int(match[2])
-    if first >= end:
-        raise typer.BadParameter(f"there is no seed in {text}: A..B begins with A and ends before B")
-    return range(check_seed(first), check_seed(end - 1) + 1)
+    try:
+        return seeds.parse_seeds(text)
+    except seeds.SeedError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def check_seed(seed: int) -> int:
     """Return *seed* if a run can have it."""
-    if not 0 <= seed < _SEED_END:
-        raise typer.BadParameter("a seed is a whole number from 0 to 2^63 - 1")
-    return seed
+    try:
+        return seeds.check_seed(seed)
+    except seeds.SeedError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def parse_time_s(text: str) -> float:

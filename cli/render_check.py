@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from campaigns.check_report import HistorySize
-from campaigns.report import place
+from campaigns.report import place, subject
 from checks.finding import HELD, INCONCLUSIVE, Finding, RuleResult, Verdict
 from checks.stated_settings import StatedSettings
 from cli.console import show
@@ -51,7 +51,7 @@ def show_verdict(
 
 
 def _finding(finding: Finding) -> Iterator[RenderableType]:
-    value = "" if finding.value is None else f"{finding.value}, "
+    value = "" if finding.value is None else f"{subject(finding)}, "
     yield indented(Text(f"{value}{place(finding)}:", "bold"))
     yield from story_of(finding)
 

@@ -78,7 +78,7 @@ class RunTable:
         for (_, _, outcome), runs in self._groups.items():
             if self._quiet and outcome == AS_EXPECTED:
                 continue
-            self._show_line(runs[0], _seeds_text([run.result.seed for run in runs]))
+            self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
             if outcome != AS_EXPECTED:
                 seed, what = runs[0].result.seed, in_short(runs[0].result)
                 show(self._console, indented(Text(f"seed {seed}: {what}" if what else f"seed {seed}")))
@@ -135,7 +135,8 @@ def _outcome_word(run: FinishedRun) -> str:
     return "" if nothing_said or run.outcome == UNDECIDED else run.outcome
 
 
-def _seeds_text(seeds: Sequence[int]) -> str:
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Return which seeds these are, in some words."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     shown = ", ".join(map(str, seeds[:_SEEDS_SHOWN]))

@@ -82,7 +82,7 @@ class IsrHoldsCommitted:
             self._report(replica, leo, committed.end)
 
     def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
-        details = f"all below {committed} is committed; a member of the ISR has not what stands at {missing}"
+        details = f"it is in the ISR and lacks what stands at {missing}, although all below {committed} is committed"
         self._broken(ISR_HOLDS_COMMITTED, member, missing, details)
 
 
@@ -120,7 +120,7 @@ class LogMatching:
         different = first_difference(replica.file, other.file, start, min(end, other_end))
         if different is not None:
             details = (
-                f"broker {replica.broker} has below its high watermark {end} at {different} what broker "
+                f"it has below its high watermark {end} at {different} what broker "
                 f"{other.broker}, with high watermark {other_end}, has not"
             )
             self._broken(LOG_MATCHING, replica, different, details)

@@ -98,6 +98,12 @@ class EventCondition:
     event: str
     fields: tuple[tuple[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        """Put the fields in the trace's order: theirs says nothing, and equal conditions should be equal."""
+        names = FIELDS.get(self.event, ())
+        ordered = sorted(self.fields, key=lambda item: names.index(item[0]) if item[0] in names else -1)
+        object.__setattr__(self, "fields", tuple(ordered))
+
     def matches(self, event: TraceEvent) -> bool:
         """Return whether one event is of this kind."""
         if event[1] != self.event:

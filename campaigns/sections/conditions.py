@@ -46,13 +46,17 @@ class ConditionReader:
 
     def _replicas(self, section: ConditionSection, path: Path) -> tuple[ReplicaCondition, ...]:
         found: list[ReplicaCondition] = []
-        for partition, rows in self._keyed(section.replicas, path):
-            if not self._references.partition((*path, partition), partition, at_key=True):
-                continue
-            for broker, row in rows.items():
-                place = (*path, partition, str(broker))
-                self._references.replica(place, partition, broker, at_key=True)
-                found.append(self._replica(partition, broker, row, place))
+        if section.replicas == [] and not self._draft.has_lost(path):
+            self._draft.problem(path, "there is nothing in it that has to hold")
+        for index, table in enumerate(section.replicas or ()):
+            for partition, rows in self._keyed(table, (*path, index)):
+                place = (*path, index, partition)
+                if not self._references.partition(place, partition, at_key=True):
+                    continue
+                for broker, row in rows.items():
+                    replica = (*place, str(broker))
+                    self._references.replica(replica, partition, broker, at_key=True)
+                    found.append(self._replica(partition, broker, row, replica))
         return tuple(found)
 
     def _replica(self, partition: str, broker: int, row: ReplicaSection, path: Path) -> ReplicaCondition:

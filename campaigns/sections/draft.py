@@ -72,6 +72,10 @@ class Draft:
         """Return the line in which something stands; 0 for an option."""
         return lookup(self.tree, path)[2].mark.line
 
+    def is_from_option(self, path: Path) -> bool:
+        """Return whether an option of the command line, not the file, says what stands at *path*."""
+        return lookup(self.tree, path)[1].option is not None
+
     def place(self, path: Path) -> str:
         """Return where something stands, for a message about something else."""
         mark = lookup(self.tree, path)[1]

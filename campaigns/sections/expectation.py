@@ -23,12 +23,13 @@ def read_expectation(
     for name in rules:
         if name not in known:
             draft.unknown((*path, "rules", name), "rule", name, known, at_key=True)
-        elif name not in judged:
+        elif name not in judged and not draft.is_from_option(("invariants",)):
             message = f"{name} is not judged, for `invariants` leaves it out"
             draft.problem((*path, "rules", name), message, at_key=True)
     return Expectation(
         verdict=section.verdict,
-        rules=tuple(sorted(rules.items())),
+        # What an option leaves out, the campaign cannot expect; the rest still counts.
+        rules=tuple(sorted(item for item in rules.items() if item[0] in judged)),
         lost=None if section.lost is None else tuple(section.lost),
         duplicated=None if section.duplicated is None else tuple(section.duplicated),
         final=conditions.read(section.final, (*path, "final")),

@@ -86,6 +86,8 @@ class ScriptReader:
             return RestartProducer(producer=value)
         if name == "elect_preferred_leaders":
             return ElectPreferredLeaders()
+        if name == "wait":
+            return Wait()
         if name == "expect":
             return Expect(condition=self._conditions.read(value, path) or Condition())
         section: Section = value

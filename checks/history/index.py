@@ -8,10 +8,10 @@ offsets, until all offsets of the partition are known.
 
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
-from cluster_model.history import FAIL, INVOKE, OK, Operation
+from cluster_model.history import FAIL, INFO, INVOKE, OK, Operation
 
 Value = str | int
 """A record: its value is unique in its partition."""
@@ -30,6 +30,7 @@ NO_PROCESS: Final = -1
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
+_WRITING: Final = frozenset({SEND, TXN})
 _READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _PAIRS: Final = frozenset({tuple, list})
@@ -74,12 +75,14 @@ class Send:
 class Transaction:
     """A completed operation of several micro-operations, at least one of them a send.
 
-    ``reads`` are the pairs that it polled, by partition, in the order of reading.
+    ``reads`` are the pairs that it polled, by partition, in the order of reading. ``committed``
+    is None until somebody has worked it out.
     """
 
-    __slots__ = ("outcome", "position", "process", "reads", "sends")
+    __slots__ = ("committed", "outcome", "position", "process", "reads", "sends")
 
     def __init__(self, process: int, position: int, outcome: str) -> None:
+        self.committed: bool | None = None
         self.process = process
         self.position = position
         self.outcome = outcome
@@ -124,10 +127,23 @@ class PartitionHistory:
 
     ``polled`` has every pair that an ok poll returned, with the position of the last one that
     did; ``polled_in_vain`` those of polls whose operation failed or whose end is unknown.
-    ``sends`` are by value, in the order of their invocations.
+    ``sends`` are by value, in the order of their invocations. ``jumps`` are made of the fields of `Jump`,
+    also where nothing was jumped over: there are many of them where offsets have gaps. ``read_dry`` is the position at which
+    the last ok poll was invoked that returned nothing of the partition to a process that reads it
+    (-1: none).
     """
 
-    __slots__ = ("acked", "failed", "jumps", "name", "polled", "polled_in_vain", "sends", "unsure")
+    __slots__ = (
+        "acked",
+        "failed",
+        "jumps",
+        "name",
+        "polled",
+        "polled_in_vain",
+        "read_dry",
+        "sends",
+        "unsure",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,13 +153,14 @@ class PartitionHistory:
         self.unsure: list[Send] = []
         self.polled: dict[Pair, int] = {}
         self.polled_in_vain: dict[Pair, int] = {}
-        self.jumps: list[Jump] = []
+        self.jumps: list[tuple[int, Pair, Pair, int, int, bool]] = []
+        self.read_dry = -1
 
 
 class _Client:
     """Where a process stands: the last pair that it read, with the operation, by partition."""
 
-    __slots__ = ("assigned", "invoked", "last_poll_invoked", "positions", "sessions", "subscribed")
+    __slots__ = ("assigned", "invoked", "positions", "sessions", "subscribed")
 
     def __init__(self) -> None:
         self.positions: dict[str, tuple[Pair, int]] = {}
@@ -151,23 +168,22 @@ class _Client:
         self.assigned: tuple[str, ...] = ()
         self.subscribed = False
         self.invoked = -1
-        self.last_poll_invoked = -1
 
 
 class HistoryIndex:
     """What rules look up of a history. Partitions are in the order in which it first names them.
 
     ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
-    by position. ``transactions`` are the completed operations that did more than send one
-    record or poll.
+    by position. ``transactions`` are the operations that did more than send one record or poll.
+    ``passed_over`` counts the lines of what is no client. `finish` says that there is no more.
     """
 
     __slots__ = (
         "_clients",
         "numbers",
         "partitions",
+        "passed_over",
         "processes",
-        "sends_total",
         "sessions",
         "times_us",
         "transactions",
@@ -180,7 +196,7 @@ class HistoryIndex:
         self.numbers = array("q")
         self.sessions: list[Session] = []
         self.transactions: list[Transaction] = []
-        self.sends_total = 0
+        self.passed_over = 0
         self._clients: dict[int, _Client] = {}
         self.add(
             [operation.process for operation in operations],
@@ -190,6 +206,8 @@ class HistoryIndex:
             [operation.time_us for operation in operations],
             [operation.index for operation in operations],
         )
+        if operations:
+            self.finish()
 
     def add(
         self,
@@ -216,7 +234,7 @@ class HistoryIndex:
             client = clients.get(process)
             if client is None:
                 client = clients[process] = _Client()
-            if f == SEND and len(value) == 1:
+            if f in _WRITING and len(value) == 1 and value[0][0] == SEND:
                 _, partition, written = value[0]
                 if type_ == INVOKE:
                     self._invoke(client, process, partition, written, position)
@@ -224,10 +242,7 @@ class HistoryIndex:
                     self._complete(client, process, partition, written, position, type_)
             elif f in _READING_OR_WRITING:
                 if type_ == INVOKE:
-                    client.invoked = position
-                    for micro in value:
-                        if micro[0] == SEND:
-                            self._invoke(client, process, micro[1], micro[2], position)
+                    self._invoke_all(client, process, value, position)
                 else:
                     rebalanced = rebalances.get(place, _NOTHING) if rebalances else _NOTHING
                     self._complete_all(client, process, value, position, type_, rebalanced)
@@ -237,9 +252,32 @@ class HistoryIndex:
 
     def pass_over(self, time_us: int, number: int) -> None:
         """Add an operation that is no client's."""
+        self.passed_over += 1
         self.processes.append(NO_PROCESS)
         self.times_us.append(time_us)
         self.numbers.append(number)
+
+    @property
+    def sends_total(self) -> int:
+        """How many sends there are."""
+        return sum(len(session.sends) for session in self.sessions)
+
+    def finish(self) -> None:
+        """Take what nothing came back of as unknown: the recording ended before."""
+        pending: dict[int, list[Send]] = {}
+        for session in self.sessions:
+            for send in session.sends:
+                if send.outcome is None:
+                    send.outcome = INFO
+                    self.partitions[send.partition].unsure.append(send)
+                    pending.setdefault(send.invoked, []).append(send)
+        for position, sends in pending.items():
+            if len(sends) > 1:
+                transaction = Transaction(sends[0].process, position, INFO)
+                transaction.sends = sends
+                for send in sends:
+                    send.transaction = transaction
+                self.transactions.append(transaction)
 
     def _partition(self, name: str) -> PartitionHistory:
         partition = self.partitions.get(name)
@@ -250,8 +288,7 @@ class HistoryIndex:
     def _invoke(self, client: _Client, process: int, partition: str, written: Any, position: int) -> Send:
         value = written if type(written) is str else written[1] if type(written) in _PAIRS else written
         send = Send(process, partition, value, position, self.times_us[position])
-        self.sends_total += 1
-        sends = self._partition(partition).sends
+        sends = (self.partitions.get(partition) or self._partition(partition)).sends
         known = sends.get(value)
         if known is None:
             sends[value] = [send]
@@ -270,7 +307,7 @@ class HistoryIndex:
         """Match a completion to its invocation: a producer has several sends outstanding."""
         offset, value = written if type(written) in _PAIRS else (None, written)
         known = self.partitions.get(partition) or self._partition(partition)
-        for send in known.sends.get(value, ()):
+        for send in reversed(known.sends.get(value, ())):
             if send.outcome is None and send.process == process:
                 break
         else:
@@ -287,6 +324,12 @@ class HistoryIndex:
             known.unsure.append(send)
         return send
 
+    def _invoke_all(self, client: _Client, process: int, value: Sequence[Any], position: int) -> None:
+        client.invoked = position
+        for micro in value:
+            if micro[0] == SEND:
+                self._invoke(client, process, micro[1], micro[2], position)
+
     def _complete_all(
         self,
         client: _Client,
@@ -296,28 +339,37 @@ class HistoryIndex:
         type_: str,
         rebalanced: frozenset[str],
     ) -> None:
-        transaction = None
         ends: dict[str, tuple[Pair, int]] = {}
-        polls = False
-        for micro in value:
-            if micro[0] == SEND:
-                if transaction is None:
-                    transaction = Transaction(process, position, type_)
-                send = self._complete(client, process, micro[1], micro[2], position, type_)
-                send.transaction = transaction
-                transaction.sends.append(send)
-            elif len(micro) > 1:
-                polls = True
-                self._poll(client, process, micro[1], position, type_, ends, rebalanced)
+        if len(value) == 1 and len(value[0]) == 2:
+            # One poll, and nothing else: most operations are this, or one send.
+            self._poll(client, process, value[0][1], position, type_, ends, rebalanced)
+            if type_ == OK:
+                self._move(client, ends)
+            return
+        polls = [micro[1] for micro in value if micro[0] == POLL and len(micro) > 1]
+        for records in polls:
+            self._poll(client, process, records, position, type_, ends, rebalanced)
         if type_ == OK and polls:
-            client.positions.update(ends)
-            client.last_poll_invoked = max(client.invoked, client.last_poll_invoked)
-        if transaction is not None:
-            for micro in value:
-                if micro[0] == POLL and len(micro) > 1:
-                    for partition, pairs in micro[1].items():
-                        transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
-            self.transactions.append(transaction)
+            self._move(client, ends)
+        sends = [micro for micro in value if micro[0] == SEND]
+        if not sends:
+            return
+        transaction = Transaction(process, position, type_)
+        for _, partition, written in sends:
+            send = self._complete(client, process, partition, written, position, type_)
+            send.transaction = transaction
+            transaction.sends.append(send)
+        for records in polls:
+            for partition, pairs in records.items():
+                transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
+        self.transactions.append(transaction)
+
+    def _move(self, client: _Client, ends: Mapping[str, tuple[Pair, int]]) -> None:
+        """Note how far an ok operation has read, and of which partitions it got nothing."""
+        for name in client.assigned or client.positions:
+            if name not in ends:
+                self._partition(name).read_dry = client.invoked
+        client.positions.update(ends)
 
     def _poll(
         self,
@@ -334,46 +386,50 @@ class HistoryIndex:
             if not pairs:
                 continue
             partition = self.partitions.get(name) or self._partition(name)
-            read = list(map(tuple, pairs))
-            offsets = [offset for offset, _ in read]
+            read: list[Pair] = list(map(tuple, pairs))
             (partition.polled if type_ == OK else partition.polled_in_vain).update(
                 zip(read, repeat(position))
             )
+            first, last = read[0][0], read[-1][0]
             before = ends.get(name)
             if before is None:
                 before = client.positions.get(name)
-            first = offsets[0]
             if (
                 before is not None
                 and first != before[0][0] + 1
                 and not (before[1] == position and name in rebalanced)
             ):
-                partition.jumps.append(
-                    Jump(process, before[0], read[0], before[1], position, client.subscribed)
-                )
+                partition.jumps.append((process, before[0], read[0], before[1], position, client.subscribed))
             if (
-                len(offsets) > 1
-                and offsets != list(range(first, first + len(offsets)))
+                len(read) > 1
+                and (last - first != len(read) - 1 or not _one_after_the_other(read))
                 and name not in rebalanced
             ):
-                partition.jumps += [
-                    Jump(process, here, there, position, position, client.subscribed)
-                    for here, there in pairwise(read)
-                    if there[0] != here[0] + 1
-                ]
+                partition.jumps += zip(
+                    repeat(process),
+                    read,
+                    read[1:],
+                    repeat(position),
+                    repeat(position),
+                    repeat(client.subscribed),
+                )
             ends[name] = (read[-1], position)
 
-    def read_on_after(self, partition: str, position: int) -> bool:
-        """Return whether some process that was reading a partition polled once more after *position*."""
-        return any(
-            client.last_poll_invoked > position
-            for client in self._clients.values()
-            if partition in client.positions or partition in client.assigned
-        )
+
+def _one_after_the_other(read: Sequence[Pair]) -> bool:
+    """Return whether offsets rise by one, of which the last is as far from the first as that takes."""
+    if len(read) <= 2:
+        return True
+    first = read[0][0]
+    return [offset for offset, _ in read] == list(range(first, first + len(read)))
 
 
 def _assign(client: _Client, partitions: Sequence[str], *, subscribed: bool) -> None:
-    """Note a new assignment: the place in a partition is kept only if it is named again."""
+    """Note a new assignment: the place in a partition is kept only if it is named again.
+
+    One of which nobody knows whether it took effect counts, as in Jepsen's checker: what it
+    may have changed is not held against anybody.
+    """
     kept = frozenset(partitions)
     client.positions = {name: place for name, place in client.positions.items() if name in kept}
     client.sessions = {name: session for name, session in client.sessions.items() if name in kept}

@@ -8,7 +8,8 @@ from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, Rul
 from checks.history.anomalies import ANOMALIES
 from checks.history.index import HistoryIndex
 from checks.history.version_order import VersionOrders
-from checks.promise import DEMANDED, PROMISES, UNSEEN, permission
+from checks.history.witness import AFTER_LOSS, READ_DRY
+from checks.promise import DEMANDED, LOST_WRITE, PROMISES, UNSEEN, permission, prevention
 from checks.stated_settings import StatedSettings
 
 ALLOWED: Final = "--allow"
@@ -52,7 +53,8 @@ def _result(
 ) -> RuleResult:
     by_settings = ALLOWED if allowed else permission(rule, settings)
     findings = tuple(
-        _judged(finding, rule, None if demanded else by_settings or finding.permitted_by) for finding in found
+        _judged(finding, rule, None if demanded else by_settings or _by_itself(finding, settings))
+        for finding in found
     )
     return RuleResult(
         status=_status(rule, findings),
@@ -61,15 +63,22 @@ def _result(
     )
 
 
+def _by_itself(finding: Finding, settings: StatedSettings) -> str | None:
+    """Return what permits a finding for what it is: what it says itself, or what permits the loss behind it."""
+    if finding.permitted_by is None and dict(finding.details).get(AFTER_LOSS):
+        return permission(LOST_WRITE, settings)
+    return finding.permitted_by
+
+
 def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
     """Return a finding with what permits it, and what would not have; a broken promise had no help."""
-    prevented_by = () if permitted_by in (None, ALLOWED) else PROMISES[rule].prevented_by
+    prevented_by = () if permitted_by is None else prevention(rule, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
 def _status(rule: str, findings: tuple[Finding, ...]) -> str:
     broken = [finding for finding in findings if finding.permitted_by is None]
-    if rule == UNSEEN and broken and not any(dict(finding.details)["read_on"] for finding in broken):
+    if rule == UNSEEN and broken and not any(dict(finding.details)[READ_DRY] for finding in broken):
         return INCONCLUSIVE
     if broken:
         return VIOLATED
@@ -88,11 +97,12 @@ def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
     """Return why the history cannot tell, if so."""
     reasons = []
     if not history.sends_total:
-        reasons.append("nothing was tried: no record was sent")
+        named = f", and {history.passed_over} lines are of named processes" if history.passed_over else ""
+        reasons.append(f"nothing was tried: no record was sent{named}")
     elif not any(partition.acked or partition.polled for partition in history.partitions.values()):
         reasons.append("nothing was tried: no send was acknowledged and no poll returned a record")
     if unseen.status == INCONCLUSIVE:
         count = len(unseen.findings)
         records = "1 acked record was" if count == 1 else f"{count} acked records were"
-        reasons.append(f"{records} not polled, and nobody polled on after the ack: read to the end")
+        reasons.append(f"{records} not polled, and nobody polled to the end after the ack")
     return tuple(reasons)

@@ -2,27 +2,25 @@
 
 from collections.abc import Iterator
 
-from checks.finding import Finding, Link
+from checks.finding import Finding
 from checks.history.version_order import VersionOrders
 from checks.history.witness import claims
+from checks.promise import NOT_TRANSACTIONAL
 
 
 def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
     """Find offsets at which acks and polls saw different values."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
-        if len(order.offsets) == len(order.pairs):
+        if not order.has_conflicts():
             continue
         for offset, values in order.values_at.items():
             if len(values) > 1:
-                said = [
-                    link for value in values for link in claims(orders.history, partition, (offset, value))
-                ]
                 yield Finding(
                     partition=name,
                     offset=offset,
                     value=values[0],
-                    chain=tuple(said),
+                    chain=claims(orders.history, partition, ((offset, value) for value in values)),
                     details=(("values", values),),
                 )
 
@@ -35,13 +33,13 @@ def duplicates(orders: VersionOrders) -> Iterator[Finding]:
             continue
         for value, offsets in order.offsets_of.items():
             if len(offsets) > 1:
-                said: list[Link] = []
-                for offset in offsets:
-                    said += claims(orders.history, partition, (offset, value))
+                # As often as the application itself has sent it, it may be there.
+                sent_again = len(partition.sends.get(value, ())) >= len(offsets)
                 yield Finding(
                     partition=name,
                     offset=offsets[1],
                     value=value,
-                    chain=tuple(said),
+                    chain=claims(orders.history, partition, ((offset, value) for offset in offsets)),
+                    permitted_by=NOT_TRANSACTIONAL if sent_again else None,
                     details=(("offsets", offsets),),
                 )

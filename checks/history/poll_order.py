@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from checks.finding import Finding
 from checks.history.index import Jump, PartitionHistory
 from checks.history.version_order import VersionOrders
-from checks.history.witness import numbers, polled
+from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
 from checks.promise import SUBSCRIBED
-
-_SKIPPED_SHOWN = 8
 
 
 def poll_skips(orders: VersionOrders) -> Iterator[Finding]:
@@ -33,21 +31,24 @@ def internal_nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
 
 def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     for name, partition in orders.history.partitions.items():
-        for jump in partition.jumps:
+        order = orders.of(name)
+        for jump in order.jumps if partition.jumps else ():
             here, there = jump.last[0], jump.next[0]
             if jump.internal != internal or there <= here:
                 continue
-            order = orders.of(name)
-            skipped = order.between(here, there)
-            if skipped:
-                values = [order.values_at[offset][0] for offset in skipped[:_SKIPPED_SHOWN]]
-                details = (("delta", len(skipped) + 1), ("skipped", values))
+            first, end = order.between(here, there)
+            if first < end:
+                shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
+                values = [order.values_at[offset][0] for offset in shown]
+                # What nobody ever read was lost: that it was skipped says the same once more.
+                after_loss = end - first <= SKIPPED_SHOWN and orders.read(name).isdisjoint(values)
+                details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _finding(orders, partition, jump, details)
 
 
 def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     for name, partition in orders.history.partitions.items():
-        for jump in partition.jumps:
+        for jump in orders.of(name).jumps if partition.jumps else ():
             here, there = jump.last[0], jump.next[0]
             if jump.internal == internal and there <= here:
                 delta = orders.of(name).distance(here, there)

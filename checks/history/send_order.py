@@ -1,16 +1,14 @@
 """Sends of one process that stand in another order: nonmonotonic-send, and within one operation."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final
 
 from checks.finding import Finding, Link
 from checks.history.index import Send, Session
 from checks.history.version_order import VersionOrder, VersionOrders
-from checks.history.witness import numbers, sent
+from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
 from cluster_model.history import INFO, OK
 
-_SKIPPED_SHOWN: Final = 8
 _MAY_HAVE_COMMITTED: Final = frozenset({OK, INFO})
 
 Placed = tuple[int, Send]
@@ -28,32 +26,41 @@ def internal_nonmonotonic_sends(orders: VersionOrders) -> Iterator[Finding]:
 
 
 def internal_send_skips(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations between whose own sends the records of others stand."""
-    for session in _sessions(orders):
-        order = orders.of(session.partition)
-        for first, second in pairwise(session.sends):
-            if first.transaction is None or first.transaction is not second.transaction:
-                continue
-            here, there = _place(orders, order, first), _place(orders, order, second)
-            skipped = [] if here is None or there is None else order.between(here, there)
-            if here is not None and there is not None and skipped:
-                values = [order.values_at[offset][0] for offset in skipped[:_SKIPPED_SHOWN]]
-                yield _finding(orders, (here, first), (there, second), (("skipped", values),))
+    """Find operations between whose own sends the records of others stand.
 
-
-def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
-    """Compare each send with the one before it whose place is known."""
-    for session in _sessions(orders):
+    A send of which nobody knows where it stands is left out.
+    """
+    for session in _sessions(orders) if orders.history.transactions else ():
         order = orders.of(session.partition)
         before: Placed | None = None
         for send in session.sends:
             offset = _place(orders, order, send)
             if offset is None:
                 continue
+            if before is not None and send.transaction is not None:
+                first, end = order.between(before[0], offset)
+                if send.transaction is before[1].transaction and first < end:
+                    shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
+                    values = [order.values_at[skipped][0] for skipped in shown]
+                    yield _finding(orders, before, (offset, send), (("skipped", values),))
+            before = (offset, send)
+
+
+def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    """Compare each send with the one before it whose place is known."""
+    for session in _sessions(orders) if orders.history.transactions or not internal else ():
+        order = orders.of(session.partition)
+        before: Placed | None = None
+        for send in session.sends:
+            offset = send.offset if send.outcome == OK else None
+            if offset is None:
+                offset = _place(orders, order, send)
+            if offset is None:
+                continue
             if before is not None and offset <= before[0]:
                 within = send.transaction is not None and send.transaction is before[1].transaction
                 if within == internal:
-                    yield _finding(orders, before, (offset, send), ())
+                    yield _finding(orders, before, (offset, send), ((AFTER_LOSS, _is_gone(orders, before)),))
             before = (offset, send)
 
 
@@ -72,6 +79,13 @@ def _place(orders: VersionOrders, order: VersionOrder, send: Send) -> int | None
         return send.offset
     # Of a value that the application sent again the offset may be that of the other send.
     return order.first_offset(send.value) if len(order.partition.sends[send.value]) == 1 else None
+
+
+def _is_gone(orders: VersionOrders, placed: Placed) -> bool:
+    """Return whether a record was not there any more when its offset was given away again, for all one can see."""
+    offset, send = placed
+    order = orders.of(send.partition)
+    return send.value not in orders.read(send.partition) or len(order.values_at.get(offset, ())) > 1
 
 
 def _finding(

@@ -14,12 +14,14 @@ from typing import Final, NamedTuple
 from checks.finding import Finding, Link
 from checks.history.index import Transaction, Value
 from checks.history.version_order import VersionOrders
-from checks.history.witness import numbers, operation, told_at
+from checks.history.witness import numbers, operation, shown, told_at
 from checks.promise import WRITES_INTERLEAVE
-from cluster_model.history import OK
+from cluster_model.history import FAIL, OK
 
 _WW: Final = "ww"
 _WR: Final = "wr"
+_SENDS_LOOKED_AT: Final = 10
+"""Values are unique, but for what an application sends again."""
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
 """A knot can have many cycles; one of the shortest through these is reported."""
@@ -142,7 +144,7 @@ class _Graphs:
     def _node(self, partition: str, value: Value, before: tuple[int, Value] | None) -> int | None:
         """Return who sent a record; a single send joins the run of those before it."""
         node = self._writer_of.get((partition, value))
-        if node is None and value in self._orders.history.partitions[partition].sends:
+        if node is None and self._may_have_committed(partition, value):
             if before is not None and before[0] >= len(self.transactions):
                 node = before[0]
             else:
@@ -150,6 +152,10 @@ class _Graphs:
                 self._nodes += 1
             self._writer_of[partition, value] = node
         return node
+
+    def _may_have_committed(self, partition: str, value: Value) -> bool:
+        sends = self._orders.history.partitions[partition].sends.get(value, ())
+        return any(send.outcome != FAIL for send in sends[:_SENDS_LOOKED_AT])
 
     def _add_reads(self, later: int, transaction: Transaction) -> None:
         for partition, pairs in transaction.reads.items():
@@ -266,9 +272,9 @@ def _link(orders: VersionOrders, graphs: _Graphs, edge: Dependency) -> Link:
     earlier = graphs.position(edge.earlier, edge.partition, edge.value)
     if edge.then is None:
         later = graphs.position(edge.later, edge.partition, edge.value)
-        what = f"sent {edge.value} to {edge.partition}, which was polled by"
+        what = f"sent {shown(edge.value)} to {shown(edge.partition)}, which was polled by"
     else:
         later = graphs.position(edge.later, edge.partition, edge.then)
-        what = f"sent {edge.value} to {edge.partition} right before {edge.then}, which came from"
+        what = f"sent {shown(edge.value)} to {shown(edge.partition)} right before {shown(edge.then)}, which came from"
     text = told_at(history, earlier, f"{operation(history, earlier)} {what} {operation(history, later)}")
     return Link(event=edge.kind, text=text, at_us=history.times_us[earlier])

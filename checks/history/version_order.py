@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import Any
 
-from checks.history.index import HistoryIndex, Pair, PartitionHistory, Send, Value
+from checks.history.index import HistoryIndex, Jump, Pair, PartitionHistory, Send, Value
 from cluster_model.history import INFO, OK
 
 
@@ -19,13 +19,25 @@ class VersionOrder:
     def __init__(self, partition: PartitionHistory, committed: list[Send]) -> None:
         self.partition = partition
         self.committed = committed
-        self.pairs: set[Pair] = {(send.offset, send.value) for send in committed if send.offset is not None}
-        self.pairs.update(partition.polled, partition.polled_in_vain)
+        # A set that begins as a copy of another needs no hashing; most of what was sent was polled.
+        self.pairs: set[Pair] = set(partition.polled)
+        self.pairs.update(partition.polled_in_vain)
+        self.pairs.update([(send.offset, send.value) for send in committed if send.offset is not None])
+
+    def has_conflicts(self) -> bool:
+        """Return whether several values stand at one offset."""
+        return len(dict(self.pairs)) != len(self.pairs)
 
     @cached_property
     def offsets(self) -> list[int]:
         """The known offsets, sorted; their places are the indices."""
         return sorted({offset for offset, _ in self.pairs})
+
+    @cached_property
+    def jumps(self) -> list[Jump]:
+        """Where processes really left out a known offset or fell back."""
+        following = dict(zip(self.offsets, self.offsets[1:], strict=False))
+        return [Jump(*jump) for jump in self.partition.jumps if following.get(jump[1][0]) != jump[2][0]]
 
     @cached_property
     def offsets_of(self) -> dict[Value, list[int]]:
@@ -43,9 +55,9 @@ class VersionOrder:
             found.setdefault(offset, []).append(value)
         return found
 
-    def between(self, one: int, other: int) -> list[int]:
-        """Return the known offsets above *one* and below *other*."""
-        return self.offsets[bisect_right(self.offsets, one) : bisect_left(self.offsets, other)]
+    def between(self, one: int, other: int) -> tuple[int, int]:
+        """Return the indices of the known offsets above *one* and below *other*, the second one excluded."""
+        return bisect_right(self.offsets, one), bisect_left(self.offsets, other)
 
     def distance(self, one: int, other: int) -> int:
         """Return how many indices *other* is ahead of *one*; both are known offsets."""
@@ -97,8 +109,14 @@ class VersionOrders:
             return True
         if send.outcome != INFO:
             return False
-        together = [send] if send.transaction is None else send.transaction.sends
-        return any(other.value in self.read(other.partition) for other in together)
+        transaction = send.transaction
+        if transaction is None:
+            return send.value in self.read(send.partition)
+        if transaction.committed is None:
+            transaction.committed = any(
+                other.value in self.read(other.partition) for other in transaction.sends
+            )
+        return transaction.committed
 
 
 def _by_offset(pair: Pair) -> tuple[int, bool, Value]:

@@ -108,7 +108,7 @@ def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[
 def test_what_is_permitted_says_by_what(harrow: Harrow, history: Callable[[str], str]) -> None:
     document = json.loads(harrow("check", history(INTERLEAVED), "--format", "json").stdout)
     (cycle,) = document["anomalies"]["G0"]
-    assert cycle["permitted_by"] == "transactions"
+    assert cycle["permitted_by"] == "write interleaving"
     assert cycle["operations"] == [2, 3]
     assert cycle["cycle"] == [["ww", "x", "a", "b"], ["ww", "y", "c", "d"]]
 

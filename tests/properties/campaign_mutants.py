@@ -59,7 +59,7 @@ script:
 faults:
   - {when: {brokers: {1: down}, registered: {1: false}}, times: 2, do: {broker_pause: {broker: follower of u-1}}}
   - {every: 5s, from: 1s, do: {network_ack_loss: {client: other, probability: 0.5, count: 3, how: timeout}}}
-  - rate: 6/m
+  - rate: 1/7.5s
     any_of: [{slow_follower: {broker: 2, mode: slow, delay: 10ms, duration: 5s}}, controller_failover]
 limits: {script: 5m, recovery: 1m}
 invariants: [log-matching, one-leader-per-epoch]

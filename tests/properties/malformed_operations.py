@@ -58,9 +58,9 @@ NOT_JSON: list[bytes] = [
 NOT_AN_OPERATION: list[Any] = [
     *([], None, 3, 1.5, True, "ok", {}, [operation()]),
     *each(without, ["process", "type", "f", "value"]),
-    *each(lambda index: operation(index=index), [*NO_NUMBERS, None, 10**30]),
-    *each(lambda time: operation(time=time), [*NO_NUMBERS, None, 10**30]),
-    *each(lambda process: operation(process=process), [1.5, True, None, [1], {}]),
+    *each(lambda index: operation(index=index), [*NO_NUMBERS, 10**30]),
+    *each(lambda time: operation(time=time), [*NO_NUMBERS, 10**30]),
+    *each(lambda process: operation(process=process), [-1, 10**30, 1.5, True, None, [1], {}]),
     *each(lambda type_: operation(type=type_), ["okay", "", None, 1, True, ["ok"], {}]),
     *each(lambda f: operation(f=f), ["write", "", None, 1, True, ["send"], {}]),
     *each(lambda value: operation(value=value), NO_LISTS),
@@ -83,9 +83,7 @@ NOT_AN_OPERATION: list[Any] = [
     *each(lambda pairs: poll({"t": pairs}), [*NO_LISTS, [0, "m"], [None], [[]], [[0]], [[0, "m", 1]]]),
     *each(lambda offset: poll({"t": [[0, "m"], [offset, "n"]]}), [*NO_NUMBERS, None]),
     *each(lambda value: poll({"t": [[0, "m"], [1, value]]}), NO_NAMES),
-    *each(
-        rebalanced, [None, 1, {}, "t", [1], [[]], [{}], [{"keys": "t"}], [{"keys": [None]}], [{"keys": None}]]
-    ),
+    *each(rebalanced, [1, {}, "t", [1], [[]], [{}], [{"keys": "t"}], [{"keys": [None]}], [{"keys": None}]]),
 ]
 
 MALFORMED = [*NOT_JSON, *(json.dumps(line).encode() for line in NOT_AN_OPERATION)]

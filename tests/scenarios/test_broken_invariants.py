@@ -89,7 +89,7 @@ def test_truncation_to_the_high_watermark_breaks_the_isr() -> None:
     assert broken(result) == {"isr-holds-committed": VIOLATED}
     finding = result.verdict.rules["isr-holds-committed"].findings[0]
     assert (finding.partition, finding.offset) == ("t-0", 1)
-    assert [link.event for link in finding.chain] == ["truncated", "invariant-broken"]
+    assert [link.event for link in finding.chain] == ["appended", "truncated", "invariant-broken"]
     assert broken(run_plan(library_plan("loss-by-hw-truncation", "0.11"), 0)) == {}
 
 

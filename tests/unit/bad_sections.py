@@ -210,6 +210,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - when: {event: truncat}
           - when: {no_event: [{truncate: {brokr: 1, broker: 8, partition: t-7, to_offset: x}}]}
           - when: {leader: {}, acked: }
+          - when: {replicas: []}
         """,
         [
             ("3:12", "unknown key `leeder`; did you mean `leader`?"),
@@ -234,6 +235,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("9:83", "a whole number is wanted, not `x`"),
             ("10:20", "there is nothing in it that has to hold"),
             ("10:24", "acked: there is no value"),
+            ("11:22", "there is nothing in it that has to hold"),
         ],
     ),
     # Faults

@@ -118,12 +118,17 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         (
             "workload:\n  duration: 1s\n  producers:\n"
             "    - rate: 10\n    - rate: 0/s\n    - rate: 10001/s\n    - rate: fast\n"
+            "    - rate: 1/0s\n    - rate: 2/100us\n    - rate: 1/1000001h\n    - rate: 1/90\n"
         ),
         [
             ("4:13", "write `10/s`, `10/m` or `10/h`"),
             ("5:13", "a rate has to be more than 0"),
             ("6:13", "10001/s is too fast: at most 10000/s"),
             ("7:13", "write one such as `10/s`"),
+            ("8:13", "the time in `1/0s` has to be more than 0"),
+            ("9:13", "2/100us is too fast"),
+            ("10:13", "1/1000001h is too slow: at least 1/1000000h"),
+            ("11:13", "`1/90` is not a rate"),
         ],
     ),
     "zero where it is senseless": (

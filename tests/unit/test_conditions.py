@@ -173,3 +173,10 @@ def test_what_is_said_of_events() -> None:
 def test_the_position_behind_the_last_of_several_events() -> None:
     assert Condition(events=(event("append"), event("truncate"))).matched_position(Seen()) == 3
     assert Condition().matched_position(Seen()) is None
+
+
+def test_the_order_of_an_events_fields_says_nothing() -> None:
+    fields = (("broker", 1), ("partition", "t-0"), ("to_offset", 1))
+    assert EventCondition(event="truncate", fields=fields[::-1]) == EventCondition(
+        event="truncate", fields=fields
+    )

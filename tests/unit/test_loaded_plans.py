@@ -20,6 +20,7 @@ from faults.broker_crash import BrokerCrash
 from faults.condition import Condition, EventCondition, ReplicaCondition
 from faults.injection import At, Every, Rate, When
 from faults.message import Message
+from faults.network_ack_loss import NetworkAckLoss
 from faults.partition import NetworkPartition
 from tests.unit.campaign_texts import plan, reference_example
 
@@ -286,6 +287,27 @@ def test_conditions() -> None:
     )
 
 
+def test_a_step_that_does_nothing_waits() -> None:
+    found = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
+    assert [step.actions for step in found.script] == [
+        (Wait(),),
+        (Wait(),),
+        (Wait(), ElectPreferredLeaders()),
+    ]
+    assert Step(actions=()) == Step(actions=(Wait(),))
+
+
+def test_several_tables_of_replicas() -> None:
+    found = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
+    assert found.script[0].when == Condition(
+        replicas=(
+            ReplicaCondition(partition="t-0", broker=0, leo=2),
+            ReplicaCondition(partition="t-0", broker=0, hw=1),
+            ReplicaCondition(partition="t-0", broker=1, hw=1),
+        )
+    )
+
+
 def test_faults() -> None:
     found = plan(
         """\
@@ -295,6 +317,7 @@ def test_faults() -> None:
           - {when: {leader: {t-0: 1}}, times: 3, do: controller_failover}
           - {every: 2s, from: 1s, until: 20s, any_of: [controller_failover, {broker_pause: {broker: any}}]}
           - {rate: 1/h, do: controller_failover}
+          - {rate: 2/15s, do: {network_ack_loss: {probability: 1.5e-07}}}
         """
     )
     assert [entry.timing for entry in found.faults] == [
@@ -302,12 +325,15 @@ def test_faults() -> None:
         When(condition=Condition(leaders=(("t-0", 1),)), times=3),
         Every(period_us=2 * US_PER_SECOND, start_us=US_PER_SECOND, stop_us=20 * US_PER_SECOND),
         Rate(mean_us=3_600 * US_PER_SECOND, start_us=0, stop_us=30 * US_PER_SECOND),
+        Rate(mean_us=7_500 * US_PER_MS, start_us=0, stop_us=30 * US_PER_SECOND),
     ]
+    assert found.faults[-1].faults == (NetworkAckLoss(probability=1.5e-07),)
     assert [[fault.name for fault in entry.faults] for entry in found.faults] == [
         ["broker_crash"],
         ["controller_failover"],
         ["controller_failover", "broker_pause"],
         ["controller_failover"],
+        ["network_ack_loss"],
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from campaigns.history_file import read_history
 from checks.finding import Verdict
 from checks.history.judge import judge_history
+from checks.stated_settings import StatedSettings
 
 Line = dict[str, Any]
 Operation = list[Line]
@@ -60,10 +61,12 @@ def subscribe(process: int, *keys: str | int) -> Operation:
     return assign(process, *keys, f="subscribe")
 
 
-def judge(*operations: Operation) -> Verdict:
+def judge(*operations: Operation, **settings: Any) -> Verdict:
+    """Judge a history; *settings* are those of `checks.stated_settings`."""
     lines = [line for lines in operations for line in lines]
     numbered = [{"index": at, **line, "time": at * 1_000} for at, line in enumerate(lines)]
-    return judge_history(read_history([json.dumps(line).encode() + b"\n" for line in numbered], "history"))
+    history = read_history([json.dumps(line).encode() + b"\n" for line in numbered], "history")
+    return judge_history(history, StatedSettings(**settings))
 
 
 def found(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]]]:

@@ -228,6 +228,7 @@ def test_what_another_key_had_is_no_aborted_read() -> None:
 def test_precommitted_read() -> None:
     assert found(ok(0, send("t", "a", 0), poll("t", (0, "a")))) == {"precommitted-read": [("t", "a")]}
     assert found(ok(0, poll("t", (0, "a")), send("t", "a", 0))) == {"precommitted-read": [("t", "a")]}
+    assert found(ok(0, send("t", "a"), poll("t", (0, "a")))) == {"precommitted-read": [("t", "a")]}
 
 
 def test_what_the_same_process_sent_before_may_be_read() -> None:

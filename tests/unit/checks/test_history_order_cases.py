@@ -133,6 +133,18 @@ def test_nonmonotonic_send() -> None:
     assert judge(*history).status == "violated"
 
 
+def test_two_sends_at_one_offset_are_not_in_order() -> None:
+    reads = (ok(ALL, poll("t", (0, "a"))), ok(ALL + 1, poll("t", (0, "b"))))
+    assert found(*reads, ok(0, send("t", "a", 0)), ok(0, send("t", "b", 0))).keys() == {
+        "inconsistent-offsets",
+        "nonmonotonic-send",
+    }
+    assert found(*reads, ok(0, send("t", "a", 0), send("t", "b", 0))).keys() == {
+        "inconsistent-offsets",
+        "int-nonmonotonic-send",
+    }
+
+
 def test_sends_of_other_processes_and_keys_are_not_in_a_row() -> None:
     assert found(READ, ok(0, send("t", "b", 1)), ok(1, send("t", "a", 0))) == {}
     other = ok(ALL, poll("u", (0, "a")))
@@ -178,6 +190,12 @@ def test_a_producer_may_have_several_sends_under_way() -> None:
 
 def test_int_nonmonotonic_send() -> None:
     assert found(READ, ok(0, send("t", "b", 1), send("t", "a", 0))) == {"int-nonmonotonic-send": [("t", "a")]}
+
+
+def test_sends_nobody_has_heard_of_are_left_out_within_one_operation() -> None:
+    first, unknown, last = send("t", "a"), send("t", "x"), send("t", "c")
+    assert found(READ, info(0, last, unknown, first)) == {"int-nonmonotonic-send": [("t", "a")]}
+    assert found(READ, info(0, first, unknown, last)) == {"int-send-skip": [("t", "c")]}
 
 
 def test_the_next_operation_is_compared_with_the_last_send_of_the_one_before() -> None:

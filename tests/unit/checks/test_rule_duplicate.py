@@ -85,7 +85,7 @@ def test_permitted_when_the_application_sent_it_again() -> None:
     result = run.judge("duplicate")
     assert result.status == "permitted"
     (finding,) = result.findings
-    assert finding.permitted_by == "transactional.id"
+    assert finding.permitted_by == "no transactional.id"
     assert finding.prevented_by == ("transactional.id",)
     assert [(link.event, link.at_us) for link in finding.chain] == [
         ("sent", 100_000),

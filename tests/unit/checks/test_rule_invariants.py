@@ -68,7 +68,9 @@ class TestPowerLoss:
         broken(run, invariant, 1, 1)
         (finding,) = run.judge(invariant).findings
         assert finding.permitted_by == FLUSH
-        assert [link.event for link in finding.chain] == ["unflushed-lost", "invariant-broken", "conclusion"]
+        assert [link.event for link in finding.chain] == [
+            *("appended", "unflushed-lost", "invariant-broken", "conclusion")
+        ]
 
     def test_what_was_fetched_again_is_not_lost_with_the_power(self, invariant: str) -> None:
         run = committed("a", "b")

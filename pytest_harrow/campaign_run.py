@@ -1,0 +1,53 @@
+"""One run of a campaign as a test."""
+
+from typing import Any
+
+import pytest
+
+from campaigns.plan import Plan
+from campaigns.report import AS_EXPECTED, UNDECIDED, outcome, variant_name
+from pytest_harrow.campaign_source import Source
+from pytest_harrow.run_stories import in_a_line, story
+
+
+class CampaignRun(pytest.Item):
+    """A run of a variant with a seed, which is to be as the campaign expects."""
+
+    def __init__(
+        self, *, source: Source, plan: Plan, seed: int, skips_inconclusive: bool, **keywords: Any
+    ) -> None:
+        super().__init__(**keywords)
+        self._source = source
+        self._plan = plan
+        self._seed = seed
+        self._skips_inconclusive = skips_inconclusive
+        self._failure: str | None = None
+        self.add_marker("harrow")
+
+    def runtest(self) -> None:
+        """Run it; an inconclusive run is no pass."""
+        result = self._source.run(self._plan, self._seed)
+        self.user_properties += [
+            ("harrow_verdict", result.verdict.status),
+            ("harrow_trace_digest", result.trace_digest),
+        ]
+        found = outcome(result)
+        if found == AS_EXPECTED:
+            return
+        if found == UNDECIDED and self._skips_inconclusive:
+            pytest.skip(f"{self._source.name}, {self.name}: inconclusive: {in_a_line(result)}")
+        self._failure = in_a_line(result)
+        here = self.config.invocation_params.dir
+        pytest.fail(story(self._source.finished(result, here)), pytrace=False)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the story; the summary gets its gist, and the campaign file as the place of the failure."""
+        shown = super().repr_failure(excinfo, style)
+        crash = getattr(shown, "reprcrash", None)
+        if self._failure is not None and crash is not None:
+            crash.path, crash.lineno, crash.message = str(self.path), 1, self._failure
+        return shown
+
+    def reportinfo(self) -> tuple[Any, None, str]:
+        """Return where the test stands, and what heads its failure."""
+        return self.path, None, f"{self._source.name}, {variant_name(self._plan)}, seed {self._seed}"

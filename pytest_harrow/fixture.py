@@ -1,0 +1,185 @@
+"""The fixture: runs campaigns from Python."""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import pytest
+import yaml
+
+from campaigns.library_index import resolve
+from campaigns.plan import Plan
+from campaigns.problem import CampaignError, Problem
+from campaigns.report import AS_EXPECTED, UNDECIDED, outcome
+from campaigns.run_result import RunResult
+from cli.run_tally import FinishedRun
+from pytest_harrow.campaign_source import Source, UnknownVariant, load_source
+from pytest_harrow.options import Options, OptionsError, Seeds, Settings, as_overrides, as_seeds
+from pytest_harrow.run_stories import in_a_line, stories, story
+
+_RUNS_TOLD: Final = 3
+_NAME_LENGTH_MAX: Final = 60
+
+AnyCampaign = str | Path | Mapping[str, Any] | Source
+"""A file (from the test's folder, else from the root directory), a name of the library, YAML text, the same
+as a mapping, or what `Harrow.load` returned."""
+
+
+class Harrow:
+    """Runs campaigns; whatever is wrong with one fails the test with a message of its own, not a traceback."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._here = request.config.invocation_params.dir
+        self._loaded: dict[tuple[Path, tuple[str, ...]], Source] = {}
+        self._written: dict[str, Path] = {}
+        self._sources: list[Source] = []
+        self._told = False
+        self._last: deque[tuple[Source, RunResult]] = deque(maxlen=_RUNS_TOLD)
+        try:
+            options = Options.of(request.config)
+            self._options = options.with_markers(request.node.iter_markers("harrow"))
+        except OptionsError as error:
+            _fail(error)
+
+    def load(self, campaign: AnyCampaign, *, set: Settings | None = None) -> Source:
+        """Return a campaign, with settings or campaign fields changed as by ``--set key=value``."""
+        __tracebackhide__ = True
+        try:
+            return self._load(campaign, as_overrides(set))
+        except CampaignError as error:
+            _fail(error)
+
+    def run(
+        self,
+        campaign: AnyCampaign,
+        *,
+        seed: int | None = None,
+        set: Settings | None = None,
+        variant: str | None = None,
+    ) -> RunResult:
+        """Run a campaign once and return what came out, whatever that is.
+
+        Without a variant its base is run, without a seed the first of those that hold for the test.
+        """
+        __tracebackhide__ = True
+        source = self.load(campaign, set=set)
+        try:
+            plan = source.plan(variant)
+            seed = self._options.seeds[0] if seed is None else as_seeds(seed, "seed")[0]
+        except (UnknownVariant, OptionsError) as error:
+            _fail(error)
+        return self._run(source, plan, seed)
+
+    def expect(
+        self,
+        campaign: AnyCampaign,
+        *,
+        seeds: Seeds | None = None,
+        set: Settings | None = None,
+        variants: Iterable[str] | None = None,
+    ) -> None:
+        """Run a campaign with each variant and seed; fail the test if one is not as the campaign expects.
+
+        A campaign that expects nothing in particular expects that no promise is broken.
+        """
+        __tracebackhide__ = True
+        source = self.load(campaign, set=set)
+        try:
+            plans = source.plans if variants is None else [source.plan(variant) for variant in variants]
+            chosen = self._options.seeds if seeds is None else as_seeds(seeds)
+        except (UnknownVariant, OptionsError) as error:
+            _fail(error)
+        unexpected: list[FinishedRun] = []
+        for plan in plans:
+            for seed in chosen:
+                result = self._run(source, plan, seed)
+                if outcome(result) != AS_EXPECTED:
+                    unexpected.append(source.finished(result, self._here))
+        if not plans:
+            _fail(f"{source.name}: no variant was asked for, so nothing ran")
+        if unexpected:
+            self._judge(unexpected, len(plans) * len(chosen))
+
+    def assert_expected(self, result: RunResult) -> None:
+        """Fail the test if a run is not as its campaign expects."""
+        __tracebackhide__ = True
+        source = self._source_of(result)
+        if outcome(result) != AS_EXPECTED:
+            self._judge([source.finished(result, self._here)], 1)
+
+    def untold(self) -> str:
+        """Return the stories of the last runs, for a test that failed without telling them."""
+        if self._told:
+            return ""
+        return "\n".join(story(source.finished(result, self._here)) for source, result in self._last)
+
+    def _run(self, source: Source, plan: Plan, seed: int) -> RunResult:
+        result = source.run(plan, seed)
+        self._last.append((source, result))
+        return result
+
+    def _judge(self, unexpected: Sequence[FinishedRun], finished: int) -> None:
+        __tracebackhide__ = True
+        if self._options.skips_inconclusive and all(run.outcome == UNDECIDED for run in unexpected):
+            first = unexpected[0].result
+            pytest.skip(f"{first.plan.campaign}, seed {first.seed}: inconclusive: {in_a_line(first)}")
+        self._told = True
+        _fail(stories(unexpected, finished))
+
+    def _source_of(self, result: RunResult) -> Source:
+        __tracebackhide__ = True
+        sources = (s for s in self._sources if any(plan is result.plan for plan in s.plans))
+        source = next(sources, None)
+        if source is None:
+            _fail("this result is not of a run of the fixture `harrow` of this test")
+        return source
+
+    def _load(self, campaign: AnyCampaign, overrides: tuple[str, ...]) -> Source:
+        if isinstance(campaign, Source):
+            if not overrides:
+                self._sources.append(campaign)
+                return campaign
+            overrides = (*campaign.overrides, *overrides)
+            found: tuple[Path, str | None] = (campaign.campaign.path, campaign.argument)
+        else:
+            overrides = (*self._options.overrides, *overrides)
+            found = self._find(campaign)
+        path, argument = found
+        known = self._loaded.get((path, overrides))
+        if known is None:
+            known = load_source(path, self._here, overrides, argument)
+            self._loaded[path, overrides] = known
+            self._sources.append(known)
+        return known
+
+    def _find(self, campaign: str | Path | Mapping[str, Any]) -> tuple[Path, str | None]:
+        """Return a campaign's file, and the name that is as good as the file."""
+        if isinstance(campaign, Mapping):
+            campaign = yaml.safe_dump(dict(campaign), sort_keys=False, allow_unicode=True)
+        if isinstance(campaign, str) and "\n" in campaign:
+            return self._write(campaign), None
+        for folder in (self._request.path.parent, self._request.config.rootpath):
+            path = folder / campaign
+            if path.is_file():
+                return path, None
+        found = resolve(str(campaign))
+        if len(found) > 1 or Path(campaign).is_dir():
+            raise CampaignError([Problem(str(campaign), 0, 0, "a folder; name one campaign in it")])
+        return found[0], str(campaign)
+
+    def _write(self, text: str) -> Path:
+        """Return a file with a campaign's text, so that the command line can run it, too."""
+        if text not in self._written:
+            folder: Path = self._request.getfixturevalue("tmp_path_factory").mktemp("harrow")
+            name = re.sub(r"[^\w.-]+", "-", self._request.node.name)[:_NAME_LENGTH_MAX]
+            self._written[text] = folder / f"{name}.yaml"
+            self._written[text].write_text(text, encoding="utf-8")
+        return self._written[text]
+
+
+def _fail(reason: object) -> NoReturn:
+    __tracebackhide__ = True
+    raise pytest.fail.Exception(str(reason), pytrace=False) from None

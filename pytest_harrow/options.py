@@ -1,0 +1,152 @@
+"""What can be said on the command line, in the configuration file and with the marker."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import pytest
+
+CAMPAIGNS: Final = "harrow_campaigns"
+SEEDS_OPTION: Final = "--harrow-seeds"
+SET_OPTION: Final = "--harrow-set"
+MARKER: Final = (
+    "harrow(seeds=..., set=..., inconclusive=...): runs campaigns; `seeds` (a range, numbers or 'A..B') and `set` "
+    "(a mapping of settings and campaign fields) hold for the fixture `harrow` unless a call says otherwise, and "
+    "inconclusive='skip' skips the test when a run did not get far enough to tell, where 'fail' fails it"
+)
+_SEEDS_INI: Final = "harrow_seeds"
+_INCONCLUSIVE_INI: Final = "harrow_inconclusive"
+_INCONCLUSIVE: Final = ("fail", "skip")
+_DEFAULT_SEEDS: Final = range(1)
+_MARKER_KEYS: Final = frozenset({"seeds", "set", "inconclusive"})
+
+Seeds = str | int | Iterable[int]
+Settings = Mapping[str, object] | Sequence[str]
+
+
+class OptionsError(Exception):
+    """An option that cannot be understood."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add them to pytest's own."""
+    group = parser.getgroup("harrow", "campaigns of harrow")
+    group.addoption(SEEDS_OPTION, metavar="A..B", help="Seeds to run campaigns with, from A to before B.")
+    group.addoption(
+        SET_OPTION,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="A Kafka setting or a field of all campaigns; may be repeated.",
+    )
+    parser.addini(
+        CAMPAIGNS, "Globs of campaign files to collect, from the root directory.", type="args", default=[]
+    )
+    parser.addini(_SEEDS_INI, "Seeds to run campaigns with, A..B; 0..1 by default.", default="")
+    parser.addini(
+        _INCONCLUSIVE_INI,
+        "What an inconclusive run does to its test: fail (the default) or skip.",
+        default="",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What holds for a test."""
+
+    seeds: Sequence[int] = _DEFAULT_SEEDS
+    overrides: tuple[str, ...] = ()
+    skips_inconclusive: bool = False
+
+    @staticmethod
+    def are_given(config: pytest.Config) -> bool:
+        """Return whether there is anything to read."""
+        return bool(
+            config.getoption(SEEDS_OPTION) or config.getini(_SEEDS_INI) or config.getini(_INCONCLUSIVE_INI)
+        )
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Self:
+        """Return the project's, with those of the command line.
+
+        Raises:
+            OptionsError: one of them is wrong.
+
+        """
+        for name, text in (
+            (SEEDS_OPTION, config.getoption(SEEDS_OPTION)),
+            (_SEEDS_INI, config.getini(_SEEDS_INI)),
+        ):
+            if text:
+                seeds = as_seeds(text, name)
+                break
+        else:
+            seeds = _DEFAULT_SEEDS
+        return cls(
+            seeds=seeds,
+            overrides=tuple(config.getoption(SET_OPTION)),
+            skips_inconclusive=_skips(config.getini(_INCONCLUSIVE_INI) or "fail", _INCONCLUSIVE_INI),
+        )
+
+    def with_markers(self, markers: Iterable[pytest.Mark]) -> Self:
+        """Return them with what the test's markers say, of which the closest come first.
+
+        Raises:
+            OptionsError: a marker is wrong.
+
+        """
+        seeds, overrides, skips = self.seeds, self.overrides, self.skips_inconclusive
+        for marker in reversed(list(markers)):
+            said: Mapping[str, Any] = marker.kwargs
+            if marker.args or not said.keys() <= _MARKER_KEYS:
+                raise OptionsError("the marker harrow takes `seeds`, `set` and `inconclusive`, by name")
+            if "seeds" in said:
+                seeds = as_seeds(said["seeds"], "the marker's seeds")
+            if "inconclusive" in said:
+                skips = _skips(said["inconclusive"], "the marker's inconclusive")
+            overrides += as_overrides(said.get("set"))
+        return type(self)(seeds=seeds, overrides=overrides, skips_inconclusive=skips)
+
+
+def as_seeds(seeds: Seeds, name: str = "seeds") -> Sequence[int]:
+    """Return seeds that are given as a range, as numbers, or as ``A..B``.
+
+    Raises:
+        OptionsError: they are no seeds, or none.
+
+    """
+    from campaigns.seeds import SeedError, check_seed, parse_seeds
+
+    try:
+        if isinstance(seeds, str):
+            return parse_seeds(seeds)
+        found = [check_seed(seed) for seed in ([seeds] if isinstance(seeds, int) else seeds)]
+    except SeedError as error:
+        raise OptionsError(f"{name}: {error}") from None
+    except TypeError:
+        raise OptionsError(f"{name}: {seeds!r} is neither A..B nor whole numbers") from None
+    if not found:
+        raise OptionsError(f"{name}: there is no seed in it")
+    return found
+
+
+def as_overrides(settings: Settings | None) -> tuple[str, ...]:
+    """Return settings as one types them after ``--set``."""
+    if settings is None:
+        return ()
+    if isinstance(settings, str):
+        return (settings,)
+    if isinstance(settings, Mapping):
+        return tuple(f"{key}={_value(value)}" for key, value in settings.items())
+    return tuple(settings)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _skips(word: object, name: str) -> bool:
+    if word not in _INCONCLUSIVE:
+        raise OptionsError(f"{name}: `fail` or `skip` is wanted, not {word!r}")
+    return word == "skip"

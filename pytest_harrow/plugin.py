@@ -1,0 +1,84 @@
+"""What pytest calls.
+
+pytest loads this module in every project where harrow is installed. Nothing of harrow
+beyond this package, and no library, is imported before a campaign is collected, the
+fixture is used or an option is given.
+"""
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_harrow.campaign_file import CampaignFile
+from pytest_harrow.campaign_globs import is_campaign_file
+from pytest_harrow.options import MARKER, Options, OptionsError, add_options
+from pytest_harrow.rooms import RoomHidden, check_rooms
+
+if TYPE_CHECKING:
+    from pytest_harrow.fixture import Harrow
+
+_NAMES: Final = ("harrow", __name__)
+"""The entry point's name, and that by which ``-p`` and ``pytest_plugins`` know this module."""
+
+_IN_USE: Final = pytest.StashKey["Harrow"]()
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options; a plugin that is registered twice is an error for pytest, so that is prevented here."""
+    ours = pluginmanager.get_name(sys.modules[__name__])
+    for name in _NAMES:
+        if name != ours:
+            pluginmanager.set_blocked(name)
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of the marker, and say at once which option is wrong."""
+    config.addinivalue_line("markers", MARKER)
+    try:
+        if Options.are_given(config):
+            check_rooms()
+        Options.of(config)
+    except (OptionsError, RoomHidden) as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take the files that the project, or the command line, says are campaigns."""
+    if not is_campaign_file(file_path, parent):
+        return None
+    collected: pytest.Collector = CampaignFile.from_parent(parent, path=file_path)
+    return collected
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Have ``-m harrow`` find the tests that use the fixture, too."""
+    if "harrow" in getattr(item, "fixturenames", ()) and item.get_closest_marker("harrow") is None:
+        item.add_marker("harrow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    """Put beside a test that failed what its last runs found."""
+    runs = item.stash.get(_IN_USE, None)
+    if runs is not None and call.when == "call" and call.excinfo is not None:
+        story = runs.untold()
+        if story and not call.excinfo.errisinstance(pytest.skip.Exception):
+            item.add_report_section("call", "harrow", story)
+
+
+@pytest.fixture
+def harrow(request: pytest.FixtureRequest) -> "Generator[Harrow]":
+    """Run campaigns from a test: harrow.run(campaign), harrow.expect(campaign), harrow.load(campaign)."""
+    try:
+        check_rooms()
+    except RoomHidden as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    from pytest_harrow.fixture import Harrow
+
+    runs = request.node.stash[_IN_USE] = Harrow(request)
+    yield runs
+    del request.node.stash[_IN_USE]

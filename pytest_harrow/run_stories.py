@@ -1,0 +1,53 @@
+"""What a test says of runs: the finding, what led to it, and how to run it again."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Final
+
+from campaigns.report import UNDECIDED, in_short
+from campaigns.run_result import RunResult
+from cli.console import plain_text
+from cli.render_run import seeds_text
+from cli.render_story import short_story
+from cli.run_tally import FinishedRun
+
+_MARGIN: Final = "  "
+
+
+def in_a_line(result: RunResult) -> str:
+    """Return what a run found and which expectations it missed."""
+    parts = [in_short(result), *(missed.message for missed in result.missed), *result.verdict.reasons]
+    return "; ".join(part for part in parts if part) or result.verdict.status
+
+
+def story(run: FinishedRun) -> str:
+    """Return the story of a run, under a line that names it."""
+    name = f"{run.result.plan.campaign}, {run.variant}, seed {run.result.seed}"
+    return f"{name}: {_verdict(run)}\n{_told(run)}"
+
+
+def stories(runs: Sequence[FinishedRun], finished: int) -> str:
+    """Return which of *finished* runs are not as expected: by variant and verdict, each with its first story."""
+    if len(runs) == 1 and finished == 1:
+        return story(runs[0])
+    alike: dict[tuple[str, str, str], list[FinishedRun]] = {}
+    for run in runs:
+        alike.setdefault((run.variant, run.result.verdict.status, run.outcome), []).append(run)
+    lines = [f"{runs[0].result.plan.campaign}: {len(runs)} of {finished} runs not as expected"]
+    for (variant, _, _), group in alike.items():
+        seeds = seeds_text([run.result.seed for run in group])
+        first = f"seed {group[0].result.seed}: " if len(group) > 1 else ""
+        lines += [f"{variant}, {seeds}: {first}{_verdict(group[0])}", _told(group[0])]
+    return "\n".join(lines)
+
+
+def _verdict(run: FinishedRun) -> str:
+    words = [run.result.verdict.status]
+    if run.outcome != UNDECIDED:
+        words.append(run.outcome)
+    return ", ".join([*words, *filter(None, [in_short(run.result)])])
+
+
+def _told(run: FinishedRun) -> str:
+    text = plain_text(*short_story(run))
+    return textwrap.indent(textwrap.dedent(text).rstrip(), _MARGIN)

@@ -1,0 +1,83 @@
+"""The plugin in projects that never asked for it: cheap, and in nobody's way."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.conftest import ROOT, Pytest
+
+pytest_plugins = ["pytester"]
+
+HEAVY = ("campaigns", "checks", "cli", "cluster_model", "faults", "pydantic", "rich", "typer", "yaml")
+ENTRY_POINT = "[pytest11]\nharrow = pytest_harrow.plugin\n"
+
+
+@pytest.fixture
+def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, run_pytest: Pytest) -> None:
+    """Have a distribution with the entry point, as an installer leaves it, first on the path."""
+    site = pytester.mkdir("site")
+    info = site / "kafka_harrow-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: kafka-harrow\nVersion: 0.1.0\n", encoding="utf-8"
+    )
+    (info / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}")
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+
+
+def test_nothing_heavy_is_imported_before_a_campaign_is_collected(run_pytest: Pytest, project: Path) -> None:
+    (project / "conftest.py").write_text(
+        f"""
+import sys
+
+def pytest_unconfigure():
+    print("imported:", sorted(set({HEAVY!r}) & set(sys.modules)))
+""",
+        encoding="utf-8",
+    )
+    (project / "test_it.py").write_text("def test_it(): pass\n", encoding="utf-8")
+    result = run_pytest()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["imported: []*"])
+    run_pytest("campaigns/calm.yaml").stdout.fnmatch_lines(["imported: *'yaml'*"])
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("plugin", ["", "pytest_harrow.plugin"])
+def test_it_may_be_asked_for_twice(
+    run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, plugin: str
+) -> None:
+    run_pytest("campaigns/calm.yaml", "-n1", plugin=plugin).assert_outcomes(passed=1)
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_harrow.plugin")
+    run_pytest("campaigns/calm.yaml", plugin=plugin).assert_outcomes(passed=1)
+
+
+@pytest.mark.usefixtures("installed")
+def test_it_can_be_switched_off(run_pytest: Pytest, project: Path) -> None:
+    (project / "test_it.py").write_text("def test_it(pytestconfig): pass\n", encoding="utf-8")
+    result = run_pytest("-p", "no:harrow", "--fixtures", plugin="")
+    result.stdout.no_fnmatch_line("harrow*")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_project_with_packages_of_the_same_names(
+    run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first on the path wins; the project's own tests go on."""
+    (project / "cli").mkdir()
+    (project / "cli" / "__init__.py").write_text("", encoding="utf-8")
+    (project / "test_it.py").write_text(
+        "import cli\n\ndef test_own(): assert cli\n\ndef test_of_harrow(harrow): pass\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{project}:{project / 'site'}:{ROOT}")
+    result = run_pytest(plugin="")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["harrow cannot run here: its package `cli` is hidden by *cli*__init__.py. *"]
+    )
+    result = run_pytest("campaigns/calm.yaml", plugin="")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["harrow cannot run here: its package `cli` is hidden by *"])
+    result.stdout.no_fnmatch_line("*Traceback*")

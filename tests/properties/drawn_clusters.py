@@ -1,0 +1,204 @@
+"""Clusters and clients of every kind that a campaign file can say, and values that are hard to write."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from cluster_model.settings import BROKER, PRODUCER, SETTINGS, TOPIC, Value
+from cluster_model.topology import (
+    BrokerSpec,
+    ClusterSpec,
+    DiskSpec,
+    NetworkSpec,
+    ProducerSpec,
+    TopicSpec,
+)
+
+DAY_US = 24 * 3_600 * 1_000_000
+
+HOSTILE = (
+    *(
+        "",
+        " ",
+        "yes",
+        "no",
+        "null",
+        "~",
+        "true",
+        "1",
+        "-1",
+        "0.10",
+        "1e3",
+        ".5",
+        "1:30",
+        "0x1f",
+        "2026-11-21",
+    ),
+    *(
+        "a: b",
+        "a:",
+        ": a",
+        "a #b",
+        "#",
+        "- a",
+        "-",
+        "--- ",
+        "...",
+        "? a",
+        "& a",
+        "*a",
+        "!a",
+        "%a",
+        "@a",
+        "`a`",
+    ),
+    *(
+        "'",
+        '"',
+        "it's",
+        'say "so"',
+        "\\",
+        "\\n",
+        "a\nb",
+        "a\n",
+        "\na",
+        "a\r\nb",
+        "\t",
+        "a\tb",
+        " a",
+        "a ",
+        "  ",
+    ),
+    *(
+        "{a}",
+        "[a",
+        "a,b",
+        "a]",
+        "|",
+        ">",
+        "<<",
+        "=",
+        "y",
+        "any",
+        "never",
+        "é",
+        "日本",
+        "😀",
+        "\u2028",
+        "\x85",
+        "\xa0",
+    ),
+    *(
+        "\x00",
+        "\x7f",
+        "\ufeff",
+        "\U000e0001",
+        "x" * 300,
+        "word " * 60,
+        "a" * 200 + " " + "b" * 200,
+        "m0",
+        "v-0",
+    ),
+)
+
+texts = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+times = st.one_of(
+    st.integers(0, 5_000), st.integers(0, 120).map(lambda s: s * 1_000_000), st.integers(0, DAY_US)
+)
+ranges = st.tuples(times, times).map(lambda pair: (min(pair), max(pair)))
+intervals = st.one_of(st.integers(100, 10_000_000), st.integers(100, 10 * DAY_US))
+
+
+@st.composite
+def settings_of(draw: st.DrawFn, scope: str, release: str, min_isr_max: int = 1) -> dict[str, Value]:
+    """Draw settings that Kafka takes together."""
+    known = [s for s in SETTINGS.values() if s.scope == scope and s.exists_in(release)]
+    found: dict[str, Value] = {}
+    for setting in draw(st.lists(st.sampled_from(known), unique_by=lambda s: s.name, max_size=4)):
+        values: st.SearchStrategy[Value] = st.integers(setting.minimum, setting.maximum)
+        if setting.kind == "bool":
+            values = st.booleans()
+        elif setting.kind == "choice":
+            values = st.sampled_from(setting.choices)
+        elif setting.name == "min.insync.replicas":
+            values = st.integers(1, min_isr_max)
+        elif draw(st.booleans()):
+            values = st.sampled_from([setting.minimum, 1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000])
+        found[setting.name] = draw(values)
+    if found.get("enable.idempotence"):
+        for name in ("acks", "retries", "max.in.flight.requests.per.connection"):
+            found.pop(name, None)
+    if "delivery.timeout.ms" in found:
+        found |= {"delivery.timeout.ms": 40_000, "linger.ms": 10, "request.timeout.ms": 30_000}
+    return found
+
+
+def _first(count: int) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    return lambda numbers: tuple(numbers[:count])
+
+
+@st.composite
+def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
+    """Draw brokers, with racks or without, and their topics."""
+    ids = draw(st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True) | st.just([0, 1, 2]))
+    racks = draw(st.booleans())
+    brokers = tuple(
+        BrokerSpec(
+            id=number,
+            rack=draw(texts) if racks else None,
+            settings=draw(settings_of(BROKER, release)) if draw(st.booleans()) else {},
+        )
+        for number in ids
+    )
+    names = draw(
+        st.lists(
+            st.sampled_from(["t", "u.v", "1", "-", "_", "y", "null"]), min_size=1, max_size=2, unique=True
+        )
+    )
+    topics = []
+    for name in names:
+        partitions, factor = draw(st.integers(1, 3)), draw(st.integers(1, len(ids)))
+        order = st.permutations(ids).map(_first(factor))
+        assignment = [draw(order) for _ in range(partitions)] if draw(st.booleans()) else []
+        settings = draw(settings_of(TOPIC, release, factor))
+        topics.append(
+            TopicSpec(
+                name=name,
+                partitions=partitions,
+                replication_factor=factor,
+                assignment=tuple(assignment),
+                settings=settings,
+            )
+        )
+    low_us, high_us = draw(ranges)
+    return ClusterSpec(
+        brokers=brokers,
+        topics=tuple(topics),
+        controller=draw(st.none() | st.sampled_from(ids)),
+        settings=draw(settings_of(BROKER, release)),
+        network=draw(
+            st.sampled_from([NetworkSpec(), NetworkSpec(latency_min_us=low_us, latency_max_us=high_us)])
+        ),
+        disk=draw(st.just(DiskSpec()) | st.builds(DiskSpec, writeback_us=st.none() | times.filter(bool))),
+        zookeeper_tick_us=draw(st.just(2_000_000) | times.filter(bool)),
+    )
+
+
+@st.composite
+def producers(
+    draw: st.DrawFn, name: str, release: str, cluster: ClusterSpec, duration_us: int
+) -> ProducerSpec:
+    """Draw a producer that has time to send something."""
+    partitions = tuple(draw(st.lists(st.sampled_from(cluster.partition_names()), unique=True)))
+    options: dict[str, Any] = {}
+    if duration_us > 1 and draw(st.booleans()):
+        start_us = draw(st.integers(0, duration_us - 1))
+        stop_us = draw(st.just(duration_us) | st.integers(start_us + 1, duration_us))
+        options = {"interval_us": draw(intervals), "start_us": start_us, "stop_us": stop_us}
+    elif draw(st.booleans()):
+        options = {"start_us": 5, "stop_us": draw(st.none() | st.integers(6, DAY_US))}
+    usual: dict[str, Value] = {"acks": "all", "linger.ms": 5}
+    settings = draw(st.just(usual) | settings_of(PRODUCER, release))
+    size = draw(st.sampled_from([30, 1, 1_000_000]))
+    return ProducerSpec(name=name, settings=settings, partitions=partitions, record_bytes=size, **options)

@@ -1,0 +1,312 @@
+"""Plans of every kind that a campaign file can say, drawn for the tests that write and read them."""
+
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from campaigns.generated_sections import _NUMBER_FIELDS, _TEXT_FIELDS
+from campaigns.plan import (
+    Action,
+    ElectPreferredLeaders,
+    Expect,
+    Expectation,
+    Plan,
+    RestartProducer,
+    Send,
+    Step,
+    Wait,
+)
+from campaigns.sections.expectation import rule_names
+from checks.finding import STATUSES
+from cluster_model.invariants import INVARIANTS
+from cluster_model.release import RELEASES, switch_docs
+from cluster_model.settings import CONSUMER
+from cluster_model.topology import ClusterSpec, ConsumerSpec
+from cluster_model.trace import FIELDS
+from faults import fields as markers
+from faults.catalogue import FAULTS
+from faults.condition import Condition, EventCondition, ReplicaCondition
+from faults.fault import Fault
+from faults.injection import At, Every, Injection, Rate, Timing, When
+from faults.message import Message, Release
+from tests.properties.drawn_clusters import (
+    DAY_US,
+    clusters,
+    intervals,
+    producers,
+    ranges,
+    settings_of,
+    texts,
+    times,
+)
+
+
+class Names:
+    """What a plan's parts can refer to."""
+
+    def __init__(self, cluster: ClusterSpec, producers: Sequence[str], consumers: Sequence[str]) -> None:
+        self.brokers = [broker.id for broker in cluster.brokers]
+        self.partitions = list(cluster.partition_names())
+        self.producers = list(producers)
+        self.clients = [*producers, *consumers]
+        self.replicas = {
+            f"{topic.name}-{number}": list(topic.assignment[number]) if topic.assignment else self.brokers
+            for topic in cluster.topics
+            for number in range(topic.partitions)
+        }
+
+    def of_marker(self, marker: Any) -> st.SearchStrategy[Any]:
+        """Return what a fault's field can hold."""
+        references = [*self.brokers, "any", "controller"]
+        references += [f"{role} of {name}" for role in ("leader", "follower") for name in self.partitions]
+        return {
+            markers.DurationMarker: times,
+            markers.DurationRangeMarker: ranges,
+            markers.BrokerMarker: st.sampled_from(references),
+            markers.EndpointMarker: st.sampled_from([*self.brokers, *self.clients, "zookeeper"]),
+            markers.ClientMarker: st.sampled_from(self.clients) if self.clients else st.nothing(),
+            markers.PartitionMarker: st.sampled_from(self.partitions),
+            markers.ProbabilityMarker: st.floats(0, 1).map(abs),
+            markers.CountMarker: st.integers(1, 2**63 - 1),
+            markers.SkipMarker: st.integers(0, 2**63 - 1),
+            markers.ApiMarker: st.sampled_from(markers.APIS),
+        }[marker]
+
+
+def _of_hint(hint: Any, names: Names) -> st.SearchStrategy[Any]:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType) and NoneType in arguments:
+        rest: Any = Union[tuple(part for part in arguments if part is not NoneType)]  # noqa: UP007
+        return st.none() | _of_hint(rest, names)
+    if origin is Annotated:
+        return names.of_marker(arguments[1])
+    if origin is tuple:
+        return st.lists(_of_hint(arguments[0], names), min_size=1, max_size=3).map(tuple)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    return {bool: st.booleans(), str: texts, int: st.integers(-(2**63) + 1, 2**63 - 1)}[hint]
+
+
+def faults(names: Names) -> st.SearchStrategy[Any]:
+    """Return faults of every kind in the catalogue, with every field."""
+    kinds = []
+    for kind in FAULTS.values():
+        hints = get_type_hints(kind, include_extras=True)
+        hints.pop("name")
+        options: dict[str, Any] = {name: _of_hint(hint, names) for name, hint in hints.items()}
+        kinds.append(st.builds(kind, **options))
+    return st.one_of(kinds)
+
+
+def _some(strategy: st.SearchStrategy[Any], size: int = 3) -> st.SearchStrategy[Any]:
+    return st.lists(strategy, max_size=size).map(tuple)
+
+
+def _keyed(keys: Sequence[Any], value: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    pairs = st.tuples(st.sampled_from(keys), value)
+    return st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0]).map(tuple)
+
+
+def _event_value(name: str, names: Names) -> st.SearchStrategy[Any]:
+    if name == "partition":
+        return st.sampled_from(names.partitions)
+    if name in ("broker", "controller", "leader"):
+        return st.sampled_from(names.brokers)
+    number = st.integers(-(2**62), 2**62)
+    single: st.SearchStrategy[Any] = texts if name in _TEXT_FIELDS else number
+    if name not in _TEXT_FIELDS | _NUMBER_FIELDS:
+        single = st.one_of(texts, number, st.booleans())
+    return st.one_of(single, st.none(), _some(single), _some(_some(single)))
+
+
+@st.composite
+def events(draw: st.DrawFn, names: Names) -> EventCondition:
+    """Draw an event, with fields in any order."""
+    event = draw(st.sampled_from(list(FIELDS)))
+    fields = draw(st.lists(st.sampled_from(FIELDS[event]), unique=True, max_size=3))
+    return EventCondition(
+        event=event, fields=tuple((name, draw(_event_value(name, names))) for name in fields)
+    )
+
+
+@st.composite
+def rows(draw: st.DrawFn, names: Names) -> ReplicaCondition:
+    """Draw a row of a table of replicas."""
+    partition = draw(st.sampled_from(names.partitions))
+    replicas = names.replicas[partition]
+    offset, known = st.integers(0, 2**62), st.integers(-1, 9)
+    options: dict[str, st.SearchStrategy[Any]] = {
+        "role": st.sampled_from(["leader", "follower"]),
+        **dict.fromkeys(("leo", "hw", "flushed"), offset),
+        "leader_epoch": known,
+        "remote": _keyed(replicas, known),
+        "epochs": _some(st.tuples(known, known)),
+        "log": _some(texts, 40),
+    }
+    given: dict[str, Any] = {name: draw(st.none() | option) for name, option in options.items()}
+    return ReplicaCondition(partition=partition, broker=draw(st.sampled_from(replicas)), **given)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, names: Names) -> Condition:
+    """Draw a condition that says something."""
+    partition = draw(st.sampled_from(names.partitions))
+    replica = st.sampled_from(names.replicas[partition])
+    found: dict[str, Any] = {
+        "replicas": draw(_some(rows(names))),
+        "leaders": draw(_keyed([partition], st.just(-1) | replica)),
+        "leader_epochs": draw(_keyed(names.partitions, st.integers(-1, 5))),
+        "isrs": draw(_keyed([partition], _some(replica))),
+        "controller": draw(st.none() | st.sampled_from(names.brokers)),
+        "brokers": draw(_keyed(names.brokers, st.sampled_from(["up", "down", "paused"]))),
+        "registered": draw(_keyed(names.brokers, st.booleans())),
+        **{key: draw(_some(texts)) for key in ("acked", "not_acked", "failed", "consumed", "not_consumed")},
+        "events": draw(_some(events(names))),
+        "no_events": draw(_some(events(names), 1)),
+    }
+    kept = draw(st.sets(st.sampled_from(list(found)), max_size=4))
+    condition = Condition(**{key: found[key] for key in kept})
+    return condition if condition != Condition() else Condition(acked=("m0",))
+
+
+@st.composite
+def series(draw: st.DrawFn, names: Names) -> list[Action]:
+    """Draw sends of numbered values, now and then with something wrong in them."""
+    stem, producer = draw(texts), draw(st.sampled_from(names.producers))
+    partition = draw(st.none() | st.sampled_from(names.partitions))
+    numbers = list(range(draw(st.integers(0, 5))))
+    numbers += draw(st.lists(st.integers(0, 6), max_size=2))
+    return [Send(producer=producer, partition=partition, value=f"{stem}-{n}") for n in numbers]
+
+
+@st.composite
+def scripts(draw: st.DrawFn, names: Names) -> tuple[Step, ...]:
+    """Draw steps of every kind."""
+    singles: list[st.SearchStrategy[Any]] = [
+        st.just(ElectPreferredLeaders()),
+        st.just(Wait()),
+        st.builds(Expect, condition=conditions(names)),
+        faults(names),
+    ]
+    if names.producers:
+        producer = st.sampled_from(names.producers)
+        partition = st.none() | st.sampled_from(names.partitions)
+        singles += [st.builds(RestartProducer, producer=producer)]
+        singles += [st.builds(Send, producer=producer, value=texts, partition=partition)]
+    actions = st.lists(st.one_of(singles), max_size=3)
+    if names.producers:
+        actions |= series(names)
+    steps = st.builds(
+        Step,
+        actions=actions.map(tuple),
+        at_us=st.none() | times,
+        after_us=st.none() | times,
+        when=st.none() | conditions(names),
+        note=texts,
+    )
+    found: list[Step] = draw(st.lists(steps, max_size=4))
+    last_us = 0
+    kept = []
+    for step in found:
+        # Steps are taken in order.
+        if step.at_us is None or step.at_us >= last_us:
+            kept.append(step)
+            last_us = step.at_us or last_us
+    return tuple(kept)
+
+
+@st.composite
+def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
+    """Draw an entry of ``faults`` that can strike."""
+    start_us, length_us = draw(times.filter(lambda us: us < DAY_US // 2)), draw(st.integers(2, DAY_US // 2))
+    stop_us = start_us + length_us
+    if draw(st.booleans()) and duration_us > start_us + 1:
+        stop_us = duration_us
+    timings: list[st.SearchStrategy[Timing]] = [
+        st.builds(When, condition=conditions(names), times=st.integers(1, 5)),
+        st.builds(At, at_us=st.integers(0, duration_us)),
+        st.integers(1, stop_us - start_us - 1).map(
+            lambda us: Every(period_us=us, start_us=start_us, stop_us=stop_us)
+        ),
+        intervals.map(lambda us: Rate(mean_us=us, start_us=start_us, stop_us=stop_us)),
+    ]
+    struck = draw(st.lists(faults(names), min_size=1, max_size=3))
+    return Injection(timing=draw(st.one_of(timings)), faults=tuple(struck))
+
+
+@st.composite
+def written_plans(draw: st.DrawFn) -> Plan:
+    """Draw a plan of any kind."""
+    release = draw(st.sampled_from(list(RELEASES)))
+    cluster = draw(clusters(release))
+    duration_us = draw(st.just(0) | times)
+    names = draw(
+        st.lists(st.sampled_from(["producer-0", "p1", "1e3", "null", "yes"]), unique=True, max_size=3)
+    )
+    makers = tuple(draw(producers(name, release, cluster, duration_us)) for name in names)
+    consumers = tuple(
+        ConsumerSpec(
+            name=f"c{number}",
+            settings=draw(settings_of(CONSUMER, release)),
+            partitions=tuple(draw(st.lists(st.sampled_from(cluster.partition_names()), unique=True))),
+            start_us=draw(times),
+            poll_interval_us=draw(st.just(100_000) | times.filter(bool)),
+        )
+        for number in range(draw(st.integers(0, 2)))
+    )
+    known = Names(cluster, names, [consumer.name for consumer in consumers])
+    script = draw(scripts(known))
+    found = draw(st.lists(injections(known, duration_us), max_size=3))
+    script, struck = _with_rules(script, tuple(found))
+    watched = draw(st.just(list(INVARIANTS)) | st.lists(st.sampled_from(list(INVARIANTS)), unique=True))
+    invariants = tuple(name for name in INVARIANTS if name in watched)
+    judged = sorted(rule_names(invariants))
+    demand = draw(st.just(judged) | st.lists(st.sampled_from(judged), unique=True, max_size=3))
+    rules = draw(_keyed(judged, st.sampled_from(STATUSES)))
+    return Plan(
+        campaign=draw(st.sampled_from(["drawn", "1.0", "null", "yes"])),
+        description=draw(texts),
+        cluster=cluster,
+        kafka=release,
+        behaviours=draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    n: st.sampled_from(d["choices"]) for n, d in switch_docs().items() if n != "idempotence"
+                },
+            )
+        ),
+        producers=makers,
+        consumers=consumers,
+        script=script,
+        faults=struck,
+        duration_us=duration_us,
+        script_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
+        recovery_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
+        events_limit=draw(st.just(20_000_000) | st.integers(1, 2**62)),
+        invariants=invariants,
+        demand=tuple(sorted(demand)),
+        expect=Expectation(
+            verdict=draw(st.none() | st.sampled_from(STATUSES)),
+            rules=tuple(sorted(rules)),
+            lost=draw(st.none() | _some(texts, 30)),
+            duplicated=draw(st.none() | _some(texts)),
+            final=draw(st.none() | conditions(known)),
+        ),
+    )
+
+
+def _with_rules(
+    script: tuple[Step, ...], injected: tuple[Injection, ...]
+) -> tuple[tuple[Step, ...], tuple[Injection, ...]]:
+    """Return both with a rule for each message that is released, and a script where faults need one."""
+    struck: list[Any] = [action for step in script for action in step.actions]
+    struck += [fault for injection in injected for fault in injection.faults]
+    wanted = dict.fromkeys(fault.id for fault in struck if isinstance(fault, Release))
+    holds: tuple[Fault, ...] = tuple(Message(action="hold", id=rule) for rule in wanted)
+    needs_script = not script and any(isinstance(one.timing, (At, When)) for one in injected)
+    if holds or needs_script:
+        script = (*script, Step(actions=holds or (Wait(),)))
+    return script, injected

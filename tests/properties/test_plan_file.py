@@ -1,0 +1,57 @@
+"""Whatever a plan says, its campaign file says the same."""
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from campaigns.loader import load_text
+from campaigns.plan import Plan
+from campaigns.plan_file import campaign_text
+from campaigns.yaml_text import Items, Rows, yaml_text
+from tests.properties.drawn_clusters import texts
+from tests.properties.drawn_plans import written_plans
+from tests.properties.test_model import plans
+
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+
+def check_round_trip(plan: Plan) -> None:
+    text = campaign_text(plan)
+    again = load_text(text, "written.yaml").plans[0]
+    assert again.digest() == plan.digest()
+    assert [step.note for step in again.script] == [step.note for step in plan.script]
+    assert again.description == plan.description.strip()
+    assert campaign_text(again) == text
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=SLOW)
+@given(plan=written_plans())
+def test_round_trip(plan: Plan) -> None:
+    check_round_trip(plan)
+
+
+@settings(deadline=None, max_examples=50)
+@given(plan=plans(power_loss=True))
+def test_round_trip_of_plans_that_are_run(plan: Plan) -> None:
+    check_round_trip(plan)
+
+
+trees = st.recursive(
+    texts | st.none() | st.booleans() | st.integers(),
+    lambda inner: st.one_of(
+        st.lists(inner),
+        st.lists(inner).map(Items),
+        st.dictionaries(texts, inner),
+        st.dictionaries(texts, inner).map(Rows),
+    ),
+    max_leaves=30,
+)
+
+
+@settings(deadline=None)
+@given(tree=st.dictionaries(texts, trees, min_size=1), comments=st.lists(texts))
+def test_any_reader_of_yaml_finds_what_was_written(tree: dict[str, object], comments: list[str]) -> None:
+    text = yaml_text(Rows(tree), comments)
+    assert yaml.load(text, yaml.SafeLoader) == tree
+    assert yaml.load(text, yaml.CSafeLoader) == tree
+    assert all(line.isprintable() for line in text.split("\n"))

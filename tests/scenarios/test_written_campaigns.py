@@ -1,0 +1,38 @@
+"""Every campaign that ships, and each of its variants, can be written from its plan."""
+
+import pytest
+
+from campaigns.loader import load_text
+from campaigns.plan import Plan
+from campaigns.plan_file import campaign_text
+from campaigns.template import new_campaign
+from tests.properties.campaign_mutants import EVERYTHING
+from tests.scenarios.library_plans import library_plans
+from tests.unit.campaign_texts import reference_example
+from tests.unit.test_campaign_schema import errors
+
+
+@pytest.mark.parametrize("plan", library_plans().values(), ids=library_plans().keys())
+def test_round_trip(plan: Plan) -> None:
+    text = campaign_text(plan)
+    campaign = load_text(text, "written.yaml")
+    (again,) = campaign.plans
+    assert campaign.name == plan.campaign
+    assert again.digest() == plan.digest()
+    assert again.description == plan.description
+    assert [step.note for step in again.script] == [step.note for step in plan.script]
+    assert campaign_text(again) == text
+
+
+@pytest.mark.parametrize("text", [reference_example(), EVERYTHING, new_campaign("first")])
+def test_round_trip_of_other_files(text: str) -> None:
+    for plan in load_text(text, "file.yaml").plans:
+        assert load_text(campaign_text(plan), "written.yaml").plans[0].digest() == plan.digest()
+
+
+@pytest.mark.parametrize("plan", library_plans().values(), ids=library_plans().keys())
+def test_looks_as_if_written_by_hand(plan: Plan) -> None:
+    text = campaign_text(plan)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "&" not in text
+    assert errors(text) == []
