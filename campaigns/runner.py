@@ -10,7 +10,7 @@ from campaigns.clients import Clients, ConsumerClient
 from campaigns.fault_injector import FaultInjector
 from campaigns.observer import ClusterObserver
 from campaigns.plan import Expect, Expectation, Plan
-from campaigns.probes import count_probes
+from campaigns.probe_counter import count_probes
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
 from checks.evidence import Evidence, PartitionSettings, ReplicaLog, StoredBatch
