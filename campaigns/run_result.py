@@ -31,7 +31,9 @@ class RunResult:
     """One run of a plan with one seed.
 
     ``expected`` says whether the campaign's own expectations were met; a campaign that
-    has none expects that no promise is broken.
+    has none expects that no promise is broken. ``probes_missed`` are the probes that the
+    campaign requires and this run did not reach; what follows from that, several runs decide
+    together (`campaigns.required_probes`).
     """
 
     plan: Plan
@@ -42,6 +44,7 @@ class RunResult:
     evidence: Evidence
     faults: tuple[InjectedFault, ...]
     probes: Mapping[str, int]
+    probes_missed: tuple[str, ...] = ()
     trace_digest: str
     events: int
     simulated_us: int
