@@ -166,7 +166,7 @@ _MUTANTS: Final = (
         switch="refused_isr_write_obeyed",
         value=False,
         doc="A leader that has been succeeded goes on with an ISR that ZooKeeper refused, and commits by itself.",
-        source='Partition.shrinkIsr ("Cached zkVersion not equal to that in zookeeper"), KAFKA-2729',
+        source="Partition.shrinkIsr, KAFKA-2729",
         noticed_by=("lost-write", "isr-holds-committed", "log-matching"),
     ),
     Mutant(
