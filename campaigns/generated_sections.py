@@ -76,7 +76,10 @@ def open_settings_section() -> type[Section]:
         values = Annotated[list[Annotated[Any, _setting_leaf(setting)]], OneOrMany()]
         definitions |= field(name, values, setting.doc)
     return model(
-        "OpenSettings", "Settings under Kafka's names, with the values to draw from.", definitions, SettingsSection
+        "OpenSettings",
+        "Settings under Kafka's names, with the values to draw from.",
+        definitions,
+        SettingsSection,
     )
 
 

@@ -7,7 +7,7 @@ machine that only runs plans needs neither YAML nor pydantic.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from cluster_model.invariants import INVARIANTS
@@ -82,7 +82,8 @@ class Expectation:
     """What a campaign expects of its verdict, by its author's word.
 
     ``rules`` are statuses by rule; ``lost`` and ``duplicated`` are the exact values that
-    are lost or doubled; ``final`` is a condition on the healed cluster.
+    are lost or doubled; ``final`` is a condition on the healed cluster. ``probes`` are rare
+    states that have to be reached (see `campaigns.required_probes`).
     """
 
     verdict: str | None = None
@@ -90,10 +91,11 @@ class Expectation:
     lost: tuple[str, ...] | None = None
     duplicated: tuple[str, ...] | None = None
     final: Condition | None = None
+    probes: tuple[str, ...] = ()
 
     def is_empty(self) -> bool:
-        """Return whether the campaign expects nothing in particular."""
-        return self == Expectation()
+        """Return whether the campaign expects nothing in particular to come out."""
+        return replace(self, probes=()) == Expectation()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,145 +1,259 @@
-"""Rare states that a run counts when it reaches them, from its trace."""
+"""Rare states that a run counts when it reaches them, by name.
 
-from collections.abc import Callable, Sequence
+They are counted from the trace after the run (`campaigns.probe_counter`). A campaign that
+never reached what it is meant to test has shown nothing, and can say what it has to reach.
+"""
+
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from cluster_model.trace import TraceEvent
-
 PROBES: Final[dict[str, str]] = {
-    "controller-changed": "A broker became controller after virtual time 0.",
-    "stale-controller-refused": "A broker refused a control request of a former controller.",
-    "stale-broker-epoch-refused": "A broker refused a control request meant for its earlier life.",
-    "session-expired": "ZooKeeper ended a broker's session.",
-    "clean-election": "A member of the ISR was elected leader of a partition that had lost its leader.",
-    "unclean-election": "A replica outside the ISR was elected leader.",
-    "isr-shrank": "A leader took a follower out of the ISR.",
-    "isr-shrank-to-one": "An ISR was reduced to the leader alone.",
-    "isr-expanded": "A follower came back into an ISR.",
-    "truncated": "A follower cut its log back.",
-    "truncated-below-hw": "A follower cut its log below a high watermark that its partition had reached.",
-    "unflushed-lost": "Power loss took records that were not flushed.",
-    "duplicate-batch-suppressed": "A leader recognised a batch that it had already.",
-    "sequence-refused": "A leader refused a batch for its sequence number.",
-    "not-enough-replicas": "A leader refused a batch because its ISR was below min.insync.replicas.",
-    "not-enough-replicas-after-append": "The ISR fell below min.insync.replicas after the append.",
-    "zombie-leader-accepted-write": "A broker appended in a leader epoch that had been succeeded.",
-    "fenced-by-leader-epoch": "A fetch was refused for its leader epoch.",
-    "produce-timed-out": "A leader gave up waiting for its followers.",
-    "fetch-out-of-range": "A fetch asked for an offset behind the end of the log.",
+    # Controllers
+    "controller-changed": """A broker became controller after virtual time 0.
+
+        It reads everything anew from ZooKeeper and tells all brokers, and takes up what its predecessor left undone.
+        """,
+    "controller-died": """The broker of the controller died.
+
+        Until its session ends nobody else can be elected: leaders that die meanwhile are not replaced.
+        """,
+    "controller-died-during-election": """The controller died while a partition waited for a leader.
+
+        Its successor has to find that out by itself and finish what was begun.
+        """,
+    "leader-died-without-controller": """A leader died while there was no controller.
+
+        Nobody is told. The next controller learns of it only by comparing what ZooKeeper has.
+        """,
+    "controllers-overlapped": """A broker became controller while another one, alive, still took itself for it.
+
+        The former controller was paused or cut off past its session. What it still sends has an older controller epoch.
+        """,
+    "paused-controller-woke-deposed": """A paused controller went on when another had been elected.
+
+        It goes on where it stopped, perhaps in the middle of an election, before it hears of its successor.
+        """,
+    "controller-lost-its-session": """ZooKeeper ended the session of a controller that was alive.
+
+        It resigns once it hears of that, and not before.
+        """,
+    "stale-controller-refused": """A broker refused a control request of a former controller.
+
+        The controller epoch did what it is there for (STALE_CONTROLLER_EPOCH).
+        """,
+    "stale-broker-epoch-refused": """A broker refused a control request meant for its earlier life.
+
+        Obeyed, a delayed LeaderAndIsr or StopReplica would undo what the broker was told since (KIP-380).
+        """,
+    # Brokers and their sessions
+    "session-expired": """ZooKeeper ended a broker's session.
+
+        For the rest of the cluster the broker is gone, whether it is or not.
+        """,
+    "session-expired-alive": """ZooKeeper ended the session of a broker that was running or paused.
+
+        The broker goes on as leader of what others lead by now, until it is told.
+        """,
+    "bounced-broker": """A broker was back before ZooKeeper had noticed that it was gone.
+
+        It has to wait for its former session; before KIP-380 a controller could miss that it had gone at all.
+        """,
+    "two-brokers-down": """A broker died while another one was down.
+
+        With three replicas and min.insync.replicas=2, partitions on both can no longer take acks=all.
+        """,
+    "all-replicas-down": """All replicas of a partition were down at once.
+
+        Who leads next depends on who returns first and on who was in the ISR.
+        """,
+    "last-isr-member-died": """The only member of an ISR died.
+
+        It stays in the ISR, and only it can lead again, unless an unclean election takes another replica.
+        """,
+    "partition-offline": """A partition was left without a leader.
+
+        No member of its ISR was alive, and an unclean election was not allowed or not possible.
+        """,
+    # Elections
+    "clean-election": """A member of the ISR was elected leader of a partition that had lost its leader.
+
+        It has all that was committed; its high watermark and the other replicas may not show that yet.
+        """,
+    "unclean-election": """A replica outside the ISR was elected leader.
+
+        What only the ISR had is lost, acknowledged or not.
+        """,
+    "preferred-leader-elected": """The preferred replica was given the lead back.
+
+        Leadership moves though nothing has failed; requests under way meet a leader that has resigned.
+        """,
+    "fast-leader-changes": """Another broker became leader before its predecessor had appended anything.
+
+        Its epoch has no records to be known by: what leader epochs got wrong before KIP-279 needs this.
+        """,
+    "leader-hw-behind": """A new leader began with a high watermark below one that its partition had reached.
+
+        Its own is from its last fetch. Until followers have fetched, what is committed counts as not committed.
+        """,
+    "leader-restarted-in-its-epoch": """A broker that had died led again in the same leader epoch.
+
+        Nobody noticed that it was gone. If its log became shorter meanwhile, followers cannot tell by the epoch.
+        """,
+    # Leaders that have been succeeded
+    "zombie-leader-accepted-write": """A broker appended in a leader epoch that had been succeeded.
+
+        The record will be truncated; with acks=1 it has been acknowledged.
+        """,
+    "zombie-leader-acknowledged": """A broker acknowledged a record when another one had been elected.
+
+        With acks=1 the record is lost; with acks=all every member of the new ISR has to have it.
+        """,
+    "zombie-leader-served-read": """A consumer read from a broker when another one had been elected.
+
+        It must not see there what the new leader does not have.
+        """,
+    "zombie-leader-changed-isr": """A leader wrote an ISR when it had been succeeded.
+
+        ZooKeeper refuses that, for the znode has another version: only a mutant gets here.
+        """,
+    "paused-leader-woke-deposed": """A paused leader went on when another one had been elected.
+
+        Requests that waited are handled before it hears of the election: it takes itself for the leader.
+        """,
+    # The ISR
+    "isr-shrank": """A leader took a follower out of the ISR.
+
+        What is committed from now on that follower need not have.
+        """,
+    "isr-shrank-to-one": """An ISR was reduced to the leader alone.
+
+        With min.insync.replicas=1, acks=all is no more than acks=1.
+        """,
+    "isr-expanded": """A follower came back into an ISR.
+
+        It may be elected from now on, so it has to have all that is committed.
+        """,
+    "isr-flapped": """A follower was back in an ISR within a second of being taken out.
+
+        What was committed in between was committed without it.
+        """,
+    "isr-write-refused": """ZooKeeper refused a leader's ISR.
+
+        A controller had written the znode, or the session was over: the leader may have been succeeded.
+        """,
+    # Followers
+    "truncated": """A follower cut its log back.
+
+        What it had from a leader of the past, the present leader has not.
+        """,
+    "truncated-below-hw": """A follower cut its log below a high watermark that its partition had reached.
+
+        Committed records go here. If it is elected before it has fetched them again, they are lost.
+        """,
+    "truncated-below-read": """A replica cut off what a consumer had read from its partition.
+
+        If nobody else has it, another record will stand at the same offset.
+        """,
+    "follower-ahead-of-leader": """A follower cut off what it had beyond the start of its leader's epoch.
+
+        The leader was elected though another replica's log was longer.
+        """,
+    "follower-truncated-twice": """A follower cut its log twice before it followed.
+
+        The first cut was not enough: the leader did not have its last epoch (KIP-279), or its log is shorter still.
+        """,
+    "epoch-unknown-to-leader": """A leader was asked for the end of an epoch that it did not have.
+
+        It answers with an earlier epoch; before KIP-279 it could not say with which.
+        """,
+    "epoch-undefined-answer": """A leader could not say where an epoch ends.
+
+        The follower falls back to its high watermark, as before KIP-101.
+        """,
+    "follower-gave-up": """A follower gave up a partition: the leader's next batch did not begin where its log ended.
+
+        The two logs have parted in a way that no epoch shows.
+        """,
+    "fenced-by-leader-epoch": """A fetch was refused for its leader epoch.
+
+        The follower or consumer had not heard of the last election (KIP-320).
+        """,
+    "leader-epoch-unknown": """A fetch knew of a newer leader epoch than the leader.
+
+        The follower was told of the election first; it has to wait (UNKNOWN_LEADER_EPOCH).
+        """,
+    "fetch-out-of-range": """A fetch asked for an offset behind the end of the log.
+
+        Whoever fetches has more than the leader: something was cut off or lost.
+        """,
+    "fetch-waited-in-purgatory": """A fetch found nothing to read and waited.
+
+        It answers with the high watermark of when it is woken, not of when it came.
+        """,
+    "fetch-expired-in-purgatory": """A fetch waited until its time was over.
+
+        Nothing was appended for so long; the high watermark travels with the empty answer.
+        """,
+    # Disks
+    "hw-checkpoint-stale-at-restart": """A replica started with a high watermark below the one that it had when it stopped.
+
+        The checkpoint is written every 5 s. Before KIP-101 the log was cut to it.
+        """,
+    "unflushed-lost": """Power loss took records that were not flushed.
+
+        Only the other replicas have them now.
+        """,
+    "committed-unflushed-lost": """Power loss took records below a high watermark that their partition had reached.
+
+        They are safe only as long as another replica keeps its own, unflushed as it may be.
+        """,
+    # Producers
+    "duplicate-batch-suppressed": """A leader recognised a batch that it had already.
+
+        The first ack was lost. Without idempotence it would be there twice.
+        """,
+    "batch-appended-again": """A batch that had been appended was appended once more.
+
+        The first copy was truncated or lost, or the leader did not recognise it: then it is there twice.
+        """,
+    "sequence-refused": """A leader refused a batch for its sequence number.
+
+        An earlier batch of the producer is missing, or its state is.
+        """,
+    "not-enough-replicas": """A leader refused a batch because its ISR was below min.insync.replicas.
+
+        The promise of acks=all is kept by not taking the record.
+        """,
+    "not-enough-replicas-after-append": """The ISR fell below min.insync.replicas after the append.
+
+        The producer hears of an error, yet the record is in the log and may stay.
+        """,
+    "produce-timed-out": """A leader gave up waiting for its followers: an acks=all expired in the purgatory.
+
+        The record is in the log all the same.
+        """,
+    "ack-lost-after-append": """An ack got lost on its way.
+
+        The producer cannot know that the record is there, and sends it again.
+        """,
+    "retried-after-append": """A producer sent again what had been appended.
+
+        Only a leader that remembers the batch keeps it from being there twice.
+        """,
+    "producer-retried-to-new-leader": """A producer sent a batch again, to another leader than before.
+
+        Whether the new leader knows the batch depends on what it has copied.
+        """,
+    "sent-to-former-leader": """A batch was refused by a broker that does not lead its partition.
+
+        The producer's metadata was old (NOT_LEADER_FOR_PARTITION).
+        """,
 }
-
-_Counter = Callable[["_Counts", TraceEvent], None]
-
-
-class _Counts:
-    """The counts so far, and the little that has to be remembered between events."""
-
-    __slots__ = ("committed", "counts", "elected_epoch")
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.committed: dict[str, int] = {}
-        self.elected_epoch: dict[str, int] = {}
-
-    def hit(self, probe: str) -> None:
-        self.counts[probe] = self.counts.get(probe, 0) + 1
+"""What each of them is and, after an empty line, what it means."""
 
 
-def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
-    """Return how often each probe was hit; probes that were not are left out."""
-    counts = _Counts()
-    counters = _COUNTERS
-    for event in trace:
-        counter = counters.get(event[1])
-        if counter is not None:
-            counter(counts, event)
-    return {probe: counts.counts[probe] for probe in PROBES if probe in counts.counts}
-
-
-def _controller_elected(counts: _Counts, event: TraceEvent) -> None:
-    if event[0] > 0:
-        counts.hit("controller-changed")
-
-
-def _rejected(counts: _Counts, event: TraceEvent) -> None:
-    probe = _PROBE_BY_ERROR.get(event[6])
-    if probe is not None:
-        counts.hit(probe)
-
-
-_PROBE_BY_ERROR: Final = {
-    "STALE_CONTROLLER_EPOCH": "stale-controller-refused",
-    "STALE_BROKER_EPOCH": "stale-broker-epoch-refused",
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": "sequence-refused",
-    "UNKNOWN_PRODUCER_ID": "sequence-refused",
-    "NOT_ENOUGH_REPLICAS": "not-enough-replicas",
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "not-enough-replicas-after-append",
-    "FENCED_LEADER_EPOCH": "fenced-by-leader-epoch",
-    "REQUEST_TIMED_OUT": "produce-timed-out",
-    "OFFSET_OUT_OF_RANGE": "fetch-out-of-range",
-}
-
-
-def _session_expired(counts: _Counts, _: TraceEvent) -> None:
-    counts.hit("session-expired")
-
-
-def _election(counts: _Counts, event: TraceEvent) -> None:
-    _, _, _, partition, _, epoch, _, unclean, reason = event
-    counts.elected_epoch[partition] = max(epoch, counts.elected_epoch.get(partition, 0))
-    if unclean:
-        counts.hit("unclean-election")
-    elif reason not in ("topic creation", "preferred leader"):
-        counts.hit("clean-election")
-
-
-def _isr(counts: _Counts, event: TraceEvent) -> None:
-    isr, change = event[5], event[6]
-    counts.hit("isr-shrank" if change == "shrink" else "isr-expanded")
-    if len(isr) == 1:
-        counts.hit("isr-shrank-to-one")
-
-
-def _isr_reduced(counts: _Counts, event: TraceEvent) -> None:
-    if len(event[6]) == 1:
-        counts.hit("isr-shrank-to-one")
-
-
-def _append(counts: _Counts, event: TraceEvent) -> None:
-    if event[5] < counts.elected_epoch.get(event[3], 0):
-        counts.hit("zombie-leader-accepted-write")
-
-
-def _hw(counts: _Counts, event: TraceEvent) -> None:
-    partition, hw = event[3], event[4]
-    if hw > counts.committed.get(partition, 0):
-        counts.committed[partition] = hw
-
-
-def _truncate(counts: _Counts, event: TraceEvent) -> None:
-    counts.hit("truncated")
-    if event[5] < counts.committed.get(event[3], 0):
-        counts.hit("truncated-below-hw")
-
-
-def _unflushed_lost(counts: _Counts, _: TraceEvent) -> None:
-    counts.hit("unflushed-lost")
-
-
-def _duplicate_batch(counts: _Counts, _: TraceEvent) -> None:
-    counts.hit("duplicate-batch-suppressed")
-
-
-_COUNTERS: Final[dict[str, _Counter]] = {
-    "controller_elected": _controller_elected,
-    "rejected": _rejected,
-    "session_expired": _session_expired,
-    "election": _election,
-    "isr": _isr,
-    "isr_reduced": _isr_reduced,
-    "append": _append,
-    "hw": _hw,
-    "truncate": _truncate,
-    "unflushed_lost": _unflushed_lost,
-    "duplicate_batch": _duplicate_batch,
-}
+def never_reached(
+    reached: Collection[Mapping[str, int]], probes: Collection[str] = tuple(PROBES)
+) -> tuple[str, ...]:
+    """Return those of *probes* that none of several runs reached, in their order."""
+    return tuple(probe for probe in probes if not any(counts.get(probe) for counts in reached))

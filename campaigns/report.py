@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from campaigns.plan import Plan
+from campaigns.probes import never_reached
+from campaigns.required_probes import UnreachedProbes
 from campaigns.run_result import InjectedFault, RunResult
 from campaigns.spelling import printable
 from campaigns.version import VERSION
@@ -195,6 +197,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "rules": {name: _rule_as_mapping(judged) for name, judged in verdict.rules.items()},
         "faults": [_fault_as_mapping(fault) for fault in result.faults],
         "probes": dict(sorted(result.probes.items())),
+        "probes_missed": list(result.probes_missed),
         "replicas": {
             partition: {str(broker): _replica_as_mapping(log) for broker, log in sorted(replicas.items())}
             for partition, replicas in result.evidence.replicas.items()
@@ -203,12 +206,18 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
     }
 
 
-def document(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON document of several runs."""
+def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedProbes] = ()) -> dict[str, Any]:
+    """Return the JSON document of several runs.
+
+    *unreached* are the required probes that none of a plan's runs reached.
+    """
+    verdicts = [run["verdict"] for run in runs]
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "verdict": worst(run["verdict"] for run in runs),
+        "verdict": worst([*verdicts, INCONCLUSIVE] if unreached else verdicts),
+        "reasons": [missed.reason() for missed in unreached],
+        "probes_never_reached": list(never_reached([run["probes"] for run in runs])),
         "runs": list(runs),
     }
 

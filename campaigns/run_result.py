@@ -31,8 +31,10 @@ class RunResult:
     """One run of a plan with one seed.
 
     ``plan`` is what was run. Where the campaign left something open, ``given`` is the plan before
-    the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the campaign's own expectations were met; a campaign that
-    has none expects that no promise is broken.
+    the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the
+    campaign's own expectations were met; a campaign that has none expects that no promise is
+    broken. ``probes_missed`` are the probes that the campaign requires and this run did not
+    reach; what follows from that, several runs decide together (`campaigns.required_probes`).
     """
 
     plan: Plan
@@ -43,6 +45,7 @@ class RunResult:
     evidence: Evidence
     faults: tuple[InjectedFault, ...]
     probes: Mapping[str, int]
+    probes_missed: tuple[str, ...] = ()
     trace_digest: str
     events: int
     simulated_us: int

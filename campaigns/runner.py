@@ -11,7 +11,8 @@ from campaigns.clients import Clients, ConsumerClient
 from campaigns.fault_injector import FaultInjector
 from campaigns.observer import ClusterObserver
 from campaigns.plan import Expect, Expectation, Plan
-from campaigns.probes import count_probes
+from campaigns.probe_counter import count_probes
+from campaigns.probes import never_reached
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
 from campaigns.swarm import drawn
@@ -89,6 +90,7 @@ class _Run:
         missed += _missed_at_the_end(self._plan.expect, verdict)
         expected = not missed and _is_expected(self._plan.expect, verdict)
         trace = self._cluster.trace
+        probes = count_probes(trace.events)
         return RunResult(
             plan=self._plan,
             seed=self._seed,
@@ -97,7 +99,8 @@ class _Run:
             missed=tuple(missed),
             evidence=evidence,
             faults=tuple(self._injector.injected),
-            probes=count_probes(trace.events),
+            probes=probes,
+            probes_missed=never_reached((probes,), self._plan.expect.probes),
             trace_digest=digest(trace.events),
             events=self._cluster.simulator.events_handled,
             simulated_us=self._cluster.simulator.now_us,

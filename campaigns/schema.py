@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from campaigns import generated_sections as generated
 from campaigns.condition_sections import ConditionSection, PartitionKey
 from campaigns.literals import LiteralError, variant_name, whole_number
+from campaigns.probes import PROBES
 from campaigns.section import (
     BrokerId,
     CampaignName,
@@ -25,9 +26,9 @@ from campaigns.section import (
     Flag,
     Generated,
     Leaf,
+    NaturalRange,
     OneOrMany,
     PartitionName,
-    NaturalRange,
     PositiveDuration,
     Rate,
     RateRange,
@@ -63,6 +64,7 @@ InvariantNames = Annotated[
 ALL_RULES: Final = "all"
 
 RuleNames = Annotated[list[Text], OneOrMany()]
+ProbeNames = Annotated[list[Annotated[str, one_of(*PROBES)]], OneOrMany()]
 Status = Annotated[str, one_of(*STATUSES)]
 Partitions = Annotated[list[PartitionName], OneOrMany()]
 VariantNames = Annotated[list[Text], OneOrMany()]
@@ -388,6 +390,13 @@ class ExpectSection(Section):
     lost: Values | None = Field(default=None, description="Exactly the values that are lost.")
     duplicated: Values | None = Field(default=None, description="Exactly the values that are there twice.")
     final: ConditionSection | None = Field(default=None, description="What holds on the healed cluster.")
+    probes: ProbeNames | None = Field(
+        default=None,
+        description=(
+            "Rare states that have to be reached (`harrow list probes`), by one seed of several at least; "
+            "otherwise the verdict is inconclusive."
+        ),
+    )
 
 
 class Body(Section):
@@ -406,7 +415,8 @@ class Body(Section):
     script: list[StepSection] | None = Field(default=None, description="Steps, taken in order.")
     faults: list[InjectionSection] | None = Field(default=None, description="Faults, each on its own.")
     swarm: SwarmSection | None = Field(
-        default=None, description="What is left open, for each seed to draw (overrides what is given elsewhere)."
+        default=None,
+        description="What is left open, for each seed to draw (overrides what is given elsewhere).",
     )
     survivable: Flag | None = Field(
         default=None,

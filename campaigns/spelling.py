@@ -6,7 +6,7 @@ from functools import lru_cache
 
 # Beyond these a suggestion helps nobody, and a hostile file could make them expensive.
 _LONGEST_WORD = 60
-_MOST_NAMES = 200
+_MOST_NAMES = 400
 _MOST_NAMES_LISTED = 12
 
 

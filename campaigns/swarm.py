@@ -73,12 +73,8 @@ class _Draw:
                 plan,
                 kafka=kafka,
                 cluster=_with_settings(cluster, settings),
-                producers=tuple(
-                    replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers
-                ),
-                consumers=tuple(
-                    replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers
-                ),
+                producers=tuple(replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers),
+                consumers=tuple(replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers),
                 faults=(*plan.faults, *faults),
                 duration_us=duration_us,
                 swarm=None,

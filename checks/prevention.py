@@ -62,6 +62,18 @@ _SAFE: Final[Mapping[str, tuple[Any, str]]] = {
     "leader_epoch_fencing": (True, "brokers refuse a leader epoch that is not newer than their own"),
     "hw_counts_whole_isr": (True, "the high watermark waits for the whole ISR"),
     "ack_waits_for_hw": (True, "acks=all is answered when the high watermark has passed the record"),
+    "unclean_election_only_if_enabled": (True, "unclean elections only where they are enabled (KIP-106)"),
+    "preferred_leader_from_isr": (True, "the preferred replica leads only from within the ISR"),
+    "isr_expansion_checks_hw": (True, "a follower joins the ISR when it has reached the high watermark"),
+    "isr_shrink_waits_for_write": (True, "a smaller ISR counts when it is written (KIP-497)"),
+    "refused_isr_write_obeyed": (True, "a leader goes by no ISR that was refused"),
+    "isr_write_conditional": (True, "a leader writes no ISR over its successor's"),
+    "deposed_leader_fails_pending": (True, "a leader that is succeeded acknowledges nothing more"),
+    "followers_learn_producers": (True, "followers learn what their leader knows of producers (KIP-98)"),
+    "producer_state_follows_log": (
+        True,
+        "what is cut off a log is not remembered as a batch of its producer",
+    ),
     "consumer_limited_by_hw": (True, "consumers read below the high watermark only"),
     "idempotence": (True, "the idempotent producer (KIP-98)"),
     "producer_batches_retained": (
@@ -87,9 +99,22 @@ _REPLICATION: Final = (
     "epoch_entry_on_election",
     "fetch_leader_epoch_fencing",
     "failover_takes_out_dead_replicas",
+    "unclean_election_only_if_enabled",
+    "preferred_leader_from_isr",
+    "isr_expansion_checks_hw",
+    "isr_shrink_waits_for_write",
+    "refused_isr_write_obeyed",
+    "isr_write_conditional",
+    "deposed_leader_fails_pending",
+    "producer_state_follows_log",
     *_LEADERSHIP,
 )
-_SEQUENCES: Final = ("producer_batches_retained", "sequence_check", "idempotence")
+_SEQUENCES: Final = (
+    "producer_batches_retained",
+    "sequence_check",
+    "idempotence",
+    "followers_learn_producers",
+)
 _READING: Final = ("consumer_limited_by_hw",)
 _CONCERNED: Final[Mapping[str, tuple[str, ...]]] = {
     LOST_WRITE: _REPLICATION,

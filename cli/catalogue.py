@@ -129,7 +129,8 @@ def _releases() -> Iterable[Entry]:
 
 def _behaviours() -> Iterable[Entry]:
     from campaigns.units import value_text
-    from cluster_model.release import MUTANTS, RELEASES, switch_docs
+    from cluster_model.mutants import MUTANTS
+    from cluster_model.release import RELEASES, switch_docs
 
     for name, told in switch_docs().items():
         by_release = [
@@ -162,16 +163,20 @@ def _behaviours() -> Iterable[Entry]:
 
 def _mutants() -> Iterable[Entry]:
     from campaigns.units import value_text
-    from cluster_model.release import MUTANTS
+    from cluster_model.mutants import MUTANTS
 
     for mutant in MUTANTS.values():
         switch = f"{{{mutant.switch}: {value_text(mutant.value)}}}"
+        noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
         yield Entry(
             kind="mutant",
             name=mutant.name,
             summary=mutant.doc,
             columns=(("behaviours", switch),),
-            parts=(Part(heading="in a campaign", items=(("behaviours", switch),)),),
+            parts=(
+                Part(heading="in a campaign", items=(("behaviours", switch),)),
+                Part(heading="facts", items=(("source", mutant.source), ("noticed by", noticed))),
+            ),
         )
 
 

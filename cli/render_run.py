@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from campaigns.probes import PROBES
 from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, variant_name
 from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
@@ -25,6 +26,7 @@ _VERDICT_WIDTH: Final = 14
 _OUTCOME_WIDTH: Final = 11
 _SEEDS_SHOWN: Final = 12
 _FAILURES_SHOWN: Final = 20
+_PROBES_SHOWN: Final = 20
 
 
 def marks(console: Console) -> Mapping[str, str]:
@@ -88,10 +90,10 @@ class RunTable:
 
     def finish(self, tally: Tally) -> None:
         """Print the summary."""
-        if tally.finished and (tally.failed or not self._quiet):
+        if tally.finished and (tally.failed or tally.required.unreached() or not self._quiet):
             if not self._verbose:
                 show(self._console, Text())
-            show(self._console, *_summary(tally))
+            show(self._console, *_summary(tally, with_probes=self._verbose or self._several_seeds))
             self._console.file.flush()
 
     def _show_line(self, run: FinishedRun, detail: str) -> None:
@@ -146,7 +148,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"{len(seeds)} seeds: {f'{seeds[0]}..{seeds[-1] + 1}' if consecutive else f'{shown}, ...'}"
 
 
-def _summary(tally: Tally) -> Iterator[Text]:
+def _summary(tally: Tally, *, with_probes: bool) -> Iterator[Text]:
     if tally.failed and tally.finished > 1:
         yield Text("Not as expected:", FAILED)
         for command in tally.failed[:_FAILURES_SHOWN]:
@@ -154,6 +156,8 @@ def _summary(tally: Tally) -> Iterator[Text]:
         if len(tally.failed) > _FAILURES_SHOWN:
             yield Text(f"  and {len(tally.failed) - _FAILURES_SHOWN} more", DIM)
         yield Text()
+    for missed in tally.required.unreached():
+        yield Text(f"Inconclusive: {missed.reason()}", STYLES[INCONCLUSIVE])
     verdicts = [
         f"{count} {status}"
         for status in STATUSES
@@ -164,9 +168,18 @@ def _summary(tally: Tally) -> Iterator[Text]:
     cluster_time = rough_duration_text(tally.simulated_us)
     wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
     yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
+    unreached = [probe for probe in PROBES if probe not in tally.probes]
+    if with_probes and unreached:
+        yield Text(f"rare states never reached: {_folded(unreached)}", DIM)
     code = tally.exit_code()
     if code:
         yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
+
+
+def _folded(names: Sequence[str]) -> str:
+    rest = len(names) - _PROBES_SHOWN
+    shown = ", ".join(names[:_PROBES_SHOWN])
+    return f"{shown} and {rest} more (all: --format json)" if rest > 0 else shown
 
 
 def _outcomes(tally: Tally) -> str:

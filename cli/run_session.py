@@ -13,6 +13,7 @@ from rich.console import Console
 from campaigns.campaign_copy import campaign_copy
 from campaigns.plan import Plan
 from campaigns.report import reproduce_command, run_as_mapping
+from campaigns.required_probes import as_only_run
 from campaigns.results_folder import whole_file, write_run
 from campaigns.runner import run_plan
 from cli import exit_code
@@ -90,6 +91,9 @@ def run_session(
     except OSError as error:
         say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
         return exit_code.USAGE
+    if output_format is RunFormat.NDJSON:  # Its lines are about single runs.
+        for missed in tally.required.unreached():
+            say(messages, f"inconclusive: {missed.reason()}")
     _say_how_it_ended(messages, tally, output, quiet=quiet)
     return tally.exit_code()
 
@@ -111,7 +115,7 @@ class Session:
         self._progress = progress
         self._interrupts = interrupts
         self._started_s = time.monotonic()
-        self._tally = Tally(planned=_count(selections, request.seeds))
+        self._tally = Tally(planned=_count(selections, request.seeds), several_seeds=len(request.seeds) > 1)
 
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""
@@ -167,6 +171,8 @@ class Session:
         except Exception as error:
             error.add_note(f"it happened in: {reproduce}")
             raise
+        if not self._tally.several_seeds:
+            result = as_only_run(result)
         result = replace(result, wall_ms=round((time.monotonic() - begun_s) * 1_000))
         mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():

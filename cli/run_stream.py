@@ -27,9 +27,11 @@ class JsonDocument:
     def end(self) -> None:
         """A campaign ends; the document does not say so."""
 
-    def finish(self, _tally: Tally) -> None:
+    def finish(self, tally: Tally) -> None:
         """Print the document."""
-        json.dump(document(self._runs), self._stream, ensure_ascii=False, indent=2)
+        json.dump(
+            document(self._runs, tally.required.unreached()), self._stream, ensure_ascii=False, indent=2
+        )
         self._stream.write("\n")
         self._stream.flush()
 

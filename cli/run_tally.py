@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from campaigns.report import AS_EXPECTED, UNEXPECTED, outcome, variant_name
+from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome, variant_name
+from campaigns.required_probes import RequiredProbes
 from campaigns.run_result import RunResult
 from cli import exit_code
 
@@ -36,9 +37,12 @@ class Tally:
     """Counts over all runs; ``stopped`` says why not all of ``planned`` were run."""
 
     planned: int
+    several_seeds: bool = False
     campaigns: set[str] = field(default_factory=set)
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
+    probes: set[str] = field(default_factory=set)
+    required: RequiredProbes = field(default_factory=RequiredProbes)
     simulated_us: int = 0
     wall_s: float = 0.0
     stopped: str | None = None
@@ -49,6 +53,9 @@ class Tally:
         plan = run.result.plan
         self.campaigns.add(plan.campaign)
         self.verdicts[run.result.verdict.status, run.outcome] += 1
+        self.probes.update(probe for probe, count in run.result.probes.items() if count)
+        if self.several_seeds:  # One run has to reach what is required by itself, and says so.
+            self.required.add(run.result)
         self.simulated_us += run.result.simulated_us
         if run.outcome == UNEXPECTED:
             self.failed.append(str(run.mapping["reproduce"]))
@@ -62,7 +69,8 @@ class Tally:
         """Return the exit code of the command."""
         if self.interrupted:
             return exit_code.INTERRUPTED
-        return exit_code_of(outcome for _, outcome in self.verdicts)
+        outcomes = [outcome for _, outcome in self.verdicts]
+        return exit_code_of([*outcomes, UNDECIDED] if self.required.unreached() else outcomes)
 
 
 def exit_code_of(outcomes: Iterable[str]) -> int:

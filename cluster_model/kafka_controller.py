@@ -156,7 +156,7 @@ class KafkaController:
         self._context.epoch = epoch
         self._context.epoch_zk_version = epoch_zk_version
         self._partitions = PartitionStateMachine(
-            self._broker, self._host, self._context, self._channels, self._topic_config
+            self._broker, self._host, self._context, self._channels, self._topic_config, self._behaviours
         )
 
     def _resign(self) -> None:

@@ -25,11 +25,15 @@ def elect_for_offline(
 
 
 def elect_preferred(
-    current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int]
+    current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, from_isr: bool = True
 ) -> LeaderAndIsr | None:
-    """Return the state with the preferred replica as leader; None unless it is live and in the ISR."""
+    """Return the state with the preferred replica as leader; None unless it is live and in the ISR.
+
+    Without *from_isr* one outside the ISR will do (a mutant).
+    """
     preferred = assignment[0]
-    if preferred in live_brokers and preferred in current.isr and preferred != current.leader:
+    is_eligible = preferred in current.isr or not from_isr
+    if preferred in live_brokers and is_eligible and preferred != current.leader:
         return LeaderAndIsr(preferred, current.leader_epoch + 1, current.isr, current.zk_version)
     return None
 

@@ -79,8 +79,13 @@ class LogManager:
         )
 
     def _checkpoint_recovery_points(self) -> None:
+        follows_flush = self._behaviours.recovery_point_follows_flush
         self._checkpoint(
-            RECOVERY_POINT_OFFSET_CHECKPOINT, {name: log.flushed_offset for name, log in self._logs.items()}
+            RECOVERY_POINT_OFFSET_CHECKPOINT,
+            {
+                name: log.flushed_offset if follows_flush else log.log_end_offset
+                for name, log in self._logs.items()
+            },
         )
 
     def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:

@@ -152,7 +152,7 @@ class Partition:
         """
         if not self.is_leader():
             return AppendResult(errors.NOT_LEADER_FOR_PARTITION, None, -1), False
-        if acks == -1 and len(self.isr) < self.min_insync_replicas:
+        if acks == -1 and len(self.isr) < self.min_insync_replicas and self._behaviours.min_isr_checked:
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
         result = self.log.append_as_leader(batch, self.leader_epoch)
         if result.batch is not None:
@@ -189,20 +189,26 @@ class Partition:
                     replica.last_caught_up_us >= caught_up_since_us or replica.broker in isr
                 ):
                     high_watermark = replica.log_end_offset
-        if high_watermark <= self.log.high_watermark:
+        if high_watermark <= self.log.high_watermark and (
+            self._behaviours.hw_never_falls or not self._falls_to(high_watermark)
+        ):
             return False
         self.log.high_watermark = high_watermark
         self._host.trace((self._host.clock.now_us, "hw", self.broker, self.name, high_watermark))
         self._host.invariants.high_watermark_set(self.broker, self.name)
         return True
 
+    def _falls_to(self, high_watermark: int) -> bool:
+        return 0 <= high_watermark < self.log.high_watermark
+
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
         """Return whether acks=all can be answered for records below an offset, and with what."""
         if not self.is_leader():
-            return True, errors.NOT_LEADER_FOR_PARTITION
+            failed = self._behaviours.deposed_leader_fails_pending
+            return True, errors.NOT_LEADER_FOR_PARTITION if failed else errors.NONE
         if self.log.high_watermark < required_offset and self._behaviours.ack_waits_for_hw:
             return False, errors.NONE
-        if len(self.isr) < self.min_insync_replicas:
+        if len(self.isr) < self.min_insync_replicas and self._behaviours.min_isr_checked:
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
 
@@ -221,7 +227,7 @@ class Partition:
 
     def _is_in_sync(self, replica: Replica) -> bool:
         """Return whether a follower may join the ISR: by the HW, not the LEO."""
-        if replica.log_end_offset < self.log.high_watermark:
+        if replica.log_end_offset < self.log.high_watermark and self._behaviours.isr_expansion_checks_hw:
             return False
         return (
             not self._behaviours.isr_expansion_checks_epoch_start
@@ -249,6 +255,9 @@ class Partition:
         )
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
+        if change == SHRINK and not self._behaviours.isr_shrink_waits_for_write:
+            self.isr = new_isr
+            self.maybe_increment_hw()
         self.isr_write_in_flight = True
         self._isr_store.change_isr(self, new_isr, change)
 
@@ -260,6 +269,11 @@ class Partition:
         the write may have raised it.
         """
         self.isr_write_in_flight = False
+        if zk_version is None:
+            refused = (self.broker, self.name, self.leader_epoch, new_isr, change)
+            self._host.trace((self._host.clock.now_us, "isr_refused", *refused))
+            if not self._behaviours.refused_isr_write_obeyed:
+                self.isr = new_isr
         if zk_version is not None:
             self.isr = new_isr
             self.zk_version = zk_version

@@ -13,6 +13,7 @@ from cluster_model.controller_context import ControllerContext
 from cluster_model.host import Host
 from cluster_model.leader_election import elect_for_offline, elect_preferred, without_replica
 from cluster_model.protocol import LeaderAndIsr
+from cluster_model.release import Behaviours
 from cluster_model.settings import TopicConfig
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
@@ -37,12 +38,14 @@ class PartitionStateMachine:
         context: ControllerContext,
         channels: ControllerChannelManager,
         topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
     ) -> None:
         self._broker = broker
         self._host = host
         self._context = context
         self._channels = channels
         self._topic_config = topic_config
+        self._behaviours = behaviours
 
     def read_states(self, partitions: list[str]) -> Processing:
         """Read the partitions' znodes into the cache of leaders and ISRs."""
@@ -107,8 +110,12 @@ class PartitionStateMachine:
         live = frozenset(context.live_brokers)
         assignment = context.assignments[partition]
         if preferred:
-            return elect_preferred(current, assignment, live)
-        unclean = self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
+            from_isr = self._behaviours.preferred_leader_from_isr
+            return elect_preferred(current, assignment, live, from_isr=from_isr)
+        unclean = (
+            self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
+            or not self._behaviours.unclean_election_only_if_enabled
+        )
         return elect_for_offline(current, assignment, live, unclean=unclean)
 
     def remove_from_isrs(self, broker: int) -> Processing:

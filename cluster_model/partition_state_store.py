@@ -6,6 +6,7 @@ from cluster_model import zookeeper_protocol as zk
 from cluster_model.host import Host
 from cluster_model.isr_change_propagation import IsrChangePropagation
 from cluster_model.partition import Partition
+from cluster_model.release import Behaviours
 from cluster_model.zookeeper_client import ZooKeeperClient
 
 
@@ -17,10 +18,12 @@ class ZkPartitionStateStore:
         broker: int,
         host: Host,
         zookeeper: ZooKeeperClient,
+        behaviours: Behaviours,
         on_written: Callable[[Partition, bool], None],
     ) -> None:
         self._broker = broker
         self._zookeeper = zookeeper
+        self._behaviours = behaviours
         self._on_written = on_written
         self._changes = IsrChangePropagation(host, zookeeper)
 
@@ -34,8 +37,9 @@ class ZkPartitionStateStore:
         state = zk.TopicPartitionState(
             self._broker, partition.leader_epoch, new_isr, partition.controller_epoch
         )
+        version = partition.zk_version if self._behaviours.isr_write_conditional else zk.ANY_VERSION
         self._zookeeper.submit(
-            (zk.SetData(path, state, partition.zk_version), zk.GetData(path)),
+            (zk.SetData(path, state, version), zk.GetData(path)),
             lambda response: self._written(partition, state, change, response),
         )
 

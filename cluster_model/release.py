@@ -1,7 +1,7 @@
 """Release profiles: what each Kafka release does, as named switches.
 
 A campaign names a release; each behaviour is a switch that it can also set alone
-(``behaviours:``). A switch set to a known-bad value is a mutant (`MUTANTS`).
+(``behaviours:``). A switch set to a known-bad value is a mutant (`mutants.MUTANTS`).
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -139,6 +139,84 @@ class Behaviours:
         "Consumers read below the high watermark only. Off is a mutant.",
         "ReplicaManager.readFromLocalLog",
     )
+    hw_never_falls: bool = _switch(
+        True,
+        "The leader's high watermark never falls, not even while it does not know its followers' LEOs. Off is a mutant.",
+        "Partition.maybeIncrementLeaderHW",
+    )
+    hw_limited_to_log_end: bool = _switch(
+        True,
+        "A log that is opened cuts its checkpointed high watermark to its LEO: power loss may have taken what the "
+        "checkpoint knew of. Off is a mutant.",
+        "Partition.getOrCreateReplica, Log.updateHighWatermark",
+    )
+    recovery_point_follows_flush: bool = _switch(
+        True,
+        "The recovery point that is checkpointed is what has been flushed. Off is a mutant: it is the LEO.",
+        "LogManager.checkpointLogRecoveryOffsets, Log.flush",
+    )
+    epoch_cache_follows_log: bool = _switch(
+        True,
+        "The epoch cache is cut where its log was cut: by a truncation, and by what a log that is opened has lost. "
+        "Off is a mutant.",
+        "KIP-101, Log.truncateTo, Log.loadSegments",
+    )
+    isr_expansion_checks_hw: bool = _switch(
+        True,
+        "A follower joins the ISR only when it has reached the leader's high watermark. Off is a mutant.",
+        "Partition.maybeExpandIsr",
+    )
+    isr_shrink_waits_for_write: bool = _switch(
+        True,
+        "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
+        "written or not.",
+        "KIP-497 (maximal ISR), Partition.maybeShrinkIsr",
+    )
+    refused_isr_write_obeyed: bool = _switch(
+        True,
+        "A leader whose ISR write is refused keeps the ISR that it had. Off is a mutant: a leader that has been "
+        "succeeded goes on with an ISR of its own making.",
+        "Partition.expandIsr, Partition.shrinkIsr",
+    )
+    isr_write_conditional: bool = _switch(
+        True,
+        "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
+        "succeeded writes itself back into it.",
+        "ReplicationUtils.updateLeaderAndIsr",
+    )
+    min_isr_checked: bool = _switch(
+        True,
+        "acks=all is refused while the ISR is smaller than min.insync.replicas. Off is a mutant.",
+        "KAFKA-1555, Partition.appendRecordsToLeader",
+    )
+    deposed_leader_fails_pending: bool = _switch(
+        True,
+        "A leader that is succeeded answers NOT_LEADER_FOR_PARTITION to the acks=all that wait with it. Off is a "
+        "mutant: it answers that they are committed.",
+        "DelayedProduce.tryComplete",
+    )
+    producer_state_follows_log: bool = _switch(
+        True,
+        "After a truncation the producers' states are learned again from what is left. Off is a mutant: a leader "
+        "takes for a duplicate what it no longer has.",
+        "Log.truncateTo, ProducerStateManager.truncateAndReload",
+    )
+    followers_learn_producers: bool = _switch(
+        True,
+        "A follower learns the producers' states from the batches that it copies. Off is a mutant: a new leader "
+        "knows only what it has read from its disk.",
+        "KIP-98, Log.append (analyzeAndValidateProducerState)",
+    )
+    unclean_election_only_if_enabled: bool = _switch(
+        True,
+        "A replica outside the ISR is elected only where unclean.leader.election.enable says so. Off is a mutant.",
+        "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
+    )
+    preferred_leader_from_isr: bool = _switch(
+        True,
+        "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
+        "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,59 +276,6 @@ RELEASES: Final[dict[str, Release]] = {
 """The releases whose data plane is modelled, oldest first."""
 
 DEFAULT_RELEASE: Final = "2.4"
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A known flaw: one switch set to a known-bad value."""
-
-    name: str
-    switch: str
-    value: Any
-    doc: str
-
-
-MUTANTS: Final[dict[str, Mutant]] = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "hw-truncation",
-            "follower_truncation",
-            HIGH_WATERMARK,
-            "Followers truncate to their own high watermark.",
-        ),
-        Mutant("no-truncation", "follower_truncation", NO_TRUNCATION, "Followers never truncate."),
-        Mutant(
-            "epoch-answer-without-epoch",
-            "follower_truncation",
-            LEADER_EPOCH,
-            "The epoch answer has no epoch.",
-        ),
-        Mutant(
-            "requests-before-registration",
-            "requests_after_registration",
-            False,
-            "A starting broker obeys requests that were meant for its earlier life.",
-        ),
-        Mutant("no-fetch-fencing", "fetch_leader_epoch_fencing", False, "Fetches carry no leader epoch."),
-        Mutant("stale-controller-accepted", "controller_epoch_fencing", False, "Old controllers are obeyed."),
-        Mutant("stale-leader-epoch-accepted", "leader_epoch_fencing", False, "Old leader epochs are obeyed."),
-        Mutant(
-            "early-isr-expansion",
-            "isr_expansion_checks_epoch_start",
-            False,
-            "A follower may join the ISR before it has what a new leader committed earlier.",
-        ),
-        Mutant("no-dedup", "producer_batches_retained", 0, "Leaders remember no batches."),
-        Mutant("dedup-window-of-one", "producer_batches_retained", 1, "Leaders remember one batch."),
-        Mutant("no-sequence-check", "sequence_check", False, "Sequence numbers are not checked."),
-        Mutant(
-            "hw-ignores-followers", "hw_counts_whole_isr", False, "The high watermark is the leader's LEO."
-        ),
-        Mutant("ack-before-replication", "ack_waits_for_hw", False, "acks=all is answered like acks=1."),
-        Mutant("uncommitted-reads", "consumer_limited_by_hw", False, "Consumers read up to the LEO."),
-    )
-}
 
 
 def switch_docs() -> dict[str, dict[str, Any]]:

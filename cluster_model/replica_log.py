@@ -36,11 +36,14 @@ class ReplicaLog:
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
-        self.epochs.truncate_from_end(self.log_end_offset)
+        if behaviours.epoch_cache_follows_log:
+            self.epochs.truncate_from_end(self.log_end_offset)
         self.producers = ProducerStates(behaviours)
         self.producers.rebuild(self._file.batches)
         checkpointed = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
-        self.high_watermark = min(checkpointed, self.log_end_offset)
+        self.high_watermark = checkpointed
+        if behaviours.hw_limited_to_log_end:
+            self.high_watermark = min(checkpointed, self.log_end_offset)
 
     @property
     def flushed_offset(self) -> int:
@@ -63,15 +66,17 @@ class ReplicaLog:
                 return AppendResult(error, None, -1)
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
         self._append(stored)
+        self.producers.append(stored)
         return AppendResult(errors.NONE, stored, stored.base_offset)
 
     def append_as_follower(self, batch: RecordBatch) -> None:
         """Append a batch as the leader stored it; it starts at this log's LEO."""
         self._append(batch)
+        if self._behaviours.followers_learn_producers:
+            self.producers.append(batch)
 
     def _append(self, batch: RecordBatch) -> None:
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self.producers.append(batch)
         self._file.append(batch)
         self.log_end_offset = self._file.log_end_offset
 
@@ -80,7 +85,7 @@ class ReplicaLog:
 
         At least one batch if there is any, then no more than *max_bytes*.
         """
-        if offset >= end_offset:
+        if offset >= end_offset or offset >= self.log_end_offset:
             return ()
         file = self._file
         first = bisect_right(file.base_offsets, offset) - 1
@@ -102,8 +107,10 @@ class ReplicaLog:
             return False
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset
-        self.epochs.truncate_from_end(self.log_end_offset)
-        self.producers.rebuild(self._file.batches)
+        if self._behaviours.epoch_cache_follows_log:
+            self.epochs.truncate_from_end(self.log_end_offset)
+        if self._behaviours.producer_state_follows_log:
+            self.producers.rebuild(self._file.batches)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         return True
 

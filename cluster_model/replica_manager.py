@@ -59,7 +59,7 @@ class ReplicaManager:
         self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
-        self._state_store = ZkPartitionStateStore(broker, host, zookeeper, self._isr_written)
+        self._state_store = ZkPartitionStateStore(broker, host, zookeeper, behaviours, self._isr_written)
         self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
 
     def start(self) -> None:

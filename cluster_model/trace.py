@@ -54,6 +54,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "duplicate_batch": ("broker", "partition", "producer_id", "base_sequence", "base_offset"),
     "hw": ("broker", "partition", "hw"),
     "isr": ("broker", "partition", "leader_epoch", "isr", "change"),
+    "isr_refused": ("broker", "partition", "leader_epoch", "isr", "change"),
     "truncate": ("broker", "partition", "from_offset", "to_offset", "reason"),
     "fetcher_failed": ("broker", "partition", "base_offset", "leo"),
     "recover": ("broker", "partition", "leo", "hw"),

@@ -7,8 +7,19 @@ import re
 from pathlib import Path
 
 from checks.promise_table import anomaly_table, promise_table
+from cluster_model.mutants import MUTANTS
 
-TABLES = {"anomalies": anomaly_table, "promises": promise_table}
+
+def mutant_table() -> str:
+    """Return the zoo as Markdown: what is wrong, who says so, who notices."""
+    rows = ["| mutant | what is wrong | source | noticed by |", "|---|---|---|---|"]
+    for mutant in MUTANTS.values():
+        noticed = ", ".join(mutant.noticed_by) or "expectations"
+        rows.append(f"| `{mutant.name}` | {mutant.doc} | {mutant.source} | {noticed} |")
+    return "\n".join(rows)
+
+
+TABLES = {"anomalies": anomaly_table, "mutants": mutant_table, "promises": promise_table}
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 

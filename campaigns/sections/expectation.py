@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from campaigns.plan import Expectation
+from campaigns.probes import PROBES
 from campaigns.schema import ExpectSection
 from campaigns.sections.conditions import ConditionReader
 from campaigns.sections.draft import Draft
@@ -33,6 +34,7 @@ def read_expectation(
         lost=None if section.lost is None else tuple(section.lost),
         duplicated=None if section.duplicated is None else tuple(section.duplicated),
         final=conditions.read(section.final, (*path, "final")),
+        probes=tuple(probe for probe in PROBES if probe in (section.probes or ())),
     )
 
 

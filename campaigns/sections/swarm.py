@@ -72,5 +72,3 @@ def _faults(draft: Draft, section: SwarmFaultsSection, reader: FaultReader) -> S
         mean_us=section.rate or (1, 1),
         together=section.together or (1, 1),
     )
-
-

@@ -54,6 +54,17 @@ script:
     do: {expect: {replicas: {t-0: {0: {leo: 2}}}}}
 expect: {verdict: permitted, lost: [m0]}
 """,
+    "unreached": """
+cluster: {brokers: 2, topics: [{name: t}]}
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+expect: {probes: [fetch-waited-in-purgatory, unclean-election]}
+variants:
+  reached:
+    expect: {probes: fetch-waited-in-purgatory}
+""",
     "undecided": """
 cluster: {brokers: 1, topics: [{name: t}]}
 workload: {producers: [{name: producer-0}]}

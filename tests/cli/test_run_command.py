@@ -26,6 +26,12 @@ RUN_KEYS = {
         (("permitted.yaml",), 0),
         (("failing.yaml",), 1),
         (("undecided.yaml",), 3),
+        (("unreached.yaml",), 3),
+        (("unreached.yaml", "--seeds", "0..2"), 3),
+        (("unreached.yaml", "--seeds", "0..3", "--format", "ndjson"), 3),
+        (("unreached.yaml", "--variant", "reached", "--seeds", "0..2"), 0),
+        (("unreached.yaml", "--variant", "reached"), 0),
+        (("unreached.yaml", "failing.yaml", "--seeds", "0..2"), 1),
         (("calm.yaml", "undecided.yaml"), 3),
         (("calm.yaml", "undecided.yaml", "failing.yaml"), 1),
         (("wrong.yaml",), 2),
@@ -82,6 +88,34 @@ def test_json_has_the_keys_of_the_interface(harrow: Harrow) -> None:
     assert {"leo", "hw", "epochs"} <= base["replicas"]["t-0"]["0"].keys()
     assert base["reproduce"] == "harrow run permitted.yaml --seed 0"
     assert variant["reproduce"] == "harrow run permitted.yaml --seed 0 --variant acks-all"
+
+
+def test_required_probes_that_one_run_misses(harrow: Harrow) -> None:
+    document = json.loads(harrow("run", "unreached.yaml", "--variant", "base", "--format", "json").stdout)
+    (run,) = document["runs"]
+    assert (document["verdict"], run["verdict"], document["reasons"]) == ("inconclusive", "inconclusive", [])
+    assert run["reasons"] == ["never reached: unclean-election"]
+    assert run["probes_missed"] == ["unclean-election"]
+
+
+def test_required_probes_that_several_runs_miss(harrow: Harrow) -> None:
+    ended = harrow("run", "unreached.yaml", "--seeds", "0..2", "--format", "json")
+    document = json.loads(ended.stdout)
+    assert document["verdict"] == "inconclusive"
+    assert document["reasons"] == ["unreached: never reached: unclean-election (in 2 runs)"]
+    assert {run["verdict"] for run in document["runs"]} == {"held"}
+    assert "unclean-election" in document["probes_never_reached"]
+    assert "fetch-waited-in-purgatory" not in document["probes_never_reached"]
+    for format_, stream in (("table", "stdout"), ("ndjson", "stderr")):
+        ended = harrow("run", "unreached.yaml", "--seeds", "0..2", "--format", format_, "--quiet")
+        assert "unreached: never reached: unclean-election (in 2 runs)" in getattr(ended, stream)
+
+
+def test_probes_that_no_run_reached_are_told_where_there_are_several(harrow: Harrow) -> None:
+    told = "rare states never reached: controller-changed"
+    assert told in harrow("run", "calm.yaml", "--seeds", "0..2").stdout
+    assert told in harrow("run", "calm.yaml", "--verbose").stdout
+    assert told not in harrow("run", "calm.yaml").stdout
 
 
 def test_ndjson_is_a_run_a_line(harrow: Harrow) -> None:

@@ -12,7 +12,7 @@ from campaigns.plan import Plan
 from campaigns.report import finding_as_mapping
 from campaigns.runner import run_plan
 from checks.finding import Finding
-from cluster_model.release import MUTANTS
+from cluster_model.mutants import MUTANTS
 
 SEEDS = range(6)
 LINKS_MAX = 14

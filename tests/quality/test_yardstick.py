@@ -13,7 +13,7 @@ from campaigns.library_index import resolve
 from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.runner import run_plan
-from cluster_model.release import MUTANTS
+from cluster_model.mutants import MUTANTS
 from cluster_model.virtual_time import US_PER_SECOND
 from faults.broker_crash import BrokerCrash
 from faults.injection import Rate

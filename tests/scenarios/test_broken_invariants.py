@@ -17,9 +17,9 @@ from cluster_model.cluster import Cluster
 from cluster_model.disk import LogFile
 from cluster_model.invariants import INVARIANTS
 from cluster_model.leader_epoch_cache import LeaderEpochCache
+from cluster_model.mutants import MUTANTS
 from cluster_model.partition import Partition
 from cluster_model.producer_state import ProducerStates
-from cluster_model.release import MUTANTS
 from cluster_model.replica_log import ReplicaLog
 from cluster_model.virtual_time import US_PER_SECOND
 from faults.broker_crash import BrokerCrash

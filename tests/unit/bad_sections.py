@@ -302,6 +302,17 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("4:23", "unknown broker 7"),
         ],
     ),
+    "unknown probes": (
+        """\
+        expect:
+          probes: [truncated, truncated-below-hwm]
+        variants: {one: {expect: {probes: nonsense}}}
+        """,
+        [
+            ("2:23", "did you mean `truncated-below-hw`?"),
+            ("3:35", "`nonsense` is not one of controller-changed"),
+        ],
+    ),
     # Invariants
     "unknown invariants": (
         "invariants:\n  - log-maching\n  - hw-monotonic\n  - two-leaders\n",

@@ -12,7 +12,8 @@ from campaigns.library_index import library_names, resolve
 from campaigns.loader import load_text
 from campaigns.schema import json_schema
 from campaigns.template import new_campaign
-from cluster_model.release import MUTANTS, Behaviours
+from cluster_model.mutants import MUTANTS
+from cluster_model.release import Behaviours
 from cluster_model.settings import SETTINGS, setting_names
 from cluster_model.trace import FIELDS
 from faults.catalogue import FAULTS

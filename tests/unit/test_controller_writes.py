@@ -37,7 +37,9 @@ class Office:
         self.context.add_topic("t", ((0, 1),))
         self.context.offline_partitions = {"t-0"}
         channels = ControllerChannelManager(self.host, 2, CONFIG.controller_socket_timeout_us)
-        self.machine = PartitionStateMachine(2, self.host, self.context, channels, lambda _: TOPIC)
+        self.machine = PartitionStateMachine(
+            2, self.host, self.context, channels, lambda _: TOPIC, Behaviours()
+        )
 
     def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
         """Run an election against these answers of ZooKeeper; return what was asked of it."""

@@ -84,6 +84,16 @@ def test_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int
     assert ["".join(s.values) for s in log.read(offset, end_offset, max_bytes)] == found
 
 
+def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
+    disk = Disk()
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 5})
+    log = log_on(disk, Behaviours(hw_limited_to_log_end=False))
+    assert (log.high_watermark, log.log_end_offset) == (5, 0)
+    assert log.read(0, 5, 100) == ()
+    log.append_as_leader(batch("a"), 0)
+    assert log.read(1, 5, 100) == ()
+
+
 @pytest.mark.parametrize(
     ("offset", "kept", "epochs"),
     [

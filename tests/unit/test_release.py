@@ -4,12 +4,12 @@ from dataclasses import fields, replace
 
 import pytest
 
+from cluster_model.mutants import MUTANTS
 from cluster_model.release import (
     ANSWERED_EPOCH,
     DEFAULT_RELEASE,
     HIGH_WATERMARK,
     LEADER_EPOCH,
-    MUTANTS,
     RELEASES,
     Behaviours,
     switch_docs,
@@ -41,6 +41,20 @@ IN_EVERY_RELEASE = [
     "hw_counts_whole_isr",
     "ack_waits_for_hw",
     "consumer_limited_by_hw",
+    "hw_never_falls",
+    "hw_limited_to_log_end",
+    "recovery_point_follows_flush",
+    "epoch_cache_follows_log",
+    "isr_expansion_checks_hw",
+    "isr_shrink_waits_for_write",
+    "refused_isr_write_obeyed",
+    "isr_write_conditional",
+    "min_isr_checked",
+    "deposed_leader_fails_pending",
+    "producer_state_follows_log",
+    "followers_learn_producers",
+    "unclean_election_only_if_enabled",
+    "preferred_leader_from_isr",
 ]
 
 

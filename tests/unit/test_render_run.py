@@ -104,7 +104,8 @@ def test_verbose_prints_everything() -> None:
         "t-0      0       1    1   0@0          m0",
     ):
         assert wanted in shown
-    assert "isr-shrank-to-one" not in shown
+    assert "isr-shrank-to-one  " not in shown
+    assert "rare states never reached: controller-changed, " in shown
 
 
 def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:

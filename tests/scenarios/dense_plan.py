@@ -1,0 +1,46 @@
+"""The yardstick under many more faults: what standard.yaml reaches in hundreds of seeds, in a few."""
+
+from dataclasses import replace
+from functools import cache
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.plan import Plan
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from faults.broker_crash import BrokerCrash
+from faults.broker_pause import BrokerPause
+from faults.fault import Fault
+from faults.injection import Rate
+from faults.partition import NetworkPartition
+
+_S = US_PER_SECOND
+
+
+@cache
+def yardstick() -> Plan:
+    """Return standard.yaml."""
+    return load_campaign(resolve("standard")[0]).plans[0]
+
+
+@cache
+def dense_plan(*, power_loss: bool = False) -> Plan:
+    """Return it with a fault every other second: long pauses, brokers cut off from ZooKeeper and each other."""
+    pause = BrokerPause(broker="any", duration=(5 * _S, 30 * _S))
+    faults: list[Fault] = [pause, pause]
+    faults.append(BrokerCrash(broker="any", kind="process", restart_after=(100 * US_PER_MS, 3 * _S)))
+    faults += [
+        NetworkPartition(between=(broker,), and_=("zookeeper",), duration=(5 * _S, 30 * _S))
+        for broker in range(3)
+    ]
+    faults += [
+        NetworkPartition(between=(broker,), and_=((broker + 1) % 3,), duration=(5 * _S, 20 * _S))
+        for broker in range(3)
+    ]
+    if power_loss:
+        faults += [BrokerCrash(broker="any", kind="power_loss", restart_after=(_S, 10 * _S))] * 5
+    injection = yardstick().faults[0]
+    assert isinstance(injection.timing, Rate)
+    timing = replace(injection.timing, mean_us=2 * _S)
+    return replace(
+        yardstick(), faults=(replace(injection, timing=timing, faults=(*injection.faults, *faults)),)
+    )

@@ -1,0 +1,124 @@
+"""The smallest campaigns that tell single mutants from Kafka, where none of the library does."""
+
+from typing import Final
+
+SCRIPTED: Final[dict[str, str]] = {
+    "min-isr-ignored": """
+        settings: {acks: all, min.insync.replicas: 2, retries: 0}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: {broker_crash: {broker: 1}}
+          - when: {event: {leader: {broker: 0, isr: [0]}}}
+            do: {send: m1}
+          - after: 1s
+            do: {expect: {not_acked: m1, replicas: {t-0: {0: {log: [m0]}}}}}
+        """,
+    # Both are in the log when the answers get lost, and the older one is sent again first.
+    "dedup-window-of-one": """
+        settings: {acks: all, enable.idempotence: true}
+        cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do:
+              - network_ack_loss: {client: producer-0, broker: 0, count: 1}
+              - send: m1
+              - send: m2
+          - after: 5s
+            do: {expect: {acked: [m1, m2], replicas: {t-0: {0: {log: [m0, m1, m2]}}}}}
+        """,
+    "no-epoch-entry-on-election": """
+        settings: {acks: all}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: {broker_crash: {broker: 0}}
+          - when: {event: {leader: {broker: 1}}}
+            do: {expect: {replicas: {t-0: {1: {epochs: [[0, 0], [1, 1]]}}}}}
+        """,
+    "dead-replicas-stay-in-isr": """
+        settings: {acks: all}
+        cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: [{broker_crash: {broker: 3}}, {broker_crash: {broker: 1}}]
+          - when: {event: {controller_elected: {controller_epoch: 2}}}
+          - after: 1s
+            do: {expect: {registered: {1: false}, isr: {t-0: [0]}}}
+        """,
+    # The controller sleeps while the leader goes and comes back.
+    "bounce-unnoticed": """
+        settings: {acks: all}
+        cluster:
+          brokers:
+            - {id: 0, settings: {zookeeper.session.timeout.ms: 2000}}
+            - {id: 1, settings: {zookeeper.session.timeout.ms: 2000}}
+            - {id: 2, settings: {zookeeper.session.timeout.ms: 30000}}
+          controller: 2
+          topics: [{name: t, assignment: [[0, 1]]}]
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: [{broker_pause: {broker: 2}}, {broker_crash: {broker: 0}}]
+          - when: {event: {session_expired: {broker: 0}}}
+            do: {broker_restart: {broker: 0}}
+          - when: {event: {broker_registered: {broker: 0}}}
+            do: {broker_resume: {broker: 2}}
+          - after: 5s
+            do: {expect: {leader: {t-0: 1}, controller: 2}}
+        limits: {recovery: 20s}
+        """,
+    # Broker 2 dies too, so the controller has something to say to broker 1, and says it until it is heard.
+    "requests-before-registration": """
+        settings: {acks: all}
+        cluster:
+          brokers:
+            - id: 0
+            - {id: 1, settings: {zookeeper.session.timeout.ms: 30000}}
+            - {id: 2, settings: {zookeeper.session.timeout.ms: 2000}}
+            - id: 3
+          controller: 3
+          topics: [{name: t, assignment: [[1, 0, 2]]}]
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: [{broker_crash: {broker: 1}}, {broker_crash: {broker: 2}}]
+          - when: {event: {isr_reduced: {partition: t-0}}}
+            do: {broker_restart: {broker: 1}}
+          - after: 3s
+            do: {expect: {no_event: {leader: {broker: 1}}}}
+        """,
+    # Broker 1 leads with a high watermark of 1 though m1 is committed, for broker 3 cannot tell it otherwise.
+    "early-isr-expansion": """
+        settings: {acks: all}
+        cluster: {brokers: 5, controller: 4, topics: [{name: t, assignment: [[0, 1, 2, 3]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {replicas: {t-0: {0: {hw: 1}, 1: {hw: 1}, 2: {hw: 1}, 3: {hw: 1}}}}
+            do: {message: {action: hold, api: Fetch, kind: request, from: 2, to: 0, id: fetch-of-2}}
+          - when: {event: {message_rule: {rule: fetch-of-2}}}
+            do: {send: m1}
+          - when: {isr: {t-0: [0, 1, 3]}, replicas: {t-0: {0: {hw: 2}}}}
+            do:
+              - expect: {replicas: {t-0: {1: {leo: 2, hw: 1}, 2: {leo: 1}, 3: {leo: 2, hw: 1}}}}
+              - message: {action: hold, kind: request, from: 3, to: 1, id: of-3}
+              - message: {action: hold, api: Fetch, kind: response, from: 1, to: 2, id: answer-to-2}
+              - broker_crash: {broker: 0}
+              - release: {id: fetch-of-2}
+          - when: {event: {fetch: {broker: 1, replica: 2, offset: 1}}}
+          - after: 1s
+            do: [{release: {id: of-3}}, {release: {id: answer-to-2}}]
+        """,
+}
+"""Campaigns by mutant; the default release passes them."""

@@ -1,0 +1,121 @@
+"""Every mutant is noticed: by a campaign of the library, by one of its own, or by chance within a few seeds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from textwrap import dedent
+
+import pytest
+
+from campaigns.loader import load_text
+from campaigns.plan import Plan
+from campaigns.report import AS_EXPECTED, UNEXPECTED, outcome
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+from checks.catalogue import RULES
+from cluster_model.mutants import MUTANTS
+from cluster_model.virtual_time import US_PER_SECOND
+from tests.quality.test_yardstick import FOUND
+from tests.scenarios.dense_plan import dense_plan, yardstick
+from tests.scenarios.library_plans import library_plans
+from tests.scenarios.mutant_campaigns import SCRIPTED
+
+# A campaign whose script waits in vain need not wait long to be of no use here.
+LIMIT_US = 120 * US_PER_SECOND
+
+# A campaign that ships, and the rule that it breaks; none where the campaign's own expectations tell.
+BY_LIBRARY: dict[str, tuple[str, str | None]] = {
+    "hw-truncation": ("divergence-by-hw[0.11]", "isr-holds-committed"),
+    "no-truncation": ("divergence-by-hw[0.11]", "log-divergence"),
+    "stale-controller-accepted": ("controller-split-brain[base]", None),
+    "stale-leader-epoch-accepted": ("controller-split-brain[leader-epoch-alone]", "lost-write"),
+    "silent-unclean-election": ("unclean-election[clean-election]", "lost-write"),
+    "preferred-leader-outside-isr": ("preferred-leader[base]", "lost-write"),
+    "isr-join-below-hw": ("slow-follower[back-by-the-high-watermark]", "isr-holds-committed"),
+    "hw-ignores-followers": ("hw-two-rounds[base]", "isr-holds-committed"),
+    "ack-before-replication": ("acks-1-leader-crash[acks-all]", "lost-write"),
+    "uncommitted-reads": ("visibility[base]", "read-above-hw"),
+    "recovery-point-ahead-of-flush": ("divergence-by-hw[0.11]", "checkpoint-within-log"),
+    "epoch-entries-ahead-of-log": ("all-replicas-die[base]", "epoch-cache-monotonic"),
+    "no-dedup": ("ack-lost[idempotent]", "duplicate"),
+    "no-sequence-check": ("retry-reorders[idempotent]", "nonmonotonic-send"),
+    "producer-state-survives-truncation": (
+        "partial-isr-then-crash[idempotent-shorter-log-leads]",
+        "producer-state-matches-log",
+    ),
+    "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
+}
+
+# Random faults, the rule that they break, and within how many seeds.
+BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
+    "isr-counted-before-commit": (yardstick, "lost-write", 3),
+    "zombie-keeps-its-isr": (yardstick, "lost-write", 3),
+    "deposed-leader-acks-pending": (yardstick, "lost-write", 3),
+    "hw-may-fall": (yardstick, "hw-monotonic", 3),
+    "unconditional-isr-write": (dense_plan, "lost-write", 5),
+    "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 20),
+    "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 3),
+}
+
+
+@cache
+def library() -> Mapping[str, Plan]:
+    return library_plans()
+
+
+def run_mutant(plan: Plan, name: str, seed: int = 0) -> RunResult:
+    mutant = MUTANTS[name]
+    broken = replace(
+        plan,
+        behaviours={**plan.behaviours, mutant.switch: mutant.value},
+        script_limit_us=min(plan.script_limit_us, LIMIT_US),
+        recovery_limit_us=min(plan.recovery_limit_us, LIMIT_US),
+    )
+    return run_plan(broken, seed)
+
+
+@pytest.mark.parametrize("name", BY_LIBRARY)
+def test_a_campaign_of_the_library_notices(name: str) -> None:
+    campaign, rule = BY_LIBRARY[name]
+    result = run_mutant(library()[campaign], name)
+    assert outcome(result) == UNEXPECTED, result.verdict
+    if rule is not None:
+        assert rule in MUTANTS[name].noticed_by
+        assert result.verdict.rules[rule].status == "violated"
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_a_campaign_of_its_own_notices(name: str) -> None:
+    (plan,) = load_text(dedent(SCRIPTED[name]), "campaign.yaml").plans
+    assert outcome(run_plan(plan, 0)) == AS_EXPECTED
+    result = run_mutant(plan, name)
+    assert outcome(result) == UNEXPECTED, result.verdict
+    broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == "violated"}
+    assert broken <= set(MUTANTS[name].noticed_by)
+    assert broken or result.missed
+
+
+@pytest.mark.parametrize("name", BY_CHANCE)
+def test_random_faults_notice(name: str) -> None:
+    plan, rule, seeds = BY_CHANCE[name]
+    assert rule in MUTANTS[name].noticed_by
+    results = (run_mutant(plan(), name, seed) for seed in range(seeds))
+    assert any(result.verdict.rules[rule].status == "violated" for result in results)
+
+
+def test_dense_faults_accuse_no_sound_configuration() -> None:
+    for power_loss in (False, True):
+        for seed in range(8):
+            assert run_plan(dense_plan(power_loss=power_loss), seed).verdict.status in ("held", "permitted")
+
+
+def test_nothing_goes_unnoticed() -> None:
+    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND} == set(MUTANTS)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_a_mutant_says_of_itself(name: str) -> None:
+    mutant = MUTANTS[name]
+    assert mutant.doc.endswith(".")
+    assert mutant.source
+    assert set(mutant.noticed_by) <= set(RULES)

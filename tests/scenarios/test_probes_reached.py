@@ -1,0 +1,98 @@
+"""Every probe can be reached: by a campaign that ships, or by the yardstick, sound or with a flaw."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from campaigns.plan import Plan
+from campaigns.probes import PROBES
+from campaigns.runner import run_plan
+from cluster_model.mutants import MUTANTS
+from tests.scenarios.dense_plan import yardstick
+from tests.scenarios.library_plans import library_plans
+
+STANDARD = "standard[base]"
+
+# A campaign of the library, or a mutant of standard.yaml, and a seed that gets there.
+REACHED: dict[str, tuple[str, int]] = {
+    "controller-changed": ("divergence-by-hw[unclean-election]", 0),
+    "controller-died": ("divergence-by-hw[unclean-election]", 0),
+    "controller-died-during-election": ("controller-failover[base]", 0),
+    "leader-died-without-controller": (STANDARD, 3),
+    "controllers-overlapped": ("controller-split-brain[base]", 0),
+    "paused-controller-woke-deposed": ("controller-split-brain[base]", 0),
+    "controller-lost-its-session": ("controller-split-brain[base]", 0),
+    "stale-controller-refused": ("controller-split-brain[base]", 0),
+    "stale-broker-epoch-refused": (STANDARD, 4),
+    "session-expired": ("retry-reorders[base]", 0),
+    "session-expired-alive": ("epochs-do-not-save-a-double-failure[process-crash]", 0),
+    "bounced-broker": ("epochs-do-not-save-a-double-failure[process-crash]", 0),
+    "two-brokers-down": ("rack-outage[spread]", 0),
+    "all-replicas-down": ("divergence-by-hw[base]", 0),
+    "last-isr-member-died": ("divergence-by-hw[unclean-election]", 0),
+    "partition-offline": ("all-replicas-die[base]", 0),
+    "clean-election": ("rack-outage[spread]", 0),
+    "unclean-election": ("divergence-by-hw[unclean-election]", 0),
+    "preferred-leader-elected": ("preferred-leader[base]", 0),
+    "fast-leader-changes": ("power-loss[base]", 0),
+    "leader-hw-behind": ("divergence-by-hw[unclean-election]", 0),
+    "leader-restarted-in-its-epoch": (STANDARD, 22),
+    "zombie-leader-accepted-write": ("controller-split-brain[no-fencing]", 0),
+    "zombie-leader-acknowledged": ("controller-failover[after-the-write]", 0),
+    "zombie-leader-served-read": ("controller-failover[after-the-write]", 0),
+    "zombie-leader-changed-isr": ("unconditional-isr-write", 20),
+    "paused-leader-woke-deposed": ("epoch-without-records[fixed]", 0),
+    "isr-shrank": ("divergence-by-hw[unclean-election]", 0),
+    "isr-shrank-to-one": ("retry-reorders[base]", 0),
+    "isr-expanded": ("retry-reorders[base]", 0),
+    "isr-flapped": ("slow-follower[back-by-the-high-watermark]", 0),
+    "isr-write-refused": (STANDARD, 0),
+    "truncated": ("divergence-by-hw[unclean-election-0.11]", 0),
+    "truncated-below-hw": ("divergence-by-hw[unclean-election-0.11]", 0),
+    "truncated-below-read": ("acks-1-leader-crash[acks-all]", 0),
+    "follower-ahead-of-leader": ("divergence-by-hw[unclean-election-0.11]", 0),
+    "follower-truncated-twice": ("hw-truncation", 0),
+    "epoch-unknown-to-leader": ("epoch-without-records[fixed]", 0),
+    "epoch-undefined-answer": ("no-epoch-entry-on-election", 11),
+    "follower-gave-up": ("no-truncation", 10),
+    "fenced-by-leader-epoch": ("epoch-without-records[fixed]", 0),
+    "leader-epoch-unknown": ("failed-broker-set[base]", 0),
+    "fetch-out-of-range": ("no-truncation", 10),
+    "fetch-waited-in-purgatory": ("fetch-woken-from-purgatory[base]", 0),
+    "fetch-expired-in-purgatory": ("fetch-woken-from-purgatory[base]", 0),
+    "hw-checkpoint-stale-at-restart": ("rack-outage[spread]", 0),
+    "unflushed-lost": ("rack-outage[spread]", 0),
+    "committed-unflushed-lost": ("rack-outage[spread]", 0),
+    "duplicate-batch-suppressed": ("ack-lost[0.11]", 0),
+    "batch-appended-again": ("new-session-new-pid[base]", 0),
+    "sequence-refused": ("retry-reorders[idempotent]", 0),
+    "not-enough-replicas": ("retry-reorders[base]", 0),
+    "not-enough-replicas-after-append": ("acks-all-degrades[min-isr-2]", 0),
+    "produce-timed-out": (STANDARD, 25),
+    "ack-lost-after-append": ("ack-lost[no-retries]", 0),
+    "retried-after-append": ("ack-lost[base]", 0),
+    "producer-retried-to-new-leader": ("divergence-by-hw[unclean-election]", 0),
+    "sent-to-former-leader": ("preferred-leader[base]", 0),
+}
+
+
+@cache
+def library() -> Mapping[str, Plan]:
+    return library_plans()
+
+
+@cache
+def probes_of(where: str, seed: int) -> Mapping[str, int]:
+    if where not in MUTANTS:
+        return run_plan(library()[where], seed).probes
+    mutant = MUTANTS[where]
+    flaw = {mutant.switch: mutant.value}
+    return run_plan(replace(yardstick(), behaviours={**yardstick().behaviours, **flaw}), seed).probes
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_can_be_reached(probe: str) -> None:
+    where, seed = REACHED[probe]
+    assert probes_of(where, seed).get(probe, 0) > 0
