@@ -19,10 +19,13 @@ from faults.injection import At, Every, Injection, Rate, When
 class FaultInjector:
     """The surroundings that faults act on (`faults.fault.Surroundings`), and their schedule."""
 
-    def __init__(self, cluster: Cluster, clients: Clients, observer: ClusterObserver) -> None:
+    def __init__(
+        self, cluster: Cluster, clients: Clients, observer: ClusterObserver, *, survivable: bool = False
+    ) -> None:
         self._cluster = cluster
         self._clients = clients
         self._observer = observer
+        self._survivable = survivable
         self._resolved: int | None = None
         self._armed: list[_Triggered] = []
         self.draw: Stream = cluster.choices.schedule
@@ -146,6 +149,32 @@ class FaultInjector:
     def crash_broker(self, broker: int, *, power_loss: bool) -> None:
         """End a broker's process, or cut its machine's power."""
         self._cluster.crash_broker(broker, power_loss=power_loss)
+
+    def may_lose_power(self, broker: int) -> bool:
+        """Return whether enough copies of every committed record stay when a broker loses its power.
+
+        Enough are ``min.insync.replicas``. What is committed is what any running replica says;
+        where none runs nobody can tell, so nothing is risked.
+        """
+        return not self._survivable or all(
+            self._can_spare(partition, broker)
+            for partition in self._cluster.spec.partition_names()
+            if broker in self._cluster.replicas_of(partition)
+        )
+
+    def _can_spare(self, partition: str, broker: int) -> bool:
+        replicas = self._cluster.replicas_of(partition)
+        running = [self._observer.replica(partition, replica) for replica in replicas]
+        committed = max((replica.hw for replica in running if replica is not None), default=None)
+        if committed is None:
+            return False
+        others = [
+            self._cluster.disks[replica].log_file(partition).log_end_offset
+            for replica in replicas
+            if replica != broker
+        ]
+        enough = self._cluster.topic_config(partition.rpartition("-")[0]).min_insync_replicas
+        return sum(end >= committed for end in others) >= enough
 
     def start_broker(self, broker: int) -> None:
         """Start a broker that is down."""

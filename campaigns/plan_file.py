@@ -12,6 +12,7 @@ from campaigns.written.faults import injection_rows
 from campaigns.written.problem import UnwritablePlanError
 from campaigns.written.script import script_items
 from campaigns.written.settings import SharedSettings
+from campaigns.written.swarm import swarm_rows
 from campaigns.written.workload import workload_rows
 from campaigns.yaml_text import Items, Prose, Rows, yaml_text
 from cluster_model.release import switch_docs
@@ -54,6 +55,8 @@ def _sections(plan: Plan) -> Iterator[tuple[str, Any]]:
     yield "workload", workload_rows(plan, shared)
     yield "script", script_items(plan)
     yield "faults", Items(injection_rows(injection, plan.duration_us) for injection in plan.faults)
+    yield "swarm", swarm_rows(plan.swarm)
+    yield "survivable", plan.survivable or None
     yield "limits", limits_map(plan)
     yield "invariants", invariants_value(plan.invariants)
     yield "demand", demand_value(plan)

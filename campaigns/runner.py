@@ -66,7 +66,9 @@ class _Run:
         )
         self._clients = Clients(plan.producers, plan.consumers, self._cluster, plan.kafka)
         self._observer = ClusterObserver(self._cluster, self._clients)
-        self._injector = FaultInjector(self._cluster, self._clients, self._observer)
+        self._injector = FaultInjector(
+            self._cluster, self._clients, self._observer, survivable=plan.survivable
+        )
         self._script = Script(plan.script, self._cluster, self._clients, self._injector, self._observer)
         self._unfinished: list[str] = []
         self._read_back: frozenset[str] = frozenset()

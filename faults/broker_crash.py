@@ -31,7 +31,10 @@ class BrokerCrash:
         broker = surroundings.resolve_broker(self.broker)
         if broker is None or not surroundings.is_running(broker):
             return False
-        surroundings.crash_broker(broker, power_loss=self.kind == "power_loss")
+        power_loss = self.kind == "power_loss"
+        if power_loss and not surroundings.may_lose_power(broker):
+            return False
+        surroundings.crash_broker(broker, power_loss=power_loss)
         if self.restart_after is not None:
             delay_us = draw_duration(surroundings.draw, self.restart_after)
             surroundings.after(delay_us, surroundings.start_broker, broker)

@@ -35,6 +35,9 @@ class Surroundings(Protocol):
     def crash_broker(self, broker: int, *, power_loss: bool) -> None:
         """End a broker's process, or cut its machine's power."""
 
+    def may_lose_power(self, broker: int) -> bool:
+        """Return whether the campaign's budget allows a broker's unflushed records to go."""
+
     def start_broker(self, broker: int) -> None:
         """Start a broker that is down."""
 

@@ -49,6 +49,8 @@ def expect_rows(expect: Expectation) -> Rows:
         rows["lost"] = expect.lost
     if expect.duplicated is not None:
         rows["duplicated"] = expect.duplicated
+    if expect.probes:
+        rows["probes"] = expect.probes
     if expect.final is not None:
         rows["final"] = condition_map(expect.final)
     return rows

@@ -36,6 +36,8 @@ def injection_rows(injection: Injection, duration_us: int) -> Rows:
     """Return an entry of ``faults``."""
     rows = _timing(injection, duration_us)
     entries = [fault_entry(fault) for fault in injection.faults]
+    if injection.together != 1:
+        rows["together"] = injection.together
     rows |= {"do": entries[0]} if len(entries) == 1 else {"any_of": listed(entries)}
     return rows
 

@@ -34,6 +34,7 @@ class FakeSurroundings:
         self.rules: list[MessageRule] = []
         self.running = {0, 1}
         self.paused = {1}
+        self.irreplaceable: set[int] = set()
         self.resolved: dict[int | str, int | None] = {"controller": 0, "leader of t-0": 0, "nobody": None}
 
     @property
@@ -51,6 +52,9 @@ class FakeSurroundings:
 
     def client_names(self) -> tuple[str, ...]:
         return ("producer-0", "consumer-0")
+
+    def may_lose_power(self, broker: int) -> bool:
+        return broker not in self.irreplaceable
 
     def crash_broker(self, broker: int, *, power_loss: bool) -> None:
         self.did.append(("crash", broker, power_loss))
@@ -361,3 +365,12 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         described: Any = fault
         assert is_dataclass(described)
         assert all(item.metadata["doc"] for item in fields(described))
+
+
+def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
+    surroundings = FakeSurroundings()
+    surroundings.irreplaceable = {0}
+    assert not BrokerCrash(broker=0, kind="power_loss").inject(surroundings)
+    assert surroundings.did == []
+    assert BrokerCrash(broker=0).inject(surroundings)
+    assert BrokerCrash(broker=1, kind="power_loss").inject(surroundings)
