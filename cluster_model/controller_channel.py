@@ -115,9 +115,13 @@ class RequestBatch:
         self._stop_replica.setdefault(broker, []).append(partition)
 
     def send(self, live_brokers: tuple[int, ...]) -> None:
-        """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica."""
+        """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica.
+
+        Only to live brokers: one that bounced has a channel again, but is not told to stop
+        while the failure of its earlier life is dealt with (``sendRequestsToBrokers``).
+        """
         for broker, states in self._leader_and_isr.items():
-            channel = self._channels.channel(broker)
+            channel = self._channels.channel(broker) if broker in live_brokers else None
             if channel is not None:
                 leaders = tuple(
                     sorted({s.leader_and_isr.leader for s in states.values()} & set(live_brokers))
@@ -130,7 +134,7 @@ class RequestBatch:
         if self._update_metadata:
             self.send_update_metadata(live_brokers, self._update_metadata, live_brokers)
         for broker, partitions in self._stop_replica.items():
-            channel = self._channels.channel(broker)
+            channel = self._channels.channel(broker) if broker in live_brokers else None
             if channel is not None:
                 channel.put(
                     StopReplicaRequest(

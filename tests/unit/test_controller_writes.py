@@ -7,11 +7,12 @@ import pytest
 from cluster_model import errors
 from cluster_model import zookeeper_protocol as zk
 from cluster_model.broker import Broker
-from cluster_model.controller_channel import ControllerChannelManager
+from cluster_model.controller_channel import ControllerChannelManager, RequestBatch
 from cluster_model.controller_context import ControllerContext
 from cluster_model.disk import Disk
 from cluster_model.partition_state_machine import PartitionStateMachine
 from cluster_model.protocol import (
+    ControlResponse,
     LeaderAndIsr,
     LeaderAndIsrRequest,
     PartitionState,
@@ -100,3 +101,24 @@ def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: s
     assert broker.replicas.partitions == {}
     assert answer(LeaderAndIsrRequest(2, 5, 1, state, (1,))) == errors.NONE
     assert broker.replicas.partitions["t-0"].is_leader()
+
+
+@pytest.mark.parametrize(("live", "told"), [((1, 2), {"LeaderAndIsr", "StopReplica"}), ((2,), set())])
+def test_a_broker_that_bounced_is_not_told_to_stop_for_its_earlier_life(
+    live: tuple[int, ...], told: set[str]
+) -> None:
+    """It has a channel again; a StopReplica would end its fetching for good, for no newer epoch follows."""
+    host = FakeHost("broker-2")
+    channels = ControllerChannelManager(host, 2, CONFIG.controller_socket_timeout_us)
+    channels.add_broker(1, 7)
+    batch = RequestBatch(2, 5, channels)
+    batch.add_leader_and_isr((1,), "t-0", PartitionState(5, LeaderAndIsr(0, 1, (0,), 0), (0, 1)))
+    batch.add_stop_replica(1, "t-0")
+    batch.send(live)
+    while len(host.sent) > len(host.responses):
+        request = host.sent[-1]
+        host.responses.append((request.connection, request.correlation_id, None))
+        endpoint = request.connection.client_endpoint
+        answer = ControlResponse(request.body.api, errors.NONE)
+        endpoint.receive_response((request.connection, request.correlation_id, answer))
+    assert {request.body.api for request in host.sent} - {"UpdateMetadata"} == told
