@@ -25,4 +25,5 @@ def test_campaign_turns_out_as_expected(plan: Plan) -> None:
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 def test_campaign_says_what_it_shows_and_what_it_expects(plan: Plan) -> None:
     assert plan.description, "it does not say what happens and why"
-    assert plan.expect.verdict, "it does not say which verdict it expects"
+    # Of what each seed draws nobody can say more than that no promise is broken.
+    assert plan.expect.verdict or plan.swarm is not None, "it does not say which verdict it expects"
