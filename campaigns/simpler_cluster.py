@@ -15,10 +15,19 @@ from faults.fault import Fault
 
 
 def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with a network that takes a millisecond for every message."""
-    network = NetworkSpec(latency_min_us=US_PER_MS, latency_max_us=US_PER_MS)
-    if plan.cluster.network != network:
-        yield _with_cluster(plan, network=network)
+    """Yield the plan with a network that takes the same time for every message, a millisecond if that will do.
+
+    Then nothing is left to chance, and what is taken away does not change how the rest falls.
+    """
+    network = plan.cluster.network
+    low_us, high_us = network.latency_min_us, network.latency_max_us
+    options_us = [US_PER_MS]
+    if low_us != high_us:
+        options_us += [high_us, (low_us + high_us) // 2 // US_PER_MS * US_PER_MS, low_us]
+    for latency_us in options_us:
+        fixed = NetworkSpec(latency_min_us=latency_us, latency_max_us=latency_us)
+        if fixed != network:
+            yield _with_cluster(plan, network=fixed)
 
 
 def with_one_partition(plan: Plan, partition: str) -> Iterator[Plan]:
@@ -183,7 +192,8 @@ def _all_settings(plan: Plan) -> list[Mapping[str, Value]]:
         cluster.settings,
         *(broker.settings for broker in cluster.brokers),
         *(topic.settings for topic in cluster.topics),
-        *(client.settings for client in (*plan.producers, *plan.consumers)),
+        *(client.settings for client in plan.producers),
+        *(client.settings for client in plan.consumers),
     ]
 
 

@@ -12,6 +12,7 @@ from faults import fields as markers
 from faults.broker_crash import BrokerCrash
 from faults.controller_failover import ControllerFailover
 from faults.fault import Fault
+from faults.message import Message
 from faults.network_ack_loss import NetworkAckLoss
 
 GRIDS_US: Final = (
@@ -24,6 +25,13 @@ GRIDS_US: Final = (
     US_PER_MS,
 )
 """What times are rounded to, the roundest first."""
+
+_SAID: Final[dict[type[Fault], frozenset[str]]] = {
+    # One answer lost is plainer than every one, and a message that is named than any.
+    NetworkAckLoss: frozenset({"count"}),
+    Message: frozenset({"api", "kind", "from_", "to", "id"}),
+}
+"""What is not left out of a fault, although there is a default: it would be less plain."""
 
 PRODUCER: Final = "producer-0"
 
@@ -111,11 +119,11 @@ def _plainer(fault: Any) -> Iterator[Fault]:
             yield one
     defaults = {item.name: item.default for item in fields(fault) if item.default is not MISSING}
     bare = replace(fault, **defaults)
-    if bare != fault and not isinstance(fault, NetworkAckLoss):
+    if bare != fault and not isinstance(fault, (NetworkAckLoss, Message)):
         yield bare
+    kept = _SAID.get(type(fault), frozenset())
     for name, default in defaults.items():
-        # One answer lost is plainer than every one, although that is the default.
-        if getattr(fault, name) != default and name != "count":
+        if getattr(fault, name) != default and name not in kept:
             yield replace(fault, **{name: default})
     if isinstance(fault, ControllerFailover) and fault.how != "crash":
         yield replace(fault, how="crash")
