@@ -37,12 +37,14 @@ from campaigns.simpler_schedule import (
 )
 from campaigns.timeline import Moment, timeline, with_timeline
 from checks.finding import VIOLATED, Finding
+from cluster_model.virtual_time import US_PER_SECOND
 
 RUNS_MAX: Final = 20_000
 _NAME_MAX: Final = 100
 # A smaller plan that takes many more events has fallen into a loop of its own.
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 10_000
+_RECOVERY_US: Final = 60 * US_PER_SECOND
 _OTHER_SEEDS: Final = (0, 1, 2)
 """Tried too while the network draws: what is taken away changes how the dice fall for the rest."""
 
@@ -125,7 +127,11 @@ class Shrinker:
         name = f"{self.original.plan.campaign}-seed-{seed}"[-_NAME_MAX:].lstrip("._-")
         for plan in explicit_plans(self.original.result):
             if self._accept(replace(plan, campaign=name), seed):
-                return
+                break
+        plan = self.best.plan
+        if self.best.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
+            # Waiting ten minutes for what never recovers would be nearly all that the search does.
+            self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
 
     def _until_nothing_is_simpler(self) -> None:
         self._cut_after_failure()
@@ -216,6 +222,7 @@ class Shrinker:
         if finding is None or result.verdict.status != VIOLATED or not (checked or _is_writable(plan)):
             return False
         self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
+        self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
         return True
 
 

@@ -26,7 +26,7 @@ def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
         options_us += [high_us, (low_us + high_us) // 2 // US_PER_MS * US_PER_MS, low_us]
     for latency_us in options_us:
         fixed = NetworkSpec(latency_min_us=latency_us, latency_max_us=latency_us)
-        if fixed != network:
+        if latency_us and fixed != network:
             yield _with_cluster(plan, network=fixed)
 
 
