@@ -1,7 +1,7 @@
 """Injects a plan's faults into a cluster, when their time or their condition has come."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 from campaigns.clients import Clients
@@ -27,6 +27,7 @@ class FaultInjector:
         self._observer = observer
         self._survivable = survivable
         self._resolved: int | None = None
+        self._lasts_us: int | None = None
         self._armed: list[_Triggered] = []
         self.draw: Stream = cluster.choices.schedule
         self.injected: list[InjectedFault] = []
@@ -88,11 +89,15 @@ class FaultInjector:
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now; return False when there was nothing to do it to."""
         self._resolved = None
+        self._lasts_us = None
         position = len(self._cluster.trace.events)
         if not fault.inject(self):
             return False
         details = self._details(fault)
-        self.injected.append(InjectedFault(at_us=self.now_us, fault=fault.name, details=details))
+        concrete = _concrete(fault, self._resolved, self._lasts_us)
+        self.injected.append(
+            InjectedFault(at_us=self.now_us, fault=fault.name, details=details, concrete=concrete)
+        )
         # Told before what it did, so that a reader meets the cause first.
         self._cluster.trace.events.insert(position, (self.now_us, "fault", fault.name, "inject", details))
         return True
@@ -115,6 +120,7 @@ class FaultInjector:
 
     def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back later, unless the cluster has been healed by then."""
+        self._lasts_us = delay_us
         self._cluster.at(self.now_us + delay_us, callback, argument)
 
     def resolve_broker(self, reference: int | str) -> int | None:
@@ -235,6 +241,23 @@ def given_fields(fault: Any) -> tuple[tuple[str, Any], ...]:
             kind = kinds[item.name]
             found.append((item.name.rstrip("_"), _as_written(value, kind)))
     return tuple(found)
+
+
+def _concrete(fault: Fault, broker: int | None, lasts_us: int | None) -> Fault:
+    """Return a fault that has struck with the broker that it struck and the time that it lasts.
+
+    What was drawn is noted rather than drawn beforehand: a fault that finds nothing to act on draws
+    nothing, and runs stay as they are.
+    """
+    decided: dict[str, Any] = {}
+    kinds = _field_types(type(fault))
+    for item in fields(fault):  # type: ignore[arg-type]  # every fault is a dataclass
+        value = getattr(fault, item.name)
+        if "BrokerMarker" in kinds[item.name] and isinstance(value, str) and broker is not None:
+            decided[item.name] = broker
+        elif "DurationRangeMarker" in kinds[item.name] and value is not None and lasts_us is not None:
+            decided[item.name] = (lasts_us, lasts_us)
+    return replace(fault, **decided) if decided else fault  # type: ignore[type-var]
 
 
 def _field_types(fault: type[Any]) -> dict[str, str]:

@@ -4,18 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from campaigns.plan import Plan
+from campaigns.plan import Action, Plan
 from checks.evidence import Evidence
 from checks.finding import Verdict
+from faults.fault import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
-    """A fault that struck."""
+    """A fault that struck.
+
+    ``concrete`` is the same fault with nothing left to draw or to look up: the broker that it
+    struck, the time that it lasted.
+    """
 
     at_us: int
     fault: str
     details: tuple[tuple[str, Any], ...]
+    concrete: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,7 @@ class RunResult:
     campaign's own expectations were met; a campaign that has none expects that no promise is
     broken. ``probes_missed`` are the probes that the campaign requires and this run did not
     reach; what follows from that, several runs decide together (`campaigns.required_probes`).
+    ``operated`` is what a script did beside sends and faults, and when.
     """
 
     plan: Plan
@@ -52,6 +59,7 @@ class RunResult:
     wall_ms: int = field(default=0)
     given: Plan | None = None
     drawn: tuple[tuple[str, str], ...] = ()
+    operated: tuple[tuple[int, Action], ...] = ()
 
     def plan_digest(self) -> str:
         """Return the digest of the campaign's plan: the same for all seeds."""

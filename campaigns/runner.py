@@ -106,6 +106,7 @@ class _Run:
             trace_digest=digest(trace.events),
             events=self._cluster.simulator.events_handled,
             simulated_us=self._cluster.simulator.now_us,
+            operated=tuple(self._script.operated),
         )
 
     def _check_started(self) -> None:

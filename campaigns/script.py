@@ -27,6 +27,7 @@ class Script:
         self._next = 0
         self._last_step_us = 0
         self.missed: list[MissedExpectation] = []
+        self.operated: list[tuple[int, Action]] = []
 
     def is_finished(self) -> bool:
         """Return whether every step has been taken."""
@@ -78,6 +79,8 @@ class Script:
         return step.when is None or step.when.holds(self._observer)
 
     def _act(self, step: Step, action: Action) -> None:
+        if isinstance(action, (RestartProducer, ElectPreferredLeaders)):
+            self.operated.append((self._cluster.simulator.now_us, action))
         if isinstance(action, Send):
             self._clients.producers[action.producer].send(action.value, action.partition)
         elif isinstance(action, RestartProducer):

@@ -60,7 +60,13 @@ def _comment_lines(comment: str) -> list[str]:
     for paragraph in comment.split("\n"):
         shown = "".join(char if char.isprintable() else _escaped(char) for char in paragraph)
         # A command to copy, a long name: what has no spaces stays whole.
-        broken = textwrap.wrap(shown, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+        broken = textwrap.wrap(
+            shown,
+            WIDTH - 2,
+            subsequent_indent=" " * (len(shown) - len(shown.lstrip(" "))),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         lines += [f"# {line}" for line in broken] or ["#"]
     return lines
 

@@ -12,10 +12,10 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and gone before anything else is printed.
 
-    Nothing is shown when stderr is no terminal.
+    Nothing is shown when stderr is no terminal. Without a total nobody knows how many there will be.
     """
 
-    def __init__(self, console: Console, *, total: int, enabled: bool = True) -> None:
+    def __init__(self, console: Console, *, total: int | None, enabled: bool = True) -> None:
         self._console = console
         self._total = total
         self._enabled = enabled and console.is_terminal and not console.is_dumb_terminal
@@ -28,7 +28,8 @@ class ProgressLine:
         if not self._enabled or now_s < self._next_s:
             return
         self._next_s = now_s + _REFRESH_S
-        line = f"{done}/{self._total}  {doing}"[: self._console.width - 1]
+        count = f"{done}" if self._total is None else f"{done}/{self._total}"
+        line = f"{count}  {doing}"[: self._console.width - 1]
         self._console.file.write(f"{_ERASE_LINE}{line}")
         self._console.file.flush()
         self._shown = True

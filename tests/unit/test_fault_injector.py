@@ -9,7 +9,7 @@ from cluster_model.message_rule import DROP, HOLD, MessageRule
 from faults.broker_crash import BrokerCrash
 from faults.broker_pause import BrokerPause
 from faults.condition import Condition, EventCondition
-from faults.fault import Surroundings
+from faults.fault import Fault, Surroundings
 from faults.injection import At, Every, Injection, Rate, Timing, When
 from tests.unit.stage import Stage
 
@@ -250,3 +250,28 @@ def test_what_is_to_be_done_later_is_done_then() -> None:
     assert done == []
     stage.cluster.simulator.run_until(3 * SECOND)
     assert done == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "draws", "concrete"),
+    [
+        (BrokerCrash(broker="any"), (2,), BrokerCrash(broker=2)),
+        (BrokerCrash(broker="leader of t-0"), (), BrokerCrash(broker=0)),
+        (
+            BrokerPause(broker="any", duration=(SECOND, 2 * SECOND)),
+            (1, 500),
+            BrokerPause(broker=1, duration=(1_500 * MS, 1_500 * MS)),
+        ),
+        (
+            BrokerCrash(broker=1, kind="power_loss", restart_after=(SECOND, SECOND)),
+            (),
+            BrokerCrash(broker=1, kind="power_loss", restart_after=(SECOND, SECOND)),
+        ),
+    ],
+)
+def test_what_struck_is_noted_with_nothing_left_to_draw(
+    fault: Fault, draws: tuple[int, ...], concrete: Fault
+) -> None:
+    stage = Stage(draws=draws)
+    assert stage.injector.inject(fault)
+    assert [injected.concrete for injected in stage.injector.injected] == [concrete]

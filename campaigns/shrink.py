@@ -1,0 +1,234 @@
+"""From a failing run to a small campaign that fails in the same way.
+
+The run is first written down as a plan in which nothing is left to draw (`explicit_plan`).
+Then simpler plans are tried, each by running it: one that still breaks the same rule for the
+same cause (`signature`) takes the place of the one before, until nothing simpler fails. What
+removes most comes first: what happens after the failure, faults, records, clients, brokers;
+then what is merely plainer: settings, faults, times, names. A plan is only ever replaced by
+one that is simpler in a fixed order, so this ends; a budget ends it earlier.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from campaigns.delta_debugging import fewest
+from campaigns.explicit_plan import explicit_plans
+from campaigns.plan import Plan, Send
+from campaigns.plan_file import UnwritablePlanError, campaign_text
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+from campaigns.signature import Signature, signatures
+from campaigns.simpler_cluster import (
+    with_defaults,
+    with_fewer_replicas,
+    with_fewer_settings,
+    with_fixed_latency,
+    with_one_partition,
+    with_plain_numbers,
+)
+from campaigns.simpler_schedule import (
+    with_crashes_for_failovers,
+    with_fewer_clients,
+    with_plain_values,
+    with_plainer_faults,
+    with_rounder_times,
+)
+from campaigns.timeline import Moment, timeline, with_timeline
+from checks.finding import VIOLATED, Finding
+from cluster_model.virtual_time import US_PER_SECOND
+
+RUNS_MAX: Final = 20_000
+_NAME_MAX: Final = 100
+# A smaller plan that takes many more events has fallen into a loop of its own.
+_EVENTS_FACTOR: Final = 4
+_EVENTS_MIN: Final = 10_000
+_RECOVERY_US: Final = 60 * US_PER_SECOND
+_OTHER_SEEDS: Final = (0, 1, 2)
+"""Tried too while the network draws: what is taken away changes how the dice fall for the rest."""
+
+
+class NothingToShrinkError(ValueError):
+    """A run that broke no promise; ``status`` is its verdict."""
+
+    def __init__(self, status: str) -> None:
+        """Say what came out instead."""
+        super().__init__(f"no promise is broken, the verdict is {status}")
+        self.status = status
+
+
+class OutOfBudgetError(Exception):
+    """The time or the runs that a search may take are used up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A failing run, and what of it is the failure that is looked at."""
+
+    plan: Plan
+    seed: int
+    result: RunResult
+    finding: Finding
+
+    def size(self) -> tuple[int, int]:
+        """Return how many faults and how many records a plan names."""
+        moments = timeline(self.plan)
+        return sum(m.is_fault() for m in moments), sum(isinstance(m.action, Send) for m in moments)
+
+
+class Shrinker:
+    """A search for a smaller failure. ``best`` is the smallest so far, at any time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        *,
+        runs_max: int = RUNS_MAX,
+        time_max_s: float | None = None,
+        on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
+    ) -> None:
+        """Run the plan, and see what it breaks.
+
+        Raises:
+            NothingToShrinkError: nothing is broken.
+
+        """
+        self._runs_max = runs_max
+        self._until_s = None if time_max_s is None else time.monotonic() + time_max_s
+        self._on_run = on_run
+        self._tried: set[tuple[str, int]] = set()
+        self.runs = 1
+        self.complete = False
+        result = run_plan(plan, seed)
+        broken = signatures(result.verdict)
+        if not broken or result.verdict.status != VIOLATED:
+            raise NothingToShrinkError(result.verdict.status)
+        self.signature: Signature = next(iter(broken))
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=broken[self.signature])
+        self.best = self.original
+        self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
+
+    def run(self) -> Shrunk:
+        """Search until nothing simpler fails or the budget is used up, and return the best."""
+        try:
+            self._make_explicit()
+            self._until_nothing_is_simpler()
+            self.complete = True
+        except OutOfBudgetError:
+            pass
+        return self.best
+
+    # The phases
+
+    def _make_explicit(self) -> None:
+        seed = self.original.seed
+        name = f"{self.original.plan.campaign}-seed-{seed}"[-_NAME_MAX:].lstrip("._-")
+        for plan in explicit_plans(self.original.result):
+            if self._accept(replace(plan, campaign=name), seed):
+                break
+        plan = self.best.plan
+        if self.best.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
+            # Waiting ten minutes for what never recovers would be nearly all that the search does.
+            self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
+
+    def _until_nothing_is_simpler(self) -> None:
+        self._cut_after_failure()
+        before: tuple[Plan, int] | None = None
+        while before != (self.best.plan, self.best.seed):
+            before = self.best.plan, self.best.seed
+            self._take(with_fixed_latency)
+            self._remove_faults()
+            self._remove_others()
+            self._take(with_fewer_clients)
+            self._take(lambda plan: with_one_partition(plan, self.best.finding.partition), checked=True)
+            self._take(with_fewer_replicas, checked=True)
+            self._take(with_fixed_latency)
+            self._remove_faults()
+            self._remove_others()
+            self._use_seed_zero()
+            self._take(with_fewer_settings, checked=True)
+            self._take(with_defaults, checked=True)
+            self._take(with_plainer_faults)
+            self._take(with_rounder_times)
+            self._take(with_crashes_for_failovers)
+            self._take(with_plain_numbers, checked=True)
+            self._take(with_plain_values)
+
+    def _cut_after_failure(self) -> None:
+        """Leave out what happens after the last event that the finding tells of."""
+        times = [link.at_us for link in self.best.finding.chain if link.at_us is not None]
+        if times:
+            plan = self.best.plan
+            kept = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
+            self._accept(with_timeline(plan, kept), self.best.seed)
+
+    def _remove_faults(self) -> None:
+        self._remove(lambda moment: moment.is_fault())
+
+    def _remove_others(self) -> None:
+        self._remove(lambda moment: not moment.is_fault())
+
+    def _remove(self, removable: Callable[[Moment], bool]) -> None:
+        moments = timeline(self.best.plan)
+        kept = [moment for moment in moments if not removable(moment)]
+
+        def still_fails(parts: Sequence[Moment]) -> bool:
+            return self._accept_any(with_timeline(self.best.plan, [*kept, *parts]))
+
+        fewest([moment for moment in moments if removable(moment)], still_fails)
+
+    def _use_seed_zero(self) -> None:
+        """Take the seed that a campaign is run with by default, so that it fails without an option."""
+        if self.best.seed:
+            self._accept(self.best.plan, 0)
+
+    # Trying
+
+    def _take(self, simpler: Callable[[Plan], Iterable[Plan]], *, checked: bool = False) -> None:
+        """Go to simpler plans while there are such that fail.
+
+        With *checked*, plans that no file could say are not run: the model may be at odds with them.
+        """
+        while any(self._accept_any(plan, checked=checked) for plan in simpler(self.best.plan)):
+            pass
+
+    def _accept_any(self, plan: Plan, *, checked: bool = False) -> bool:
+        """Run a plan with the seed so far, and with others where chance has a part in it."""
+        network = plan.cluster.network
+        seeds = [self.best.seed]
+        if network.latency_min_us != network.latency_max_us:
+            seeds += [seed for seed in _OTHER_SEEDS if seed != self.best.seed]
+        return any(self._accept(plan, seed, checked=checked) for seed in seeds)
+
+    def _accept(self, plan: Plan, seed: int, *, checked: bool = False) -> bool:
+        """Run a plan; if it fails in the same way it is the best from now on."""
+        key = plan.digest(), seed
+        if key in self._tried or (plan == self.best.plan and seed == self.best.seed):
+            return False
+        self._tried.add(key)
+        if checked and not _is_writable(plan):
+            return False
+        if self.runs >= self._runs_max or (self._until_s is not None and time.monotonic() > self._until_s):
+            raise OutOfBudgetError
+        self.runs += 1
+        self._on_run(self.runs, self.best)
+        limit = min(plan.events_limit, self._events_max)
+        result = run_plan(replace(plan, events_limit=limit), seed)
+        if result.events >= limit:
+            return False
+        finding = signatures(result.verdict).get(self.signature)
+        if finding is None or result.verdict.status != VIOLATED or not (checked or _is_writable(plan)):
+            return False
+        self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
+        self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
+        return True
+
+
+def _is_writable(plan: Plan) -> bool:
+    try:
+        campaign_text(plan)
+    except UnwritablePlanError:
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""`harrow shrink` as a process."""
+
+import re
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from campaigns import shrink
+from cli.progress import ProgressLine
+from cli.shrink_session import ShrinkRequest, shrink_session
+from tests.cli.conftest import Harrow
+
+RUNS = 10
+FLAWED = ("swarm", "--seed", "10", "--set", "behaviours.producer_batches_retained=0")
+
+
+def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("shrink", *FLAWED, "-o", "small.yaml")
+    assert ended.returncode == 0, ended.stderr
+    text = (folder / "small.yaml").read_text(encoding="utf-8")
+    assert ended.stdout == text
+    assert text.startswith("# Doubled m0 despite enable.idempotence=true.\n")
+    assert "harrow run swarm --seed 10 --set behaviours.producer_batches_retained=0" in text
+    assert "1 fault and 1 record left" in ended.stderr
+    assert "wrote small.yaml: harrow run small.yaml\n" in ended.stderr
+    again = harrow("run", "small.yaml", "--no-results")
+    assert again.returncode == 1
+    assert "doubled m0" in again.stdout
+
+
+def test_a_scripted_campaign_that_expects_its_failure(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("shrink", "loss-by-hw-truncation", "--seed", "0", "-o", "small.yaml", "--quiet")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "expect:" not in ended.stdout
+    assert harrow("run", "small.yaml", "--no-results").returncode == 1
+
+
+def test_nothing_to_shrink(harrow: Harrow) -> None:
+    for campaign, status, code in (
+        ("calm", "held", 2),
+        ("permitted", "permitted", 2),
+        ("undecided", "inconclusive", 3),
+    ):
+        ended = harrow("shrink", f"{campaign}.yaml", "--seed", "0")
+        assert (ended.returncode, ended.stdout) == (code, "")
+        assert f"nothing to shrink: no promise is broken, the verdict is {status}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("calm.yaml",), "--seed"),
+        (("calm.yaml", "--seed", "-1"), "seed"),
+        (("missing.yaml", "--seed", "0"), "missing.yaml"),
+        (("wrong.yaml", "--seed", "0"), "clutser"),
+        ((".", "--seed", "0"), "wrong.yaml"),
+        (("permitted.yaml", "--seed", "0", "--variant", "acks-al"), "acks-all"),
+        (("calm.yaml", "--seed", "0", "--max-time", "3"), "no unit"),
+        ((*FLAWED, "-o", "nowhere/small.yaml"), "cannot write"),
+    ],
+)
+def test_wrong_usage(harrow: Harrow, arguments: tuple[str, ...], message: str) -> None:
+    ended = harrow("shrink", *arguments)
+    assert ended.returncode == 2
+    assert message in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_folder_is_too_much(harrow: Harrow, folder: Path) -> None:
+    (folder / "wrong.yaml").unlink()
+    ended = harrow("shrink", ".", "--seed", "0")
+    assert ended.returncode == 2
+    assert "name one" in ended.stderr
+
+
+def test_a_variant_is_shrunk_by_its_name(harrow: Harrow) -> None:
+    ended = harrow("shrink", "permitted.yaml", "--seed", "0", "--variant", "acks-all")
+    assert "--variant acks-all" in ended.stderr
+    assert "the verdict is held" in ended.stderr
+
+
+def test_time_that_is_over_leaves_the_best_so_far(harrow: Harrow) -> None:
+    ended = harrow("shrink", *FLAWED, "--max-time", "100ms")
+    assert ended.returncode == 0
+    assert "--max-time is over: this is the best so far" in ended.stderr
+    assert "stopped before nothing more could be left out" in ended.stdout
+
+
+def test_an_interrupt_keeps_the_best_so_far(
+    harrow: Harrow, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: ProgressLine, runs: int, _doing: str) -> None:
+        if runs == RUNS:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressLine, "update", interrupt)
+    output = folder / "small.yaml"
+    request = ShrinkRequest(argument="swarm", seed=10, overrides=FLAWED[-1:], output=output)
+    assert shrink_session(request, quiet=False, no_color=True) == 130
+    shown = capsys.readouterr()
+    assert "interrupted: this is the best so far" in shown.err
+    assert output.read_text(encoding="utf-8") == shown.out
+    seed = re.findall(r"It takes --seed ([0-9]+)", shown.out) or ["0"]
+    assert harrow("run", "small.yaml", "--seed", seed[0], "--no-results").returncode == 1
+
+
+def test_an_interrupt_before_there_is_a_best(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shrink, "run_plan", interrupt)
+    assert shrink_session(ShrinkRequest(argument="swarm", seed=10), quiet=False, no_color=True) == 130
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "interrupted before" in shown.err
