@@ -23,9 +23,7 @@ def _version(text: str) -> str:
 
 Version = Annotated[
     str,
-    Leaf(
-        _version, {"type": ["string", "number"], "pattern": f"^{_VERSION_PATTERN}$", "examples": ["0.1.0"]}
-    ),
+    Leaf(_version, {"type": ["string", "number"], "pattern": f"^{_VERSION_PATTERN}$", "examples": ["0.1.0"]}),
 ]
 
 
