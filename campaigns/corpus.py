@@ -196,7 +196,9 @@ def _outcome(plan: Plan, found: Found, result: RunResult) -> tuple[str, bool, st
             False,
             f"{found.rule} is {judged.status}: set `status: fixed`, and `expect` what holds now",
         )
-    return (CHANGED, False, missed) if missed else (FIXED, True, "; ".join(filter(None, (judged.status, what))))
+    return (
+        (CHANGED, False, missed) if missed else (FIXED, True, "; ".join(filter(None, (judged.status, what))))
+    )
 
 
 def _without_missed(result: RunResult) -> tuple[Any, ...]:
