@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from campaigns.loader import CampaignError, load_campaign
+from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
 from campaigns.results_folder import LATEST
@@ -212,6 +212,3 @@ def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...],
 def _as_tuples(value: Any) -> Any:
     """Return a value as traces have it: JSON knows lists alone."""
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
-
-
-__all__ = ["CampaignError", "RecordError", "RecordedEvent", "RecordedRun", "find_run", "read_run"]
