@@ -1,7 +1,8 @@
 """``campaign.yaml`` beside a run: the campaign as it was run, so that it can be run again alone.
 
-The author's file is copied as it stands, comments and all, when it says everything. With
-a variant or with ``--set`` it is written anew with these merged in.
+The author's text is copied as it was read, comments and all, when it says everything. With
+a variant or with ``--set`` it is written anew with these merged in. What that would not say,
+the plan itself is written for.
 """
 
 import shlex
@@ -12,8 +13,10 @@ from typing import Any, Final
 
 import yaml
 
+from campaigns.loader import Campaign, CampaignError, load_text
 from campaigns.overlay import merged, overridden, parse_override
 from campaigns.plan import Plan
+from campaigns.plan_file import campaign_text
 from campaigns.report import BASE, variant_name
 from campaigns.yaml_positions import Entry, ListNode, MapNode, Mark, Node, Scalar, YamlError, compose, lookup
 
@@ -28,15 +31,31 @@ _WIDTH: Final = 110
 _resolve: Final[Any] = yaml.resolver.Resolver().resolve
 
 
-def campaign_copy(path: Path, plan: Plan, seed: int, overrides: Sequence[str] = ()) -> str:
-    """Return the text of a campaign file that runs *plan*, a plan of the campaign in *path*, again."""
-    body, has_variants = _body(path, plan.campaign, plan.variant, tuple(overrides))
+def campaign_copy(campaign: Campaign, plan: Plan, seed: int, overrides: Sequence[str] = ()) -> str:
+    """Return the text of a campaign file that runs *plan*, a plan of *campaign*, again.
+
+    Raises:
+        UnwritablePlanError: no campaign file says this plan.
+
+    """
+    body, has_variants = _body(campaign.text, plan.campaign, plan.variant, tuple(overrides))
+    if plan.digest() not in _digests(body):
+        body, has_variants = campaign_text(plan), False
     return _header(plan, seed, overrides, variants=has_variants) + body
 
 
+@lru_cache(maxsize=64)
+def _digests(text: str) -> tuple[str, ...]:
+    """Return the digests of the plans in a text: the base, and each variant."""
+    try:
+        return tuple(plan.digest() for plan in load_text(text, "campaign.yaml").plans)
+    except CampaignError:
+        return ()
+
+
 @lru_cache(maxsize=64)  # the runs of a plan with many seeds have the same text
-def _body(path: Path, name: str, variant: str | None, overrides: tuple[str, ...]) -> tuple[str, bool]:
-    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
+def _body(text: str, name: str, variant: str | None, overrides: tuple[str, ...]) -> tuple[str, bool]:
+    text = text.removeprefix("\ufeff")
     root = compose(text).root
     assert isinstance(root, MapNode), "only a campaign that has been loaded is run"
     if variant is None and not overrides and _NAME in root.entries:

@@ -36,12 +36,16 @@ OPTION: Final = "--set"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A campaign file that has been read: its plans are the base, then each variant."""
+    """A campaign file that has been read: its plans are the base, then each variant.
+
+    ``text`` is what was read; the file may have changed since.
+    """
 
     name: str
     description: str
     path: Path
     plans: tuple[Plan, ...]
+    text: str = ""
 
 
 def load_campaign(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:
@@ -108,7 +112,7 @@ def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Ca
             plans.append(read_plan(Draft(tree, variant.name, report), name, names))
     if not plans:
         return None
-    return Campaign(name=name, description=plans[0].description, path=path, plans=tuple(plans))
+    return Campaign(name=name, description=plans[0].description, path=path, plans=tuple(plans), text=text)
 
 
 def _root(text: str, report: Report) -> MapNode | None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from cluster_model.invariants import INVARIANTS
 from cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
@@ -98,6 +98,26 @@ class Expectation:
         return replace(self, probes=()) == Expectation()
 
 
+OPEN: Final = "open"
+"""A failure that still happens."""
+FIXED: Final = "fixed"
+"""A failure that must not happen any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The failure that a regression is of: which version found it, which rule it broke, with which seed.
+
+    ``status`` is `OPEN` or `FIXED`.
+    """
+
+    version: str
+    rule: str
+    status: str = OPEN
+    seed: int = 0
+    line: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmFaults:
     """Which faults a swarm may have: bounds are inclusive, times in microseconds.
@@ -161,6 +181,7 @@ class Plan:
     swarm: Swarm | None = None
     survivable: bool = False
     expect: Expectation = Expectation()
+    found: Found | None = None
 
     def behaviour_switches(self) -> Behaviours:
         """Return the release's behaviours with the campaign's switches applied."""
@@ -171,13 +192,14 @@ class Plan:
     def digest(self) -> str:
         """Return the digest (SHA-256, hex, 16 digits) of what the plan does.
 
-        Words for the reader (description, notes, line numbers, the variant's name) do not count.
+        Words for the reader (description, notes, line numbers, the variant's name, where a failure
+        was found) do not count.
         """
         text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_WORDS_ONLY = frozenset({"description", "note", "line", "variant"})
+_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from campaigns.loader import CampaignError, load_text
 from campaigns.plan import Plan
 from campaigns.written.cluster import cluster_rows
-from campaigns.written.expectation import demand_value, expect_rows, invariants_value, limits_map
+from campaigns.written.expectation import demand_value, expect_rows, found_map, invariants_value, limits_map
 from campaigns.written.faults import injection_rows
 from campaigns.written.problem import UnwritablePlanError
 from campaigns.written.script import script_items
@@ -60,6 +60,7 @@ def _sections(plan: Plan) -> Iterator[tuple[str, Any]]:
     yield "limits", limits_map(plan)
     yield "invariants", invariants_value(plan.invariants)
     yield "demand", demand_value(plan)
+    yield "found", found_map(plan.found)
     yield "expect", expect_rows(plan.expect)
 
 

@@ -182,6 +182,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "campaign": result.plan.campaign,
         "plan_digest": result.plan_digest(),
         "run_id": run_id(result),
+        "version": VERSION,
         "seed": result.seed,
         "kafka": result.plan.kafka,
         "verdict": verdict.status,

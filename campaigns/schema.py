@@ -12,6 +12,7 @@ from pydantic_core import core_schema
 
 from campaigns import generated_sections as generated
 from campaigns.condition_sections import ConditionSection, PartitionKey
+from campaigns.found_section import FoundSection
 from campaigns.literals import LiteralError, variant_name, whole_number
 from campaigns.probes import PROBES
 from campaigns.section import (
@@ -434,6 +435,9 @@ class Body(Section):
         description=(
             "Rules whose anomalies are violations whatever Kafka promises with these settings: a list of them, or `all`."
         ),
+    )
+    found: FoundSection | None = Field(
+        default=None, description="The failure that this is a regression of (`harrow regress`)."
     )
     expect: ExpectSection | None = Field(default=None, description="What is expected at the end.")
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, run, schema, shrink, validate
+from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, validate
 
 
 class Commands(TyperGroup):
@@ -57,6 +57,8 @@ def harrow(
 
 run.register(app)
 shrink.register(app)
+replay.register(app)
+regress.register(app)
 check.register(app)
 validate.register(app)
 listing.register(app)

@@ -178,7 +178,7 @@ class Session:
         with self._interrupts.shielded():
             folder = None
             if self._request.results is not None:
-                text = campaign_copy(selection.campaign.path, plan, seed, overrides)
+                text = campaign_copy(selection.campaign, plan, seed, overrides)
                 folder = write_run(self._request.results, result, mapping, text)
             run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
             self._tally.add(run)

@@ -12,6 +12,7 @@ from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import EffectiveSettings, switches_of
 from campaigns.sections.expectation import read_expectation
 from campaigns.sections.faults import FaultReader
+from campaigns.sections.found import read_found
 from campaigns.sections.invariants import read_invariants
 from campaigns.sections.references import References
 from campaigns.sections.script import ScriptReader
@@ -56,6 +57,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         survivable=bool(body.survivable),
         demand=read_demand(body.demand, draft, invariants),
         expect=read_expectation(body.expect, draft, conditions, invariants),
+        found=read_found(body.found, draft, invariants),
     )
     return _limited(plan, body.limits)
 

@@ -1,10 +1,10 @@
-"""The sections ``limits``, ``invariants``, ``demand`` and ``expect``."""
+"""The sections ``limits``, ``invariants``, ``demand``, ``found`` and ``expect``."""
 
 from dataclasses import fields
 from typing import Any, Final
 
 from campaigns.literal_texts import duration_text
-from campaigns.plan import Expectation, Plan
+from campaigns.plan import Expectation, Found, Plan
 from campaigns.schema import ALL_RULES, NO_INVARIANTS
 from campaigns.sections.expectation import rule_names
 from campaigns.written.conditions import condition_map
@@ -36,6 +36,13 @@ def demand_value(plan: Plan) -> Any:
     if len(plan.demand) > 1 and plan.demand == tuple(sorted(rule_names(plan.invariants))):
         return ALL_RULES
     return plan.demand or None
+
+
+def found_map(found: Found | None) -> dict[str, Any] | None:
+    """Return the section, None when there is none."""
+    if found is None:
+        return None
+    return {"version": found.version, "rule": found.rule, "seed": found.seed, "status": found.status}
 
 
 def expect_rows(expect: Expectation) -> Rows:

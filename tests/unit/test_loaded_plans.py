@@ -1,5 +1,7 @@
 """What good campaign files become."""
 
+from dataclasses import replace
+
 import pytest
 
 from campaigns.loader import load_text
@@ -7,12 +9,14 @@ from campaigns.plan import (
     ElectPreferredLeaders,
     Expect,
     Expectation,
+    Found,
     Plan,
     RestartProducer,
     Send,
     Step,
     Wait,
 )
+from campaigns.plan_file import campaign_text
 from cluster_model.invariants import INVARIANTS
 from cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
@@ -22,7 +26,7 @@ from faults.injection import At, Every, Rate, When
 from faults.message import Message
 from faults.network_ack_loss import NetworkAckLoss
 from faults.partition import NetworkPartition
-from tests.unit.campaign_texts import plan, reference_example
+from tests.unit.campaign_texts import load, plan, problems, reference_example
 
 
 def test_reference_example() -> None:
@@ -384,3 +388,35 @@ def test_aliases_repeat_what_they_stand_for() -> None:
 
 def test_byte_order_mark_is_passed_over() -> None:
     assert load_text("\ufeffkafka: 0.11\n", "f.yaml").plans[0].kafka == "0.11"
+
+
+def test_where_a_failure_was_found() -> None:
+    text = """\
+        kafka: "0.10.2"
+        found: {version: 0.1.0, rule: lost-write, status: open}
+        variants:
+          fixed:
+            kafka: "0.11"
+            found: {status: fixed, seed: 7}
+        """
+    base, variant = load(text).plans
+    assert base.found == Found(version="0.1.0", rule="lost-write", line=2)
+    assert variant.found is not None
+    assert (variant.found.version, variant.found.status, variant.found.seed) == ("0.1.0", "fixed", 7)
+    assert replace(base, found=None).digest() == base.digest(), "it changes nothing about the run"
+    (again,) = load_text(campaign_text(variant), "file.yaml").plans
+    assert again.found == replace(variant.found, line=again.found.line if again.found else 0)
+
+
+def test_what_is_wrong_with_where_it_was_found() -> None:
+    assert problems("found: {version: 0.1.0, rule: lost-wright, status: open}") == [
+        "1:31: unknown rule `lost-wright`; did you mean `lost-write`?"
+    ]
+    assert problems("found: {version: latest, rule: lost-write, status: shut}") == [
+        "1:18: version: a version of harrow is wanted, such as 0.1.0, not `latest`",
+        "1:52: status: `shut` is not one of open, fixed",
+    ]
+    assert problems("invariants: none\nfound: {version: 0.1.0, rule: hw-monotonic, status: open}") == [
+        "2:31: hw-monotonic is not judged, for `invariants` leaves it out"
+    ]
+    assert problems("found: 3") == ["1:8: found: a mapping (`key: value`) is wanted here, not a single value"]

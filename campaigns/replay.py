@@ -1,0 +1,166 @@
+"""Runs a recorded run again, and says where the two part."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from campaigns.problem import Problem
+from campaigns.recorded_run import TRACE, RecordedEvent, RecordedRun, RecordError
+from campaigns.report import variant_name
+from campaigns.results_folder import trace_line
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+from campaigns.version import VERSION
+from cluster_model.trace import as_mapping
+
+SCHEMA: Final = "harrow.replay/1"
+BEFORE_MAX: Final = 5
+"""How many events before the difference are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The first event that is not the same; a side is None where its trace has ended.
+
+    ``position`` counts from 0, ``fields`` are those that differ, ``before`` the events that led there.
+    """
+
+    position: int
+    recorded: RecordedEvent | None
+    replayed: RecordedEvent | None
+    fields: tuple[str, ...]
+    before: tuple[RecordedEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A recorded run and the same run today; without a ``difference`` their traces are the same."""
+
+    recorded: RecordedRun
+    result: RunResult
+    difference: Difference | None
+
+    def is_same(self) -> bool:
+        """Return whether the traces have the same digest."""
+        return self.recorded.trace_digest == self.result.trace_digest
+
+    def changes(self) -> list[tuple[str, str, str]]:
+        """Return what else is not as it was recorded: what, then, now."""
+        pairs = (
+            ("version", self.recorded.version, VERSION),
+            ("plan digest", self.recorded.plan_digest, self.result.plan_digest()),
+            ("verdict", self.recorded.verdict, self.result.verdict.status),
+        )
+        return [(name, then, now) for name, then, now in pairs if then != now]
+
+
+def replay(recorded: RecordedRun) -> Replay:
+    """Run a recorded run again and compare the traces.
+
+    Raises:
+        RecordError: the trace on disk is not the one that was recorded.
+
+    """
+    result = run_plan(recorded.plan, recorded.seed)
+    lines = [trace_line(event).rstrip("\n") for event in result.evidence.trace]
+    position = _first_difference(recorded.lines, lines)
+    same = result.trace_digest == recorded.trace_digest
+    if not recorded.is_whole:
+        raise RecordError(_damage(recorded, position if same else None))
+    if same or position is None:
+        return Replay(recorded=recorded, result=result, difference=None)
+    trace = result.evidence.trace
+    return Replay(
+        recorded=recorded,
+        result=result,
+        difference=_difference(
+            recorded, position, as_mapping(trace[position]) if position < len(trace) else None
+        ),
+    )
+
+
+def replay_document(found: Replay) -> dict[str, Any]:
+    """Return a replay as JSON has it."""
+    recorded, result, difference = found.recorded, found.result, found.difference
+    return {
+        "schema": SCHEMA,
+        "same": found.is_same(),
+        "run": str(recorded.folder),
+        "campaign": result.plan.campaign,
+        "variant": recorded.variant,
+        "seed": recorded.seed,
+        "version": _both(recorded.version, VERSION),
+        "plan_digest": _both(recorded.plan_digest, result.plan_digest()),
+        "trace_digest": _both(recorded.trace_digest, result.trace_digest),
+        "trace_events": _both(len(recorded.events), len(result.evidence.trace)),
+        "verdict": _both(recorded.verdict, result.verdict.status),
+        "first_difference": None
+        if difference is None
+        else {
+            "line": difference.position + 1,
+            "fields": list(difference.fields),
+            "recorded": _event_as_mapping(difference.recorded),
+            "replayed": _event_as_mapping(difference.replayed),
+            "before": [_event_as_mapping(event) for event in difference.before],
+        },
+    }
+
+
+def run_name(found: Replay) -> str:
+    """Return which run it is, as in ``loss[0.11], seed 3``."""
+    variant = found.recorded.variant or variant_name(found.recorded.plan)
+    return f"{found.result.plan.campaign}[{variant}], seed {found.recorded.seed}"
+
+
+def _both(recorded: Any, replayed: Any) -> dict[str, Any]:
+    return {"recorded": recorded, "replayed": replayed}
+
+
+def _event_as_mapping(event: RecordedEvent | None) -> dict[str, Any] | None:
+    return None if event is None else {"at_us": event.at_us, "event": event.event, **event.fields}
+
+
+def _first_difference(recorded: Sequence[str], replayed: Sequence[str]) -> int | None:
+    pairs = enumerate(zip_longest(recorded, replayed))
+    return next((position for position, (then, now) in pairs if then != now), None)
+
+
+def _damage(recorded: RecordedRun, position: int | None) -> Problem:
+    """Return what is wrong with a trace that is not the recorded one.
+
+    Where the run comes out as it was recorded, it tells which line is wrong.
+    """
+    file = str(recorded.folder / TRACE)
+    if position is None:
+        message = f"its events are not those that run.json has the digest of ({recorded.trace_digest})"
+        return Problem(file, 0, 0, message)
+    if position >= len(recorded.lines):
+        message = "the events after this line are missing" if position else "all events are missing"
+        return Problem(file, max(position, 1), 1, message)
+    return Problem(file, position + 1, 1, "this line has been changed since the run was recorded")
+
+
+def _difference(recorded: RecordedRun, position: int, replayed: dict[str, Any] | None) -> Difference:
+    then = recorded.events[position] if position < len(recorded.events) else None
+    now = None
+    if replayed is not None:
+        # As JSON has it, so that both sides show a value in the same way.
+        fields = json.loads(json.dumps(replayed))
+        now = RecordedEvent(at_us=fields.pop("at_us"), event=fields.pop("event"), fields=fields)
+    return Difference(
+        position=position,
+        recorded=then,
+        replayed=now,
+        fields=_fields_that_differ(then, now),
+        before=recorded.events[max(0, position - BEFORE_MAX) : position],
+    )
+
+
+def _fields_that_differ(then: RecordedEvent | None, now: RecordedEvent | None) -> tuple[str, ...]:
+    before, after = _event_as_mapping(then), _event_as_mapping(now)
+    if before is None or after is None:
+        return ()
+    names = dict.fromkeys((*before, *after))
+    return tuple(name for name in names if before.get(name, ...) != after.get(name, ...))

@@ -1,0 +1,37 @@
+"""``harrow replay``: run a recorded run again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import ListFormat, NoColor, Quiet
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay")(replay)
+
+
+def replay(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="A folder of results, as results/latest, or the id of a run."),
+    ],
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
+    ] = Path("results"),
+    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    quiet: Quiet = False,
+    no_color: NoColor = False,
+) -> None:
+    """Run a recorded run again and compare it, event by event.
+
+    Ends with 0 when the traces are the same, with 1 when they are not, and with 2 when the
+    recorded run is damaged. Where they part, both sides are shown.
+    """
+    from cli.replay_session import replay_session
+
+    raise typer.Exit(
+        replay_session(run, results, output_format=output_format, quiet=quiet, no_color=no_color)
+    )

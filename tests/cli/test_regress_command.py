@@ -1,0 +1,201 @@
+"""`harrow regress`: the corpus, what its entries came to, and how one is put in."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+LOSS = """
+found: {version: 0.1.0, rule: lost-write, seed: 2, status: open}
+demand: lost-write
+settings: {acks: 0}
+cluster:
+  brokers: 3
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1]]}]
+workload: {producers: [{name: producer-0}]}
+script:
+  - do:
+      - partition: {between: [0], and: [1]}
+      - send: m0
+  - when: {replicas: {t-0: {0: {leo: 1}}}}
+    do: {broker_crash: {broker: 0}}
+  - when: {replicas: {t-0: {1: {role: leader}}}}
+expect: {verdict: violated, rules: {lost-write: violated}, lost: [m0]}
+"""
+CALM = """
+found: {version: 0.1.0, rule: lost-write, status: fixed}
+cluster: {brokers: 1, topics: [{name: t}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+expect: {verdict: held}
+"""
+
+
+@pytest.fixture
+def corpus(folder: Path) -> Path:
+    """Return a corpus with an open and a fixed entry."""
+    place = folder / "corpus"
+    (place / "old").mkdir(parents=True)
+    (place / "loss.yaml").write_text(LOSS, encoding="utf-8")
+    (place / "old" / "calm.yaml").write_text(CALM, encoding="utf-8")
+    return place
+
+
+def outcome(harrow: Harrow, corpus: Path, name: str, text: str, code: int) -> tuple[str, str]:
+    """Return what an entry with this text comes to, and why."""
+    (corpus / name).write_text(text, encoding="utf-8")
+    ended = harrow("regress", str(corpus), "--format", "json")
+    assert ended.returncode == code, ended.stderr
+    (entry,) = [e for e in json.loads(ended.stdout)["entries"] if e["file"].endswith(name)]
+    return entry["outcome"], entry["why"]
+
+
+def test_a_corpus_as_recorded(harrow: Harrow, corpus: Path) -> None:
+    ended = harrow("regress", "corpus")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "STILL FAILING  open    corpus/loss.yaml  lost-write: lost m0 despite what was demanded",
+        "FIXED          fixed   corpus/old/calm.yaml  lost-write: held",
+        "",
+        "2 entries: 1 STILL FAILING, 1 FIXED; all as recorded",
+    ]
+    assert harrow("regress", "corpus", "--quiet").stdout == ""
+    document = json.loads(harrow("regress", "corpus", "--format", "json").stdout)
+    assert (document["schema"], document["as_recorded"]) == ("harrow.regress/1", True)
+    assert document["counts"] == {"STILL FAILING": 1, "FIXED": 1, "CHANGED": 0, "ERROR": 0}
+    assert [entry["found"]["seed"] for entry in document["entries"]] == [2, 0]
+
+
+def test_a_known_failure_that_is_gone(harrow: Harrow, corpus: Path) -> None:
+    text = CALM.replace("fixed", "open").replace("{verdict: held}", "{verdict: violated}")
+    assert outcome(harrow, corpus, "gone.yaml", text, 1) == (
+        "FIXED",
+        "lost-write is held: set `status: fixed`, and `expect` what holds now",
+    )
+
+
+def test_a_fixed_failure_that_is_back(harrow: Harrow, corpus: Path) -> None:
+    text = LOSS.replace("status: open", "status: fixed")
+    what, why = outcome(harrow, corpus, "back.yaml", text, 1)
+    assert (what, why) == ("STILL FAILING", "it is back: lost m0 despite what was demanded")
+    shown = harrow("regress", "corpus", "--quiet").stdout
+    assert "corpus/back.yaml" in shown
+    assert "harrow run corpus/back.yaml --seed 2" in shown
+    assert "1 not as recorded" in shown
+    assert "calm" not in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("lost: [m0]", "lost: [m1]", "lost: m0; expected m1"),
+        ("rule: lost-write", "rule: duplicate", "duplicate is held; lost m0"),
+        ("{lost-write: violated}, lost: [m0]", "{}", ""),
+        ("demand: lost-write", "demand: []", "lost-write is permitted now"),
+    ],
+)
+def test_a_failure_that_is_another(harrow: Harrow, corpus: Path, old: str, new: str, why: str) -> None:
+    text = f"{LOSS.replace(old, new)}limits: {{script: 30s}}\n"
+    if not why:  # What is violated need not be named twice.
+        assert outcome(harrow, corpus, "entry.yaml", text, 0)[0] == "STILL FAILING"
+        return
+    what, because = outcome(harrow, corpus, "entry.yaml", text, 1)
+    assert what == "CHANGED"
+    assert why in because
+
+
+def test_a_run_that_cannot_tell_is_no_success(harrow: Harrow, corpus: Path) -> None:
+    text = CALM.replace("acked: m0", "acked: m9") + "limits: {script: 30s}\n"
+    what, why = outcome(harrow, corpus, "vain.yaml", text, 1)
+    assert (what, why.partition(":")[0]) == ("CHANGED", "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (LOSS.replace("brokers: 3", "brokkers: 3"), "6:3: unknown key `brokkers`"),
+        (LOSS.replace("lost-write, seed", "lost-right, seed"), "2:31: unknown rule"),
+        (LOSS.replace("status: open", "status: closed"), "2:60: status: `closed`"),
+        (LOSS.replace("version: 0.1.0, ", ""), "2:8: found: `version` is missing"),
+        (LOSS.replace("version: 0.1.0", "version: new"), "2:18: "),
+        ("kafka: [", "1:"),
+        (
+            CALM.replace("found", "description").replace(
+                "{version: 0.1.0, rule: lost-write, status: fixed}", "x"
+            ),
+            "1:1: `found` is missing",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_never_skipped(
+    harrow: Harrow, corpus: Path, text: str, place: str
+) -> None:
+    (corpus / "wrong.yaml").write_text(text, encoding="utf-8")
+    ended = harrow("regress", "corpus", "--quiet")
+    assert ended.returncode == 2
+    assert f"ERROR          corpus/wrong.yaml:{place}" in ended.stdout, ended.stdout
+    assert "3 entries" in ended.stdout
+    document = json.loads(harrow("regress", "corpus", "--format", "json").stdout)
+    (error,) = [entry for entry in document["entries"] if entry["outcome"] == "ERROR"]
+    assert error["problems"][0]["line"] > 0
+
+
+def test_no_corpus(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("regress")
+    assert ended.returncode == 2
+    assert "tests/regressions: no such file or folder" in ended.stderr
+    (folder / "empty").mkdir()
+    ended = harrow("regress", "empty")
+    assert ended.returncode == 3
+    assert "nothing to run" in ended.stderr
+
+
+def test_a_failing_campaign_is_put_in(harrow: Harrow, folder: Path) -> None:
+    (folder / "loss.yaml").write_text(LOSS, encoding="utf-8")
+    ended = harrow("regress", "corpus", "--add", "loss.yaml", "--seed", "4", "--name", "first")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("STILL FAILING  open    corpus/first.yaml  lost-write: lost m0")
+    text = (folder / "corpus" / "first.yaml").read_text(encoding="utf-8")
+    assert "rule: lost-write, seed: 4, status: open}" in text
+    assert "lost: [m0]" in text
+    assert harrow("validate", "corpus").returncode == 0
+    assert harrow("regress", "corpus").returncode == 0
+    ended = harrow("regress", "corpus", "--add", "loss.yaml", "--name", "first")
+    assert ended.returncode == 2
+    assert "exists already and is left as it is" in ended.stderr
+
+
+def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None:
+    broken = ("--set", "behaviours.hw_never_falls=false")
+    ended = harrow("regress", "corpus", "--add", "swarm", "--seed", "2", *broken)
+    assert ended.returncode == 0, ended.stderr
+    assert "hw-monotonic" in ended.stdout
+    assert "\nswarm:" not in (folder / "corpus" / "swarm.yaml").read_text(encoding="utf-8")
+    assert harrow("regress", "corpus").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--add", "calm.yaml"), 1, "it does not fail: with seed 0 the verdict is held"),
+        (("--add", "permitted.yaml"), 1, "it does not fail: with seed 0 the verdict is permitted"),
+        (("--add", "nothing.yaml"), 2, "no such file or folder"),
+        (("--add", "several"), 2, "name one of them"),
+        (("--add", "calm.yaml", "--variant", "x"), 2, "no campaign here has a variant"),
+        (("--seed", "1"), 2, "it goes with --add"),
+    ],
+)
+def test_what_cannot_be_put_in(
+    harrow: Harrow, folder: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    (folder / "several").mkdir()
+    for name in ("calm", "permitted"):
+        (folder / "several" / f"{name}.yaml").write_bytes((folder / f"{name}.yaml").read_bytes())
+    ended = harrow("regress", "corpus", *arguments)
+    assert ended.returncode == code
+    assert message in ended.stderr
+    assert not (folder / "corpus").exists()

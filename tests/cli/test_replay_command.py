@@ -1,0 +1,157 @@
+"""`harrow replay`: the same run again, or where it parts from what was recorded."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+
+@pytest.fixture
+def run(harrow: Harrow, folder: Path) -> Path:
+    """Return the folder of a recorded run."""
+    harrow("run", "calm.yaml", "--seed", "3")
+    return (folder / "results" / "latest").resolve()
+
+
+def changed_trace(run: Path, line: int, old: str, new: str) -> None:
+    """Change a line of the trace, and the digest with it: the record of some other model."""
+    from campaigns.recorded_run import _read_trace
+    from cluster_model.trace import digest
+
+    path = run / "trace.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new)
+    path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    about["trace_digest"] = digest(_read_trace(path)[2])
+    (run / "run.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+def test_the_same_run_says_so_in_a_line(harrow: Harrow, run: Path) -> None:
+    for name in ("results/latest", str(run), run.name, f"calm/{run.name}", f"{run}/run.json"):
+        ended = harrow("replay", name)
+        assert (ended.returncode, ended.stderr) == (0, ""), name
+        assert re.fullmatch(
+            r"calm\[base\], seed 3: the same \d+ events as recorded \([0-9a-f]{16}\)\n", ended.stdout
+        )
+    assert harrow("replay", run.name, "--quiet").stdout == ""
+    document = json.loads(harrow("replay", run.name, "--format", "json").stdout)
+    assert (document["schema"], document["same"], document["first_difference"]) == (
+        "harrow.replay/1",
+        True,
+        None,
+    )
+
+
+def test_results_may_stand_elsewhere(harrow: Harrow, run: Path, folder: Path) -> None:
+    (folder / "results").rename(folder / "moved")
+    (folder / "calm.yaml").unlink()
+    assert harrow("replay", run.name).returncode == 2
+    assert harrow("replay", run.name, "--results", "moved").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("permitted.yaml", "--variant", "acks-all", "--set", "retries=7", "--set", "cluster.brokers=4"),
+        ("permitted.yaml", "--variant", "base", "--set", "kafka=0.11"),
+        ("swarm", "--seed", "17"),
+        ("swarm", "--seed", "18", "--set", "swarm.brokers=4..5", "--set", "name=wider"),
+        ("standard", "--seed", "5", "--set", "workload.duration=5s"),
+    ],
+)
+def test_whatever_was_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tuple[str, ...]) -> None:
+    """Variants, options and what a swarm drew are in the folder, not in the command that made it."""
+    harrow("run", *arguments)
+    for file in folder.glob("*.yaml"):
+        file.write_text("name: something else by now\n", encoding="utf-8")
+    ended = harrow("replay", "results/latest")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "was" not in ended.stdout, "neither the plan nor the verdict is another"
+
+
+def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None:
+    lines = (run / "trace.jsonl").read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if '"append"' in text)
+    changed_trace(run, line, '"broker":0', '"broker":7')
+    ended = harrow("replay", run.name)
+    assert ended.returncode == 1
+    assert "calm[base], seed 3: DIFFERENT from what was recorded" in ended.stdout
+    assert "the plan digest and the version are the same" in ended.stdout
+    assert f"they part at line {line} of trace.jsonl:" in ended.stdout
+    assert re.search(r"recorded +\d+\.\d{6}s append broker=7", ended.stdout)
+    assert re.search(r"now +\d+\.\d{6}s append broker=0", ended.stdout)
+    assert "different: broker\n" in ended.stdout
+    document = json.loads(harrow("replay", run.name, "--format", "json").stdout)
+    part = document["first_difference"]
+    assert (part["line"], part["fields"]) == (line, ["broker"])
+    assert (part["recorded"]["broker"], part["replayed"]["broker"]) == (7, 0)
+    assert len(part["before"]) == 5
+
+
+def test_another_plan_or_version_is_said(harrow: Harrow, run: Path) -> None:
+    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**about, "version": "0.0.1"}), encoding="utf-8")
+    campaign = run / "campaign.yaml"
+    campaign.write_text(
+        campaign.read_text(encoding="utf-8").replace("brokers: 1", "brokers: 2"), encoding="utf-8"
+    )
+    ended = harrow("replay", str(run))
+    assert ended.returncode == 1
+    assert "version: recorded 0.0.1, now" in ended.stdout
+    assert "plan digest: recorded" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "message"),
+    [
+        ("run.json", None, "run.json: is missing"),
+        ("trace.jsonl", None, "trace.jsonl: is missing"),
+        ("campaign.yaml", None, "campaign.yaml: is missing"),
+        ("run.json", lambda text: text[:40], "run.json:1:"),
+        ("run.json", lambda text: "[]\n", "run.json:1:1: the mapping of a run is wanted here"),
+        ("run.json", lambda text: text.replace('"seed"', '"sead"'), "run.json:1:1: `seed` is missing"),
+        (
+            "run.json",
+            lambda text: text.replace('"seed":3', '"seed":"3"'),
+            "run.json:1:1: seed: a whole number",
+        ),
+        ("trace.jsonl", lambda text: text[:-1], "the line is cut off"),
+        ("trace.jsonl", lambda text: text.replace("{", "", 1), "trace.jsonl:1:"),
+        (
+            "trace.jsonl",
+            lambda text: text.replace("0", "1", 1),
+            "trace.jsonl:1:1: this line has been changed",
+        ),
+        (
+            "trace.jsonl",
+            lambda text: text[: text[:-1].rindex("\n") + 1],
+            "the events after this line are missing",
+        ),
+        ("trace.jsonl", lambda text: "", "trace.jsonl:1:1: all events are missing"),
+        ("campaign.yaml", lambda text: text.replace("brokers", "brokkers"), "campaign.yaml:5:"),
+    ],
+)
+def test_damage_is_said_with_file_and_line(
+    harrow: Harrow, run: Path, file: str, damage: object, message: str
+) -> None:
+    path = run / file
+    if callable(damage):
+        path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        path.unlink()
+    ended = harrow("replay", run.name)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_run_that_is_not_there(harrow: Harrow, folder: Path) -> None:
+    for name in ("nothing", "", "calm.yaml", "."):
+        ended = harrow("replay", name)
+        assert ended.returncode == 2, name
+        assert "Traceback" not in ended.stderr

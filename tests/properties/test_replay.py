@@ -1,0 +1,40 @@
+"""A recorded run replays to the same digest, in every process and under every hash seed.
+
+``HARROW_REPLAYS=1000`` replays as many runs; by default it is a sample of them.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.properties.replayed_runs import record
+
+ROOT = Path(__file__).parents[2]
+RUNS = int(os.environ.get("HARROW_REPLAYS", "60"))
+HASH_SEEDS = ("0", "1", "4242", "random")
+
+
+def replayed(folders: list[Path], hash_seed: str) -> list[str]:
+    """Return the digests that a fresh process finds."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "tests.properties.replayed_runs"],
+        env=environment,
+        input="".join(f"{folder}\n" for folder in folders),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path) -> None:
+    recorded = record(tmp_path, RUNS)
+    assert len({folder for folder, _ in recorded}) == RUNS
+    assert len({digest for _, digest in recorded}) > RUNS / 2, "the runs differ"
+    for number, hash_seed in enumerate(HASH_SEEDS):
+        # In pairs, for they come in turn from two kinds of campaigns.
+        share = [run for place, run in enumerate(recorded) if place // 2 % len(HASH_SEEDS) == number]
+        assert replayed([folder for folder, _ in share], hash_seed) == [digest for _, digest in share]

@@ -1,0 +1,35 @@
+"""The corpus of regressions comes out as its entries say."""
+
+from pathlib import Path
+
+import pytest
+
+from campaigns.corpus import ERROR, FIXED, STILL_FAILING, check_file, corpus_files
+from campaigns.plan import Plan
+
+CORPUS = Path(__file__).parents[1] / "regressions"
+
+
+@pytest.mark.parametrize("file", corpus_files(CORPUS), ids=lambda file: file.stem)
+def test_an_entry_comes_out_as_it_says(file: Path) -> None:
+    for item in check_file(file):
+        assert item.as_recorded, f"{item.outcome}: {item.why} {item.problems}"
+
+
+def test_the_corpus_has_failures_of_both_kinds() -> None:
+    outcomes = [item.outcome for file in corpus_files(CORPUS) for item in check_file(file)]
+    assert {*outcomes} == {STILL_FAILING, FIXED}
+    assert len(outcomes) >= 6
+
+
+def test_a_run_that_crashes_is_an_error_with_its_place() -> None:
+    def crash(plan: Plan, seed: int) -> None:
+        raise ValueError(f"{plan.campaign} {seed}")
+
+    file = CORPUS / "dedup.yaml"
+    (item,) = check_file(file, crash)  # type: ignore[arg-type]
+    assert (item.outcome, item.as_recorded) == (ERROR, False)
+    (problem,) = item.problems
+    line = file.read_text(encoding="utf-8").splitlines()[problem.line - 1]
+    assert line.startswith("found:")
+    assert problem.message == "the run crashed: ValueError: dedup 0"
