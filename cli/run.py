@@ -143,6 +143,10 @@ def _refuse(options: Mapping[str, object], when: str) -> None:
 
 
 def _need_hypothesis() -> None:
-    if find_spec("hypothesis") is None:
+    try:
+        found = find_spec("hypothesis")
+    except ValueError:  # Something has taken it out of `sys.modules`.
+        found = None
+    if found is None:
         message = "Hypothesis is not installed: pip install 'kafka-harrow[hypothesis]'"
         raise typer.BadParameter(message, param_hint="--engine")

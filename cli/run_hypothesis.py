@@ -18,7 +18,7 @@ from campaigns.report import document, in_short, reproduce_command, run_as_mappi
 from campaigns.required_probes import UnreachedProbes
 from campaigns.results_folder import json_line, whole_file, write_run
 from campaigns.run_result import RunResult
-from campaigns.strategies import Search, drawn_from, search
+from campaigns.strategies import Search, drawn_from, search, without_folder
 from cli import exit_code
 from cli.console import data_console, message_console, say, show, unbroken
 from cli.interrupts import Interrupts
@@ -82,7 +82,7 @@ def search_session(
     finished: list[_Finished] = []
     interrupted = False
     try:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, without_folder():
             try:
                 for selection in selections:
                     for plan in selection.plans:

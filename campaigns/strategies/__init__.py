@@ -18,7 +18,7 @@ from campaigns.strategies.clusters import clusters, settings
 from campaigns.strategies.faults import faults
 from campaigns.strategies.open_choices import DrawnStream, drawn_from
 from campaigns.strategies.plans import plans, schedules
-from campaigns.strategies.search import Search, search
+from campaigns.strategies.search import Search, search, without_folder
 from campaigns.strategies.workloads import Workload, producers, workloads
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "schedules",
     "search",
     "settings",
+    "without_folder",
     "workloads",
 ]

@@ -1,14 +1,17 @@
 """Looks for a campaign that fails, and makes it as small as it gets."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.errors import NoSuchExample
 
 from campaigns.plan import Plan
@@ -73,6 +76,20 @@ def search(
         required=looking.required,
         found=found,
     )
+
+
+@contextmanager
+def without_folder() -> Iterator[None]:
+    """Let Hypothesis leave nothing in the folder that somebody happens to be in.
+
+    Beside its database, which a search does without, it keeps what it has learned of the code there.
+    """
+    with TemporaryDirectory(prefix="harrow-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
 
 
 class _Looking:

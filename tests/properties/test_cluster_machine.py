@@ -109,9 +109,12 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(one=brokers, other=st.sampled_from([*BROKERS, "zookeeper", "producer-0"]), length_us=lengths)
     def cut(self, one: int, other: int | str, length_us: int) -> None:
-        self.run.inject(
-            NetworkPartition(between=(one,), and_=(other,), duration=(length_us, length_us), one_way=False)
-        )
+        self.run.inject(NetworkPartition(between=(one,), and_=(other,), duration=(length_us, length_us)))
+
+    @rule(broker=brokers, length_us=lengths)
+    def isolate(self, broker: int, length_us: int) -> None:
+        others = tuple(other for other in BROKERS if other != broker)
+        self.run.inject(NetworkPartition(between=(broker,), and_=others, duration=(length_us, length_us)))
 
     @rule(count=st.integers(1, 3))
     def lose_acks(self, count: int) -> None:
@@ -138,10 +141,10 @@ def test_whatever_is_done_to_it() -> None:
 
 def test_the_machine_notices_a_flaw() -> None:
     class Flawed(ClusterMachine):
-        behaviours: ClassVar[Mapping[str, Value]] = {**SOUND, "hw_counts_whole_isr": False}
+        behaviours: ClassVar[Mapping[str, Value]] = {**SOUND, "ack_waits_for_hw": False}
 
     with pytest.raises(AssertionError) as caught:
-        run_state_machine_as_test(Flawed, settings=settings(QUICK, max_examples=100))
+        run_state_machine_as_test(Flawed, settings=settings(QUICK, max_examples=300))
     found = load_text(str(caught.value), "found.yaml").plans[0]
     faults = [action for step in found.script for action in step.actions if not isinstance(action, Send)]
     assert len(faults) <= 3
