@@ -5,6 +5,7 @@ runs plans in numbers come through `run_plan`.
 """
 
 import gc
+from collections.abc import Callable
 from dataclasses import replace
 
 from campaigns.clients import Clients, ConsumerClient
@@ -43,20 +44,24 @@ def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult
     gc.disable()
     try:
         made = drawn(plan, seed)
-        result = _Run(made.plan, seed, choices or Choices.from_seed(seed)).result()
+        result = Run(made.plan, seed, choices or Choices.from_seed(seed)).result()
         return result if made.plan is plan else replace(result, given=plan, drawn=made.values)
     finally:
         if collecting:
             gc.enable()
 
 
-class _Run:
-    """One run, from the cluster's start to its verdict."""
+class Run:
+    """One run, from the cluster's start to its verdict.
+
+    `result` goes through all phases. What steers a run itself (`campaigns.live_run`) begins it, does
+    what it likes with ``cluster``, ``clients`` and ``injector``, and ends it.
+    """
 
     def __init__(self, plan: Plan, seed: int, choices: Choices) -> None:
         self._plan = plan
         self._seed = seed
-        self._cluster = Cluster(
+        self.cluster = Cluster(
             plan.cluster,
             plan.kafka,
             plan.behaviour_switches(),
@@ -64,34 +69,40 @@ class _Run:
             plan.events_limit,
             plan.invariants,
         )
-        self._clients = Clients(plan.producers, plan.consumers, self._cluster, plan.kafka)
-        self._observer = ClusterObserver(self._cluster, self._clients)
-        self._injector = FaultInjector(
-            self._cluster, self._clients, self._observer, survivable=plan.survivable
-        )
-        self._script = Script(plan.script, self._cluster, self._clients, self._injector, self._observer)
+        self.clients = Clients(plan.producers, plan.consumers, self.cluster, plan.kafka)
+        self._observer = ClusterObserver(self.cluster, self.clients)
+        self.injector = FaultInjector(self.cluster, self.clients, self._observer, survivable=plan.survivable)
+        self._script = Script(plan.script, self.cluster, self.clients, self.injector, self._observer)
         self._unfinished: list[str] = []
         self._read_back: frozenset[str] = frozenset()
+        self._final: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
         """Go through all phases."""
-        final_mismatches: list[MissedExpectation] = []
+        return self._judged_after(self.begin, self._disturb, self._settle)
+
+    def begin(self) -> None:
+        """Start the cluster and its clients."""
+        self.cluster.start()
+        self._check_started()
+        self.clients.start()
+
+    def end(self) -> RunResult:
+        """Heal the cluster, let it recover, read everything back and judge."""
+        return self._judged_after(self._settle)
+
+    def _judged_after(self, *phases: Callable[[], None]) -> RunResult:
         try:
-            self._cluster.start()
-            self._check_started()
-            self._clients.start()
-            self._disturb()
-            self._recover()
-            final_mismatches = self._final_mismatches()
-            self._read_everything_back()
+            for phase in phases:
+                phase()
         except StepLimitExceeded as limit:
             self._unfinished.append(f"the run was given up after {limit}")
         evidence = self._evidence()
         verdict = judge(evidence)
-        missed = [*self._script.missed, *final_mismatches]
+        missed = [*self._script.missed, *self._final]
         missed += _missed_at_the_end(self._plan.expect, verdict)
         expected = not missed and _is_expected(self._plan.expect, verdict)
-        trace = self._cluster.trace
+        trace = self.cluster.trace
         probes = count_probes(trace.events)
         return RunResult(
             plan=self._plan,
@@ -100,18 +111,18 @@ class _Run:
             expected=expected,
             missed=tuple(missed),
             evidence=evidence,
-            faults=tuple(self._injector.injected),
+            faults=tuple(self.injector.injected),
             probes=probes,
             probes_missed=never_reached((probes,), self._plan.expect.probes),
             trace_digest=digest(trace.events),
-            events=self._cluster.simulator.events_handled,
-            simulated_us=self._cluster.simulator.now_us,
+            events=self.cluster.simulator.events_handled,
+            simulated_us=self.cluster.simulator.now_us,
             operated=tuple(self._script.operated),
         )
 
     def _check_started(self) -> None:
         for partition in self._plan.cluster.partition_names():
-            if self._cluster.partition_state(partition) is None:
+            if self.cluster.partition_state(partition) is None:
                 self._unfinished.append(f"{partition} had no leader when the campaign began")
 
     # Phases
@@ -120,23 +131,23 @@ class _Run:
         """Workload, script and faults, up to the last of them."""
         plan = self._plan
         for injection in plan.faults:
-            self._injector.schedule(injection)
+            self.injector.schedule(injection)
         self._watch_messages_if_wanted()
         limit_us = plan.script_limit_us
-        if plan.script or self._injector.has_triggers():
+        if plan.script or self.injector.has_triggers():
             self._run_step_by_step(limit_us)
-        self._cluster.simulator.run_until(plan.duration_us)
+        self.cluster.simulator.run_until(plan.duration_us)
         if not self._script.is_finished():
             self._unfinished.append(self._script.waits_for())
-        self._injector.stop()
+        self.injector.stop()
 
     def _run_step_by_step(self, limit_us: int) -> None:
         """Handle one event at a time, and look at the conditions after each."""
-        simulator = self._cluster.simulator
+        simulator = self.cluster.simulator
         script = self._script
         script.advance()
         while not script.is_finished() or (
-            self._injector.has_triggers() and simulator.now_us < self._plan.duration_us
+            self.injector.has_triggers() and simulator.now_us < self._plan.duration_us
         ):
             due_us = script.due_us()
             waits_for_time = due_us is not None and due_us > simulator.now_us
@@ -147,8 +158,8 @@ class _Run:
                 simulator.run_until(end_us)
                 if simulator.now_us >= limit_us or script.is_finished():
                     break
-            if self._injector.has_triggers():
-                self._injector.check_triggers()
+            if self.injector.has_triggers():
+                self.injector.check_triggers()
             script.advance()
 
     def _watch_messages_if_wanted(self) -> None:
@@ -160,12 +171,18 @@ class _Run:
         conditions.append(plan.expect.final)
         wanted = [e for c in conditions if c is not None for e in (*c.events, *c.no_events)]
         if any(event.event == "message" for event in wanted):
-            self._cluster.network.watch_messages()
+            self.cluster.network.watch_messages()
+
+    def _settle(self) -> None:
+        """Heal, recover, look at what the campaign expects of the end, and read everything back."""
+        self._recover()
+        self._final = self._final_mismatches()
+        self._read_everything_back()
 
     def _recover(self) -> None:
         """Heal, and wait until every replica is in sync and every send has been reported."""
-        simulator = self._cluster.simulator
-        self._cluster.heal()
+        simulator = self.cluster.simulator
+        self.cluster.heal()
         deadline_us = simulator.now_us + self._plan.recovery_limit_us
         while self._not_recovered() is not None and simulator.now_us < deadline_us:
             simulator.run_until(simulator.now_us + RECOVERY_CHECK_US)
@@ -175,11 +192,11 @@ class _Run:
 
     def _not_recovered(self) -> str | None:
         """Return what is still missing after the faults; None when all is well."""
-        if self._clients.unfinished():
-            return f"{self._clients.unfinished()} records were still under way at the end"
+        if self.clients.unfinished():
+            return f"{self.clients.unfinished()} records were still under way at the end"
         for partition in self._plan.cluster.partition_names():
-            replicas = self._cluster.replicas_of(partition)
-            state = self._cluster.partition_state(partition)
+            replicas = self.cluster.replicas_of(partition)
+            state = self.cluster.partition_state(partition)
             if state is None or state.leader < 0:
                 return f"{partition} had no leader at the end"
             logs = [self._live_log(partition, broker) for broker in replicas]
@@ -192,14 +209,14 @@ class _Run:
         return None
 
     def _live_log(self, partition: str, broker: int) -> ModelLog | None:
-        life = self._cluster.brokers.get(broker)
+        life = self.cluster.brokers.get(broker)
         found = None if life is None else life.replicas.partitions.get(partition)
         return None if found is None else found.log
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer."""
-        simulator = self._cluster.simulator
-        reader = self._clients.start_reader()
+        simulator = self.cluster.simulator
+        reader = self.clients.start_reader()
         deadline_us = simulator.now_us + READ_BACK_LIMIT_US
         while not self._is_read_back(reader) and simulator.now_us < deadline_us:
             simulator.run_until(simulator.now_us + RECOVERY_CHECK_US)
@@ -217,7 +234,7 @@ class _Run:
 
     def _ends_at(self, reader: ConsumerClient, partition: str) -> bool:
         """Return whether the reader has reached the leader's LEO, with nothing above its HW."""
-        state = self._cluster.partition_state(partition)
+        state = self.cluster.partition_state(partition)
         log = None if state is None else self._live_log(partition, state.leader)
         consumer = reader.consumer
         return log is not None and consumer is not None and consumer.position[partition] == log.log_end_offset
@@ -232,13 +249,13 @@ class _Run:
         return [MissedExpectation(line=0, message=line) for line in final.mismatches(self._observer)]
 
     def _evidence(self) -> Evidence:
-        cluster = self._cluster
+        cluster = self.cluster
         return Evidence(
             release=self._plan.kafka,
             operations=cluster.history.operations,
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,
-            producers=self._clients.producer_settings(),
+            producers=self.clients.producer_settings(),
             partitions={
                 name: self._partition_settings(name) for name in self._plan.cluster.partition_names()
             },
@@ -251,9 +268,9 @@ class _Run:
         )
 
     def _partition_settings(self, partition: str) -> PartitionSettings:
-        config = self._cluster.topic_config(partition.rsplit("-", 1)[0])
+        config = self.cluster.topic_config(partition.rsplit("-", 1)[0])
         return PartitionSettings(
-            replicas=self._cluster.replicas_of(partition),
+            replicas=self.cluster.replicas_of(partition),
             min_insync_replicas=config.min_insync_replicas,
             unclean_leader_election=config.unclean_leader_election,
             flush_messages=config.flush_messages,
@@ -262,15 +279,15 @@ class _Run:
     def _replica_logs(self, partition: str) -> dict[int, ReplicaLog]:
         """Return the replicas' logs: as their brokers have them, else as their disks do."""
         found = {}
-        state = self._cluster.partition_state(partition)
-        for broker in self._cluster.replicas_of(partition):
+        state = self.cluster.partition_state(partition)
+        for broker in self.cluster.replicas_of(partition):
             live = self._live_log(partition, broker)
-            file = self._cluster.disks[broker].log_file(partition)
+            file = self.cluster.disks[broker].log_file(partition)
             found[broker] = ReplicaLog(
                 leo=file.log_end_offset,
                 hw=0 if live is None else live.high_watermark,
                 flushed=file.flushed_offset,
-                epochs=tuple(self._cluster.disks[broker].epoch_checkpoint(partition)),
+                epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
                 batches=tuple(
                     StoredBatch(
                         base_offset=batch.base_offset,

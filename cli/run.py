@@ -1,5 +1,8 @@
 """``harrow run``: run campaigns."""
 
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +20,14 @@ from cli.options import (
 )
 
 _DEFAULT_SEED = 0
+_DEFAULT_EXAMPLES = 100
+
+
+class Engine(StrEnum):
+    """Who decides what a campaign leaves open."""
+
+    SEEDS = "seeds"
+    HYPOTHESIS = "hypothesis"
 
 
 def register(app: typer.Typer) -> None:
@@ -57,6 +68,19 @@ def run(
         str | None,
         typer.Option("--max-time", metavar="DURATION", help="Start no run after this time, as 30s or 5m."),
     ] = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="Who decides what a campaign leaves open (`swarm`): each seed by itself, or Hypothesis, which "
+            "also makes the campaign smaller that failed. Then --output names the campaign file of that one."
+        ),
+    ] = Engine.SEEDS,
+    examples_max: Annotated[
+        int | None,
+        typer.Option(
+            "--max-examples", metavar="N", min=1, help="With Hypothesis: how many campaigns; 100 by default."
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -66,11 +90,31 @@ def run(
     Each variant of a campaign is run with each seed. A run fails when a promise is broken or
     an expectation is missed; a loss that the campaign expects is no failure.
     """
-    from cli.run_session import RunRequest, run_session
-
     if seed is not None and seeds is not None:
         raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
     one_seed = check_seed(_DEFAULT_SEED if seed is None else seed)
+    if engine is Engine.HYPOTHESIS:
+        _refuse({"--seeds": seeds, "--max-failures": failures_max, "--max-time": time_max}, "with Hypothesis")
+        _need_hypothesis()
+        from cli.run_hypothesis import SearchRequest, search_session
+
+        search_request = SearchRequest(
+            arguments=tuple(campaigns),
+            seed=one_seed,
+            examples_max=_DEFAULT_EXAMPLES if examples_max is None else examples_max,
+            overrides=tuple(overrides or ()),
+            variants=tuple(variants or ()),
+            results=None if no_results else results,
+            output=output,
+        )
+        raise typer.Exit(
+            search_session(
+                search_request, output_format=output_format, quiet=quiet, verbose=verbose, no_color=no_color
+            )
+        )
+    from cli.run_session import RunRequest, run_session
+
+    _refuse({"--max-examples": examples_max}, "without --engine hypothesis")
     request = RunRequest(
         arguments=tuple(campaigns),
         seeds=range(one_seed, one_seed + 1) if seeds is None else parse_seeds(seeds),
@@ -90,3 +134,19 @@ def run(
             no_color=no_color,
         )
     )
+
+
+def _refuse(options: Mapping[str, object], when: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"has no meaning {when}", param_hint=option)
+
+
+def _need_hypothesis() -> None:
+    try:
+        found = find_spec("hypothesis")
+    except ValueError:  # Something has taken it out of `sys.modules`.
+        found = None
+    if found is None:
+        message = "Hypothesis is not installed: pip install 'kafka-harrow[hypothesis]'"
+        raise typer.BadParameter(message, param_hint="--engine")

@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cluster_model.settings import BROKER, PRODUCER, SETTINGS, TOPIC, Value
+from campaigns.strategies import settings
+from cluster_model.settings import BROKER, PRODUCER, TOPIC, Value
 from cluster_model.topology import (
     BrokerSpec,
     ClusterSpec,
@@ -110,30 +111,6 @@ ranges = st.tuples(times, times).map(lambda pair: (min(pair), max(pair)))
 intervals = st.one_of(st.integers(100, 10_000_000), st.integers(100, 10 * DAY_US))
 
 
-@st.composite
-def settings_of(draw: st.DrawFn, scope: str, release: str, min_isr_max: int = 1) -> dict[str, Value]:
-    """Draw settings that Kafka takes together."""
-    known = [s for s in SETTINGS.values() if s.scope == scope and s.exists_in(release)]
-    found: dict[str, Value] = {}
-    for setting in draw(st.lists(st.sampled_from(known), unique_by=lambda s: s.name, max_size=4)):
-        values: st.SearchStrategy[Value] = st.integers(setting.minimum, setting.maximum)
-        if setting.kind == "bool":
-            values = st.booleans()
-        elif setting.kind == "choice":
-            values = st.sampled_from(setting.choices)
-        elif setting.name == "min.insync.replicas":
-            values = st.integers(1, min_isr_max)
-        elif draw(st.booleans()):
-            values = st.sampled_from([setting.minimum, 1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000])
-        found[setting.name] = draw(values)
-    if found.get("enable.idempotence"):
-        for name in ("acks", "retries", "max.in.flight.requests.per.connection"):
-            found.pop(name, None)
-    if "delivery.timeout.ms" in found:
-        found |= {"delivery.timeout.ms": 40_000, "linger.ms": 10, "request.timeout.ms": 30_000}
-    return found
-
-
 def _first(count: int) -> Callable[[Sequence[int]], tuple[int, ...]]:
     return lambda numbers: tuple(numbers[:count])
 
@@ -147,7 +124,7 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
         BrokerSpec(
             id=number,
             rack=draw(texts) if racks else None,
-            settings=draw(settings_of(BROKER, release)) if draw(st.booleans()) else {},
+            settings=draw(settings(BROKER, kafka=release)) if draw(st.booleans()) else {},
         )
         for number in ids
     )
@@ -161,14 +138,14 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
         partitions, factor = draw(st.integers(1, 3)), draw(st.integers(1, len(ids)))
         order = st.permutations(ids).map(_first(factor))
         assignment = [draw(order) for _ in range(partitions)] if draw(st.booleans()) else []
-        settings = draw(settings_of(TOPIC, release, factor))
+        own = draw(settings(TOPIC, kafka=release, replicas=factor))
         topics.append(
             TopicSpec(
                 name=name,
                 partitions=partitions,
                 replication_factor=factor,
                 assignment=tuple(assignment),
-                settings=settings,
+                settings=own,
             )
         )
     low_us, high_us = draw(ranges)
@@ -176,7 +153,7 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
         brokers=brokers,
         topics=tuple(topics),
         controller=draw(st.none() | st.sampled_from(ids)),
-        settings=draw(settings_of(BROKER, release)),
+        settings=draw(settings(BROKER, kafka=release)),
         network=draw(
             st.sampled_from([NetworkSpec(), NetworkSpec(latency_min_us=low_us, latency_max_us=high_us)])
         ),
@@ -199,6 +176,6 @@ def producers(
     elif draw(st.booleans()):
         options = {"start_us": 5, "stop_us": draw(st.none() | st.integers(6, DAY_US))}
     usual: dict[str, Value] = {"acks": "all", "linger.ms": 5}
-    settings = draw(st.just(usual) | settings_of(PRODUCER, release))
+    own = draw(st.just(usual) | settings(PRODUCER, kafka=release))
     size = draw(st.sampled_from([30, 1, 1_000_000]))
-    return ProducerSpec(name=name, settings=settings, partitions=partitions, record_bytes=size, **options)
+    return ProducerSpec(name=name, settings=own, partitions=partitions, record_bytes=size, **options)

@@ -1,11 +1,11 @@
 """Plans of every kind that a campaign file can say, drawn for the tests that write and read them."""
 
 from collections.abc import Sequence
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from hypothesis import strategies as st
 
+from campaigns import strategies
 from campaigns.generated_sections import _NUMBER_FIELDS, _TEXT_FIELDS
 from campaigns.plan import (
     Action,
@@ -37,7 +37,6 @@ from tests.properties.drawn_clusters import (
     intervals,
     producers,
     ranges,
-    settings_of,
     texts,
     times,
 )
@@ -57,47 +56,30 @@ class Names:
             for number in range(topic.partitions)
         }
 
-    def of_marker(self, marker: Any) -> st.SearchStrategy[Any]:
-        """Return what a fault's field can hold."""
+    def values(self) -> dict[Any, st.SearchStrategy[Any]]:
+        """Return what a fault's field can hold where a campaign file takes more than runs need."""
         references = [*self.brokers, "any", "controller"]
         references += [f"{role} of {name}" for role in ("leader", "follower") for name in self.partitions]
         return {
             markers.DurationMarker: times,
             markers.DurationRangeMarker: ranges,
             markers.BrokerMarker: st.sampled_from(references),
-            markers.EndpointMarker: st.sampled_from([*self.brokers, *self.clients, "zookeeper"]),
-            markers.ClientMarker: st.sampled_from(self.clients) if self.clients else st.nothing(),
-            markers.PartitionMarker: st.sampled_from(self.partitions),
             markers.ProbabilityMarker: st.floats(0, 1).map(abs),
             markers.CountMarker: st.integers(1, 2**63 - 1),
             markers.SkipMarker: st.integers(0, 2**63 - 1),
-            markers.ApiMarker: st.sampled_from(markers.APIS),
-        }[marker]
-
-
-def _of_hint(hint: Any, names: Names) -> st.SearchStrategy[Any]:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType) and NoneType in arguments:
-        rest: Any = Union[tuple(part for part in arguments if part is not NoneType)]  # noqa: UP007
-        return st.none() | _of_hint(rest, names)
-    if origin is Annotated:
-        return names.of_marker(arguments[1])
-    if origin is tuple:
-        return st.lists(_of_hint(arguments[0], names), min_size=1, max_size=3).map(tuple)
-    if origin is Literal:
-        return st.sampled_from(arguments)
-    return {bool: st.booleans(), str: texts, int: st.integers(-(2**63) + 1, 2**63 - 1)}[hint]
+            str: texts,
+        }
 
 
 def faults(names: Names) -> st.SearchStrategy[Any]:
     """Return faults of every kind in the catalogue, with every field."""
-    kinds = []
-    for kind in FAULTS.values():
-        hints = get_type_hints(kind, include_extras=True)
-        hints.pop("name")
-        options: dict[str, Any] = {name: _of_hint(hint, names) for name, hint in hints.items()}
-        kinds.append(st.builds(kind, **options))
-    return st.one_of(kinds)
+    return strategies.faults(
+        kinds=FAULTS,
+        brokers=names.brokers,
+        partitions=names.partitions,
+        clients=names.clients,
+        values=names.values(),
+    )
 
 
 def _some(strategy: st.SearchStrategy[Any], size: int = 3) -> st.SearchStrategy[Any]:
@@ -249,7 +231,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
     consumers = tuple(
         ConsumerSpec(
             name=f"c{number}",
-            settings=draw(settings_of(CONSUMER, release)),
+            settings=draw(strategies.settings(CONSUMER, kafka=release)),
             partitions=tuple(draw(st.lists(st.sampled_from(cluster.partition_names()), unique=True))),
             start_us=draw(times),
             poll_interval_us=draw(st.just(100_000) | times.filter(bool)),

@@ -1,0 +1,38 @@
+"""Hypothesis strategies for clusters, workloads, faults, schedules and whole campaigns.
+
+They are derived from the types that campaign files are read into, so a new fault or setting is
+drawn without another word. What is drawn is structure, never a seed: Hypothesis shrinks it to
+fewer faults on fewer brokers with plainer settings. See docs/hypothesis.md.
+"""
+
+try:
+    import hypothesis as _hypothesis  # noqa: F401 - asked for first, so that its absence is told in a line
+except ModuleNotFoundError as _error:
+    if _error.name != "hypothesis":
+        raise
+    raise ImportError(
+        "campaigns.strategies needs Hypothesis: pip install 'kafka-harrow[hypothesis]'"
+    ) from None
+
+from campaigns.strategies.clusters import clusters, settings
+from campaigns.strategies.faults import faults
+from campaigns.strategies.open_choices import DrawnStream, drawn_from
+from campaigns.strategies.plans import plans, schedules
+from campaigns.strategies.search import Search, search, without_folder
+from campaigns.strategies.workloads import Workload, producers, workloads
+
+__all__ = [
+    "DrawnStream",
+    "Search",
+    "Workload",
+    "clusters",
+    "drawn_from",
+    "faults",
+    "plans",
+    "producers",
+    "schedules",
+    "search",
+    "settings",
+    "without_folder",
+    "workloads",
+]

@@ -1,0 +1,64 @@
+"""`harrow run --engine hypothesis` as a process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+OPEN = """
+name: open
+kafka: "2.4"
+behaviours: {ack_waits_for_hw: false, epoch_cache_cut_at_log_end: true}
+settings: {acks: all}
+cluster: {brokers: 2, topics: [{name: t, replication_factor: 2}]}
+workload: {duration: 10s, producers: [{name: producer-0, rate: 5/s}]}
+swarm:
+  faults:
+    in_play: 1..2
+    rate: 10/m..60/m
+    any_of:
+      - broker_crash: {broker: leader of t-0, restart_after: 1s..8s}
+      - partition: {between: [0], and: [1], duration: 1s..8s}
+"""
+
+
+def test_hypothesis_finds_the_smallest_campaign_that_fails(harrow: Harrow, folder: Path) -> None:
+    (folder / "open.yaml").write_text(OPEN, encoding="utf-8")
+    ended = harrow("run", "open.yaml", "--engine", "hypothesis", "--no-results", "-o", "smallest.yaml")
+    assert ended.returncode == 1, ended.stderr
+    assert "despite acks=all" in ended.stdout
+    assert "reproduce harrow run smallest.yaml --seed 0" in ended.stdout
+    assert not (folder / ".hypothesis").exists()
+    again = harrow("run", "smallest.yaml", "--seed", "0", "--no-results")
+    assert again.returncode == 1, again.stderr
+    assert "despite acks=all" in again.stdout
+
+
+def test_hypothesis_says_how_many_examples_held(harrow: Harrow, folder: Path) -> None:
+    sound = OPEN.replace("ack_waits_for_hw: false, ", "")
+    (folder / "sound.yaml").write_text(sound, encoding="utf-8")
+    ended = harrow("run", "sound.yaml", "--engine", "hypothesis", "--max-examples", "10")
+    assert ended.returncode == 0, ended.stderr
+    assert "open: no failure in 10 examples" in ended.stdout
+    told = harrow("run", "sound.yaml", "--engine", "hypothesis", "--max-examples", "10", "--format", "json")
+    (searched,) = json.loads(told.stdout)["searches"]
+    assert (searched["examples"], searched["found"]) == (10, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("calm.yaml", "--engine", "hypothesis"), "nothing open for Hypothesis to decide"),
+        (("calm.yaml", "--engine", "hypothesis", "--seeds", "0..5"), "has no meaning with Hypothesis"),
+        (("calm.yaml", "--max-examples", "5"), "has no meaning without --engine hypothesis"),
+    ],
+)
+def test_hypothesis_where_it_has_nothing_to_do(
+    harrow: Harrow, arguments: tuple[str, ...], message: str
+) -> None:
+    ended = harrow("run", *arguments)
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.replace("│", " ").split())
+    assert "Traceback" not in ended.stderr
