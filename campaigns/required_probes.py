@@ -65,7 +65,7 @@ class RequiredProbes:
         """Count a run."""
         plan = result.plan
         if plan.expect.probes:
-            key = (plan.campaign, plan.variant, plan.digest())
+            key = (plan.campaign, plan.variant, result.plan_digest())
             seeds = self._plans.setdefault(key, _Seeds(0, plan.expect.probes))
             seeds.runs += 1
             seeds.missed = never_reached((result.probes,), seeds.missed)
