@@ -12,7 +12,7 @@ from cli.shrink_session import ShrinkRequest, shrink_session
 from tests.cli.conftest import Harrow
 
 RUNS = 10
-FLAWED = ("swarm", "--seed", "10", "--set", "behaviours.producer_batches_retained=0")
+FLAWED = ("swarm", "--seed", "2", "--set", "behaviours.producer_batches_retained=0")
 
 
 def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Path) -> None:
@@ -21,7 +21,7 @@ def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Pat
     text = (folder / "small.yaml").read_text(encoding="utf-8")
     assert ended.stdout == text
     assert text.startswith("# Doubled m0 despite enable.idempotence=true.\n")
-    assert "harrow run swarm --seed 10 --set behaviours.producer_batches_retained=0" in text
+    assert "harrow run swarm --seed 2 --set behaviours.producer_batches_retained=0" in text
     assert "1 fault and 1 record left" in ended.stderr
     assert "wrote small.yaml: harrow run small.yaml\n" in ended.stderr
     again = harrow("run", "small.yaml", "--no-results")
@@ -96,7 +96,7 @@ def test_an_interrupt_keeps_the_best_so_far(
 
     monkeypatch.setattr(ProgressLine, "update", interrupt)
     output = folder / "small.yaml"
-    request = ShrinkRequest(argument="swarm", seed=10, overrides=FLAWED[-1:], output=output)
+    request = ShrinkRequest(argument="swarm", seed=2, overrides=FLAWED[-1:], output=output)
     assert shrink_session(request, quiet=False, no_color=True) == 130
     shown = capsys.readouterr()
     assert "interrupted: this is the best so far" in shown.err
@@ -112,7 +112,7 @@ def test_an_interrupt_before_there_is_a_best(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shrink, "run_plan", interrupt)
-    assert shrink_session(ShrinkRequest(argument="swarm", seed=10), quiet=False, no_color=True) == 130
+    assert shrink_session(ShrinkRequest(argument="swarm", seed=2), quiet=False, no_color=True) == 130
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "interrupted before" in shown.err

@@ -26,10 +26,10 @@ def swarm(mutant: str) -> Plan:
 @pytest.mark.parametrize(
     ("mutant", "seed", "rule"),
     [
-        ("hw-truncation", 72, "lost-write"),
-        ("no-dedup", 10, "duplicate"),
-        ("ack-before-replication", 2, "lost-write"),
-        ("silent-unclean-election", 2, "lost-write"),
+        ("hw-truncation", 8, "lost-write"),
+        ("no-dedup", 2, "duplicate"),
+        ("ack-before-replication", 5, "lost-write"),
+        ("silent-unclean-election", 1, "lost-write"),
     ],
 )
 def test_a_failure_becomes_small(mutant: str, seed: int, rule: str) -> None:
@@ -51,7 +51,7 @@ def test_a_failure_becomes_small(mutant: str, seed: int, rule: str) -> None:
 def test_the_same_run_shrinks_to_the_same_campaign() -> None:
     texts = []
     for _ in range(2):
-        shrinker = Shrinker(swarm("no-dedup"), 10)
+        shrinker = Shrinker(swarm("no-dedup"), 2)
         shrinker.run()
         texts.append(shrunk_text(shrinker, "harrow run swarm"))
     assert texts[0] == texts[1]
@@ -59,7 +59,7 @@ def test_the_same_run_shrinks_to_the_same_campaign() -> None:
 
 @pytest.mark.parametrize("runs_max", [1, 2, 20])
 def test_what_the_budget_allows_is_a_failure_too(runs_max: int) -> None:
-    shrinker = Shrinker(swarm("no-dedup"), 10, runs_max=runs_max)
+    shrinker = Shrinker(swarm("no-dedup"), 2, runs_max=runs_max)
     best = shrinker.run()
     assert not shrinker.complete
     assert shrinker.runs <= runs_max
