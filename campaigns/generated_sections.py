@@ -185,6 +185,7 @@ def _syntax(hint: Any, where: str) -> tuple[Any, type | None]:
     """Return a field's annotation in the model, and its marker."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
+        # The parts are known only here, so `|` cannot be written out.
         return _syntax(Union[tuple(part for part in arguments if part is not NoneType)], where)  # noqa: UP007
     if origin is Annotated:
         marker = arguments[1]
@@ -192,6 +193,7 @@ def _syntax(hint: Any, where: str) -> tuple[Any, type | None]:
             return _LEAF_OF_MARKER[marker], marker
     elif origin is tuple and arguments[1:] == (...,):
         inner, marker = _syntax(arguments[0], where)
+        # A type that is made at run time, which no checker can follow.
         return Annotated[list[inner], OneOrMany()], marker  # type: ignore[valid-type]
     elif origin is Literal:
         return Annotated[str, one_of(*arguments)], None

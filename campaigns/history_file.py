@@ -58,7 +58,7 @@ class HistoryError(Exception):
 
 
 @contextmanager
-def open_history(path: Path | None, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
+def open_history(path: Path | None, stdin: IO[bytes]) -> Iterator[Iterable[bytes]]:
     """Open a history for reading, from *stdin* where there is no path; compressed ones are unpacked.
 
     Raises ``OSError`` when it cannot be opened.
@@ -70,10 +70,10 @@ def open_history(path: Path | None, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
             yield _unpacked(stream)
 
 
-def _unpacked(stream: IO[bytes]) -> IO[bytes]:
+def _unpacked(stream: IO[bytes]) -> Iterable[bytes]:
     peek = getattr(stream, "peek", None)
     if peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
-        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+        return gzip.open(stream, "rb")
     return stream
 
 
@@ -161,8 +161,7 @@ def _columns(chunk: list[bytes]) -> _Columns | None:
         operations: list[Any] = from_json(b"[" + text + b"]")
         if len(operations) != len(chunk):
             return None
-        columns: _Columns = tuple(zip(*map(_fields, operations), strict=True))  # type: ignore[assignment]
-        processes, types, fs, values, times_ns, numbers = columns
+        processes, types, fs, values, times_ns, numbers = zip(*map(_fields, operations), strict=True)
         if not JUDGED.issuperset(fs):
             return None
         sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, fs))))

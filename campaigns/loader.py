@@ -243,9 +243,10 @@ def _problems(text: str, file: str, report: Report) -> list[Problem]:
 
 
 def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[Problem]:
-    for (mark, message), variants in report.found.items():
+    for (mark, found), variants in report.found.items():
+        message = found
         if variants and None not in variants:
-            message = f"{message} (in variant {listed([printable(str(name)) for name in variants])})"  # noqa: PLW2901
+            message += f" (in variant {listed([printable(str(name)) for name in variants])})"
         if mark.option is not None:
             yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue

@@ -5,7 +5,7 @@ under ``results/`` and a machine-readable stream are all made of the same mappin
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from campaigns.run_result import InjectedFault, RunResult
 from campaigns.spelling import printable
 from campaigns.version import VERSION
 from checks.evidence import ReplicaLog
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, Link, RuleResult
+from checks.finding import INCONCLUSIVE, Finding, Link, RuleResult, worst
 from checks.story import seconds
 from cluster_model.invariants import INVARIANTS
 
@@ -29,7 +29,6 @@ UNEXPECTED: Final = "UNEXPECTED"
 UNDECIDED: Final = "undecided"
 
 _INVARIANTS: Final = frozenset(INVARIANTS)
-_BETTER_FIRST: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 _VERBS: Final = {
     "G0": "write cycle through",
     "G1a": "read although the send had failed",
@@ -135,11 +134,6 @@ def place(finding: Finding) -> str:
     """Return where a finding is, as in ``t-0 offset 1``."""
     partition = printable(finding.partition)
     return partition if finding.offset is None else f"{partition} offset {finding.offset}"
-
-
-def worst(verdicts: Iterable[str]) -> str:
-    """Return the worst of several verdicts; without any there was nothing to tell."""
-    return max(verdicts, key=_BETTER_FIRST.index, default=INCONCLUSIVE)
 
 
 def outcome(result: RunResult) -> str:

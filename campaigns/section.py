@@ -148,6 +148,11 @@ class Section(BaseModel):
         return {field.alias or name: name for name, field in cls.model_fields.items()}
 
     @classmethod
+    def has_key(cls, key: str) -> bool:
+        """Return whether the section knows a key."""
+        return key in cls.keys()  # noqa: SIM118  # a class method that returns a mapping, not a dict's
+
+    @classmethod
     def section_of(cls, key: str) -> type["Section"] | None:
         """Return the section below a key, also where it is in a list or in mappings."""
         attribute = cls.keys().get(key)
@@ -177,7 +182,7 @@ def nearest_section(root: type[Section], location: tuple[str | int, ...]) -> typ
     section: type[Section] | None = root
     for part in location:
         # Indexes, and keys that are names (of partitions, of brokers), stay within the section.
-        if section is not None and isinstance(part, str) and part in section.keys():  # noqa: SIM118
+        if section is not None and isinstance(part, str) and section.has_key(part):
             section = section.section_of(part)
     return section
 

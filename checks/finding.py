@@ -1,6 +1,6 @@
 """What rules report: findings, each rule's status, the verdict of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +9,16 @@ PERMITTED: Final = "permitted"
 VIOLATED: Final = "violated"
 INCONCLUSIVE: Final = "inconclusive"
 STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE)
+
+_BETTER_FIRST: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
+
+
+def worst(statuses: Iterable[str]) -> str:
+    """Return the worst of several statuses; without any there was nothing to tell.
+
+    A broken promise stays broken whatever else cannot be told.
+    """
+    return max(statuses, key=_BETTER_FIRST.index, default=INCONCLUSIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,10 @@
 """The verdict of a run: the worst that any rule says, or that it cannot be told."""
 
-from typing import Final
-
 from checks.catalogue import rules_for
 from checks.evidence import Evidence
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
+from checks.finding import INCONCLUSIVE, Verdict, worst
 from checks.index import Index
 from checks.rule import demanded
-
-_WORST_FIRST: Final = (VIOLATED, INCONCLUSIVE, PERMITTED, HELD)
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -25,7 +21,7 @@ def judge(evidence: Evidence) -> Verdict:
     statuses = {result.status for result in results.values()}
     if reasons:
         statuses.add(INCONCLUSIVE)
-    status = next(status for status in _WORST_FIRST if status in statuses)
+    status = worst(statuses)
     return Verdict(status=status, rules=results, reasons=reasons)
 
 

@@ -43,10 +43,14 @@ def _boolean(name: str) -> Callable[[str], dict[str, Any]]:
     return read
 
 
-def _in_flight(text: str) -> dict[str, Any]:
+def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError("a whole number of at least 1")
-    return {"max_in_flight": int(text)}
+    return int(text)
+
+
+def _in_flight(text: str) -> dict[str, Any]:
+    return {"max_in_flight": _positive(text)}
 
 
 def _isolation(text: str) -> dict[str, Any]:
@@ -56,9 +60,7 @@ def _isolation(text: str) -> dict[str, Any]:
 
 
 def _flush(text: str) -> dict[str, Any]:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError("a whole number of at least 1")
-    return {"flushed": int(text) == 1}
+    return {"flushed": _positive(text) == 1}
 
 
 def _transactional_id(text: str) -> dict[str, Any]:
@@ -67,8 +69,7 @@ def _transactional_id(text: str) -> dict[str, Any]:
 
 def _min_isr(text: str) -> dict[str, Any]:
     """Accept the setting: by itself it permits nothing, so nothing follows from it."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError("a whole number of at least 1")
+    _positive(text)
     return {}
 
 

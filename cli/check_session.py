@@ -4,23 +4,21 @@ import gc
 import json
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import typer
 
 from campaigns.check_report import check_document, size_of
 from campaigns.history_file import HistoryError, open_history, read_history
-from campaigns.results_folder import whole_file
 from campaigns.spelling import suggestion
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.history.anomalies import ANOMALIES
 from checks.history.judge import judge_history
 from checks.stated_settings import STATABLE, StatedSettings, state
 from cli import exit_code
-from cli.console import data_console, message_console, say
+from cli.console import data_console, destination, message_console, say
 from cli.options import ListFormat
 from cli.render_check import show_verdict
 from cli.render_problem import show_problems
@@ -68,7 +66,7 @@ def check_session(
         # Nearly all of what was read is kept to the end; nothing of it is garbage to look for.
         gc.freeze()
         verdict = judge_history(history, settings, allowed=allowed, demanded=demanded)
-        with _destination(output) as stream:
+        with destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
             if output_format is ListFormat.JSON:
                 document = check_document(verdict, size_of(history), name)
@@ -140,7 +138,3 @@ def _anomalies(option: str, names: Iterable[str]) -> tuple[str, ...]:
             raise typer.BadParameter(f"unknown anomaly {name!r}{hint}", param_hint=option)
         found.append(known)
     return tuple(found)
-
-
-def _destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
-    return nullcontext() if output is None or str(output) == _STDIN else whole_file(output)

@@ -7,11 +7,18 @@ gets plain lines as long as they have to be, unless COLUMNS says how wide they m
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from io import StringIO
+from pathlib import Path
 from typing import Final, TextIO
 
 from rich.console import Console, RenderableType
 from rich.text import Text
+
+from campaigns.results_folder import whole_file
+
+STDOUT: Final = "-"
+"""The name of standard output, as an option says it."""
 
 _ENDLESS: Final = 100_000
 """The width of what is not a terminal: no line is broken, nothing cut off."""
@@ -25,6 +32,11 @@ def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Conso
 def message_console(*, no_color: bool = False) -> Console:
     """Return the console for messages: stderr."""
     return _console(sys.stderr, no_color=no_color)
+
+
+def destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
+    """Return the file of ``--output``, which appears when it is whole; None within for stdout."""
+    return nullcontext() if output is None or str(output) == STDOUT else whole_file(output)
 
 
 def unbroken(text: Text) -> Text:

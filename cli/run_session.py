@@ -3,10 +3,9 @@
 import gc
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from rich.console import Console
 
@@ -14,10 +13,10 @@ from campaigns.campaign_copy import campaign_copy
 from campaigns.plan import Plan
 from campaigns.report import reproduce_command, run_as_mapping
 from campaigns.required_probes import as_only_run
-from campaigns.results_folder import whole_file, write_run
+from campaigns.results_folder import write_run
 from campaigns.runner import run_plan
 from cli import exit_code
-from cli.console import data_console, message_console, say
+from cli.console import data_console, destination, message_console, say
 from cli.interrupts import Interrupts
 from cli.options import RunFormat
 from cli.progress import ProgressLine
@@ -81,7 +80,7 @@ def run_session(
         if plans
     ]
     try:
-        with Interrupts() as interrupts, _destination(output) as stream:
+        with Interrupts() as interrupts, destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
             printer = _printer(output_format, console, request, quiet=quiet, verbose=verbose)
             progress = ProgressLine(messages, total=_count(selections, request.seeds), enabled=not quiet)
@@ -188,10 +187,6 @@ class Session:
 
 def _count(selections: Sequence[Selection], seeds: range) -> int:
     return sum(len(selection.plans) for selection in selections) * len(seeds)
-
-
-def _destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
-    return nullcontext() if output is None or str(output) == "-" else whole_file(output)
 
 
 def _printer(

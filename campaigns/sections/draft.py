@@ -149,7 +149,7 @@ class Draft:
         message = f"unknown {section.noun} {quoted(key)}"
         if section is Body and self.variant is not None and key in names:
             return f"`{key}` belongs to the campaign, not to a variant"
-        if "do" in names and key in action_section().keys():  # noqa: SIM118
+        if "do" in names and action_section().has_key(key):
             return f"{message}; `{key}` stands under `do`"
         home = _home(key, at_top=section is Body)
         return message + (home or self.report.suggestion(key, names))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from checks.history.anomalies import ANOMALIES
 from checks.history.index import HistoryIndex
 from checks.history.version_order import VersionOrders
@@ -15,7 +15,6 @@ from checks.stated_settings import StatedSettings
 ALLOWED: Final = "--allow"
 """What permits an anomaly that the user does not mind."""
 
-_WORST_FIRST: Final = (VIOLATED, INCONCLUSIVE, PERMITTED, HELD)
 _STRICTEST: Final = StatedSettings()
 
 
@@ -43,9 +42,7 @@ def judge_history(
     statuses = {result.status for result in rules.values()}
     if reasons:
         statuses.add(INCONCLUSIVE)
-    return Verdict(
-        status=next(status for status in _WORST_FIRST if status in statuses), rules=rules, reasons=reasons
-    )
+    return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 
 
 def _result(

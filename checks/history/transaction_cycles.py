@@ -9,6 +9,8 @@ none. After Adya, Weak Consistency (1999), as in Jepsen's Elle.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Final, NamedTuple
 
 from checks.finding import Finding, Link
@@ -16,12 +18,10 @@ from checks.history.index import Transaction, Value
 from checks.history.version_order import VersionOrders
 from checks.history.witness import numbers, operation, shown, told_at
 from checks.promise import WRITES_INTERLEAVE
-from cluster_model.history import FAIL, OK
+from cluster_model.history import OK
 
 _WW: Final = "ww"
 _WR: Final = "wr"
-_SENDS_LOOKED_AT: Final = 10
-"""Values are unique, but for what an application sends again."""
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
 """A knot can have many cycles; one of the shortest through these is reported."""
@@ -130,10 +130,13 @@ class _Graphs:
         if partition not in self._orders.history.partitions:
             return
         order = self._orders.of(partition)
+        known = order.partition
+        # Of a send that failed nothing follows, also where somebody read it.
+        possible = {send.value for send in chain(known.acked, known.unsure)}
         before: tuple[int, Value] | None = None
         for offset, values in order.values_at.items():
             value = values[0]
-            node = self._node(partition, value, before)
+            node = self._node(partition, value, before, possible)
             if len(values) > 1 or node is None or order.offsets_of[value][0] != offset:
                 before = None
                 continue
@@ -141,10 +144,12 @@ class _Graphs:
                 _add(self.writes, Dependency(_WW, before[0], node, partition, before[1], value))
             before = (node, value)
 
-    def _node(self, partition: str, value: Value, before: tuple[int, Value] | None) -> int | None:
+    def _node(
+        self, partition: str, value: Value, before: tuple[int, Value] | None, possible: AbstractSet[Value]
+    ) -> int | None:
         """Return who sent a record; a single send joins the run of those before it."""
         node = self._writer_of.get((partition, value))
-        if node is None and self._may_have_committed(partition, value):
+        if node is None and value in possible:
             if before is not None and before[0] >= len(self.transactions):
                 node = before[0]
             else:
@@ -152,10 +157,6 @@ class _Graphs:
                 self._nodes += 1
             self._writer_of[partition, value] = node
         return node
-
-    def _may_have_committed(self, partition: str, value: Value) -> bool:
-        sends = self._orders.history.partitions[partition].sends.get(value, ())
-        return any(send.outcome != FAIL for send in sends[:_SENDS_LOOKED_AT])
 
     def _add_reads(self, later: int, transaction: Transaction) -> None:
         for partition, pairs in transaction.reads.items():

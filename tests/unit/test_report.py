@@ -17,11 +17,10 @@ from campaigns.report import (
     reproduce_command,
     run_as_mapping,
     run_id,
-    worst,
 )
 from campaigns.run_result import MissedExpectation
 from campaigns.version import VERSION
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
+from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from cli.run_tally import exit_code_of
 from tests.unit.run_results import BECAUSE, CHAIN, failed_run, lost, plan, run_result, verdict
 
