@@ -8,7 +8,7 @@ from typing import Final
 from checks.copies import END, Copy
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
-from checks.history.index import Pair, Send, Value
+from checks.history.records import Pair, Send, Value
 from checks.index import Index
 from checks.lives import tell_elections, tell_stops, tell_stored
 from checks.loss import Cause, explain_replaced, tell_replaced

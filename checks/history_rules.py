@@ -11,7 +11,7 @@ from typing import Final
 from checks.evidence import Evidence
 from checks.finding import Finding, Link, RuleResult
 from checks.history.anomalies import ANOMALIES
-from checks.history.index import Pair
+from checks.history.records import Pair
 from checks.history.witness import AFTER_LOSS
 from checks.index import Index
 from checks.loss import Loss, explain_replaced

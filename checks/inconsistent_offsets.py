@@ -5,7 +5,7 @@ from typing import Final
 
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
-from checks.history.index import Pair, Send, Value
+from checks.history.records import Pair, Send, Value
 from checks.index import Index
 from checks.lives import tell_place
 from checks.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced

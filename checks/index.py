@@ -9,7 +9,8 @@ from typing import Final
 
 from checks.copies import PartitionCopies, copies_by_partition
 from checks.evidence import Evidence
-from checks.history.index import HistoryIndex, Send, Value
+from checks.history.index import HistoryIndex
+from checks.history.records import Send, Value
 from checks.history.version_order import VersionOrders
 from cluster_model.trace import TraceEvent
 

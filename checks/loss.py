@@ -12,7 +12,7 @@ from typing import Final
 from checks.copies import END, Copy, PartitionCopies, Placed
 from checks.evidence import Evidence
 from checks.finding import Link
-from checks.history.index import Send, Value
+from checks.history.records import Send, Value
 from checks.index import Index
 from checks.lives import newer_election, tell_lives
 from checks.prevention import ACKS_ALL as ACKS_ALL_SAFE

@@ -4,7 +4,7 @@ from typing import Final
 
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
-from checks.history.index import Value
+from checks.history.records import Value
 from checks.index import Index
 from checks.loss import explain_lost_send
 from checks.promise import LOST_WRITE

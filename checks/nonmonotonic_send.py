@@ -6,7 +6,7 @@ from typing import Final
 
 from checks.evidence import Evidence, ProducerSettings
 from checks.finding import Finding, RuleResult
-from checks.history.index import Send, Value
+from checks.history.records import Send, Value
 from checks.index import Index
 from checks.lives import tell_stored
 from checks.prevention import FLUSHING, IDEMPOTENCE, ONE_IN_FLIGHT, WAITING_FOR_ANSWERS, by_behaviour

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from checks.copies import Copy, Placed
-from checks.history.index import Send
+from checks.history.records import Send
 from checks.lives import newer_election
 from checks.story import AFTER, Story, brokers
 

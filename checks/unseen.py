@@ -4,7 +4,7 @@ from typing import Final
 
 from checks.evidence import Evidence
 from checks.finding import Finding, RuleResult
-from checks.history.index import Send, Value
+from checks.history.records import Send, Value
 from checks.index import Index
 from checks.lives import tell_place
 from checks.loss import tell_acknowledgement

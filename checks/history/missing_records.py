@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from checks.finding import Finding, Link
-from checks.history.index import HistoryIndex, PartitionHistory, Send
+from checks.history.index import HistoryIndex
+from checks.history.records import PartitionHistory, Send
 from checks.history.version_order import VersionOrders
 from checks.history.witness import READ_DRY, numbers, operation, polled, sent, shown
 from cluster_model.history import OK

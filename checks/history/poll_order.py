@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from checks.finding import Finding
-from checks.history.index import Jump, PartitionHistory
+from checks.history.records import Jump, PartitionHistory
 from checks.history.version_order import VersionOrders
 from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
 from checks.promise import SUBSCRIBED

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from checks.finding import Finding, Link
-from checks.history.index import Send, Session
+from checks.history.records import Send, Session
 from checks.history.version_order import VersionOrder, VersionOrders
 from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
 from cluster_model.history import INFO, OK

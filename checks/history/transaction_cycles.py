@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from checks.finding import Finding, Link
-from checks.history.index import Transaction, Value
+from checks.history.records import Transaction, Value
 from checks.history.version_order import VersionOrders
 from checks.history.witness import numbers, operation, shown, told_at
 from checks.promise import WRITES_INTERLEAVE

@@ -4,7 +4,8 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import Any
 
-from checks.history.index import HistoryIndex, Jump, Pair, PartitionHistory, Send, Value
+from checks.history.index import HistoryIndex
+from checks.history.records import Jump, Pair, PartitionHistory, Send, Value
 from cluster_model.history import INFO, OK
 
 

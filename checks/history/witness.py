@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from checks.finding import Link
-from checks.history.index import HistoryIndex, Pair, PartitionHistory, Send, Value
+from checks.history.index import HistoryIndex
+from checks.history.records import Pair, PartitionHistory, Send, Value
 from checks.story import seconds
 from cluster_model.history import FAIL, OK
 
