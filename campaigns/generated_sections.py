@@ -247,6 +247,10 @@ def one_fault_section() -> type[Section]:
     return model("Fault", OneFaultSection.__doc__ or "", fault_definitions(), OneFaultSection)
 
 
+OneFault = Annotated[Section, section.Generated(one_fault_section)]
+"""A fault of any kind."""
+
+
 # Trace events
 
 _TEXT_FIELDS: Final = frozenset(

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from campaigns import literals
+from campaigns.bounds import VARIANTS_MAX
 from campaigns.overlay import Override, OverrideError, merged, overridden, parse_override
 from campaigns.plan import Plan
 from campaigns.problem import CampaignError, Problem
-from campaigns.schema import VARIANTS_MAX
 from campaigns.sections.draft import Draft, Report
 from campaigns.sections.plan_reader import read_plan
 from campaigns.spelling import listed, printable, quoted

@@ -11,8 +11,10 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandl
 from pydantic_core import core_schema
 
 from campaigns import generated_sections as generated
+from campaigns.bounds import BROKERS_MAX, PARTITIONS_MAX
 from campaigns.condition_sections import ConditionSection, PartitionKey
 from campaigns.found_section import FoundSection
+from campaigns.generated_sections import OneFault
 from campaigns.literals import LiteralError, variant_name, whole_number
 from campaigns.probes import PROBES
 from campaigns.section import (
@@ -20,19 +22,16 @@ from campaigns.section import (
     CampaignName,
     ClientName,
     Count,
-    CountRange,
     Duration,
     DurationOrNever,
     DurationRange,
     Flag,
     Generated,
     Leaf,
-    NaturalRange,
     OneOrMany,
     PartitionName,
     PositiveDuration,
     Rate,
-    RateRange,
     ReleaseName,
     Section,
     Text,
@@ -41,18 +40,13 @@ from campaigns.section import (
     number_schema,
     one_of,
     whole,
-    whole_range,
     wrong,
 )
+from campaigns.swarm_sections import SwarmSection
 from campaigns.yaml_positions import Scalar
 from checks.finding import STATUSES
 from cluster_model.invariants import INVARIANTS
 from cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC
-
-BROKERS_MAX: Final = 100
-PARTITIONS_MAX: Final = 1_000
-CLIENTS_MAX: Final = 100
-VARIANTS_MAX: Final = 100
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -269,7 +263,6 @@ def action_section() -> type[Section]:
 
 
 Action = Annotated[Section, Generated(action_section)]
-OneFault = Annotated[Section, Generated(generated.one_fault_section)]
 
 
 class StepSection(Section):
@@ -312,61 +305,6 @@ class InjectionSection(Section):
     together: Count | None = Field(
         default=None, description="How many strike at once, each drawn anew; by default 1."
     )
-
-
-class SwarmFaultsSection(Section):
-    """Faults of a swarm: which may be in play, how many of them, how often they strike."""
-
-    any_of: Annotated[list[OneFault], OneOrMany()] | None = Field(
-        default=None, description="The faults that may be in play."
-    )
-    in_play: NaturalRange | None = Field(
-        default=None, description="How many of them are, as `1..4`; by default any number."
-    )
-    rate: RateRange | None = Field(
-        default=None, description="How often one of those in play strikes, as `1/m..30/m`."
-    )
-    together: CountRange | None = Field(
-        default=None, description="How many strike at once, as `1..3`; by default 1."
-    )
-
-
-class SwarmSection(Section):
-    """What each seed draws. Ranges include both ends; of lists one value is drawn."""
-
-    kafka: Annotated[list[ReleaseName], OneOrMany()] | None = Field(default=None, description="The releases.")
-    brokers: Annotated[tuple[int, int], whole_range(1, BROKERS_MAX)] | None = Field(
-        default=None, description="How many brokers, as `3..5`."
-    )
-    racks: NaturalRange | None = Field(
-        default=None, description="How many racks they stand in, one after the other; 0 for none."
-    )
-    partitions: Annotated[tuple[int, int], whole_range(1, PARTITIONS_MAX)] | None = Field(
-        default=None, description="How many partitions each topic has."
-    )
-    replication_factor: CountRange | None = Field(
-        default=None, description="How many replicas, at most as many as there are brokers."
-    )
-    settings: Annotated[Section | None, Generated(generated.open_settings_section)] = Field(
-        default=None, description="Settings under Kafka's names, each with a list of values."
-    )
-    latency: Annotated[list[DurationRange], OneOrMany()] | None = Field(
-        default=None, description="Latencies of the network, each a range for messages."
-    )
-    writeback: Annotated[list[DurationOrNever], OneOrMany()] | None = Field(
-        default=None, description="When the operating system flushes."
-    )
-    duration: DurationRange | None = Field(default=None, description="How long the workload lasts.")
-    producers: Annotated[tuple[int, int], whole_range(1, CLIENTS_MAX)] | None = Field(
-        default=None, description="How many producers."
-    )
-    rate: Annotated[list[Rate], OneOrMany()] | None = Field(
-        default=None, description="How many records each producer generates."
-    )
-    consumers: Annotated[tuple[int, int], whole_range(0, CLIENTS_MAX)] | None = Field(
-        default=None, description="How many consumers."
-    )
-    faults: SwarmFaultsSection | None = Field(default=None, description="The faults.")
 
 
 class LimitsSection(Section):

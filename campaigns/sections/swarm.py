@@ -3,9 +3,9 @@
 from typing import Any
 
 from campaigns.plan import Swarm, SwarmFaults
-from campaigns.schema import SwarmFaultsSection, SwarmSection
 from campaigns.sections.draft import Draft
 from campaigns.sections.faults import FaultReader
+from campaigns.swarm_sections import SwarmFaultsSection, SwarmSection
 from campaigns.yaml_positions import Path
 from cluster_model.release import DEFAULT_RELEASE
 from cluster_model.settings import SCOPES, SETTINGS

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from campaigns.schema import CLIENTS_MAX, Body, ConsumerSection, ProducerSection, WorkloadSection
+from campaigns.bounds import CLIENTS_MAX
+from campaigns.schema import Body, ConsumerSection, ProducerSection, WorkloadSection
 from campaigns.sections.cluster import Cluster
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import MIN_ISR, EffectiveSettings, Given, GivenSettings, plain
