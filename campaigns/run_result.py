@@ -41,7 +41,8 @@ class RunResult:
     campaign's own expectations were met; a campaign that has none expects that no promise is
     broken. ``probes_missed`` are the probes that the campaign requires and this run did not
     reach; what follows from that, several runs decide together (`campaigns.required_probes`).
-    ``operated`` is what a script did beside sends and faults, and when.
+    ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
+    was ended that would have gone on and on.
     """
 
     plan: Plan
@@ -60,6 +61,7 @@ class RunResult:
     given: Plan | None = None
     drawn: tuple[tuple[str, str], ...] = ()
     operated: tuple[tuple[int, Action], ...] = ()
+    given_up: str | None = None
 
     def plan_digest(self) -> str:
         """Return the digest of the campaign's plan: the same for all seeds."""

@@ -74,6 +74,7 @@ class Run:
         self.injector = FaultInjector(self.cluster, self.clients, self._observer, survivable=plan.survivable)
         self._script = Script(plan.script, self.cluster, self.clients, self.injector, self._observer)
         self._unfinished: list[str] = []
+        self._given_up: str | None = None
         self._read_back: frozenset[str] = frozenset()
         self._final: list[MissedExpectation] = []
 
@@ -96,7 +97,8 @@ class Run:
             for phase in phases:
                 phase()
         except StepLimitExceeded as limit:
-            self._unfinished.append(f"the run was given up after {limit}")
+            self._given_up = f"the run was given up after {limit}"
+            self._unfinished.append(self._given_up)
         evidence = self._evidence()
         verdict = judge(evidence)
         missed = [*self._script.missed, *self._final]
@@ -118,6 +120,7 @@ class Run:
             events=self.cluster.simulator.events_handled,
             simulated_us=self.cluster.simulator.now_us,
             operated=tuple(self._script.operated),
+            given_up=self._given_up,
         )
 
     def _check_started(self) -> None:

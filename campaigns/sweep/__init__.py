@@ -1,0 +1,1 @@
+"""Sweeps: many seeds and settings of campaigns, on Spark or on a pool of processes."""

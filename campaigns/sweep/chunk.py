@@ -1,0 +1,153 @@
+"""Which tasks are handed out together, and how large they are.
+
+A chunk is what is written at once, as one file; what has not been written when a sweep ends is run
+again by the next. The tasks of a chunk are of one campaign.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+from campaigns.sweep.cell import Cell
+from campaigns.sweep.task import Task
+
+_TASK_MIN_S: Final = 1.0
+"""A task has to outweigh what handing it out costs, some hundredths of a second on Spark."""
+_TASK_MAX_S: Final = 5.0
+_TASKS_EACH: Final = 8
+"""So many tasks each worker should still get, so that none waits long for the last one."""
+_CHUNK_TASKS_EACH: Final = 2
+_CHUNK_ROWS_MAX: Final = 50_000
+_IN_FLIGHT_MAX: Final = 16
+_COST_WEIGHT: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Tasks that are handed out and written together. ``attempt`` counts from 1.
+
+    ``repeats`` says that its runs have been run before, and only the digests are wanted.
+    """
+
+    tasks: tuple[Task, ...]
+    campaign: str
+    attempt: int = 1
+    repeats: bool = False
+
+    def rows(self) -> int:
+        """How many runs it has."""
+        return sum(len(task.seeds) for task in self.tasks)
+
+
+def halves(chunk: Chunk) -> tuple[Chunk, ...]:
+    """Return two chunks with half the work each; none for a single run."""
+    tasks = chunk.tasks
+    if len(tasks) == 1:
+        task = tasks[0]
+        middle = len(task.seeds) // 2
+        if not middle:
+            return ()
+        parts = [
+            (Task(cell=task.cell, seeds=task.seeds[part], not_on=task.not_on[part]),)
+            for part in (slice(middle), slice(middle, None))
+        ]
+    else:
+        parts = [tasks[: len(tasks) // 2], tasks[len(tasks) // 2 :]]
+    return tuple(Chunk(tasks=part, campaign=chunk.campaign, repeats=chunk.repeats) for part in parts)
+
+
+def in_flight(workers: int, rows_per_task: int = 1) -> int:
+    """Return how many chunks are handed out at once: enough that no worker waits for the end of one."""
+    tasks = _tasks_of_chunk(workers, rows_per_task)
+    return min(_IN_FLIGHT_MAX, ceil(_CHUNK_TASKS_EACH * workers / tasks) + 1)
+
+
+def _tasks_of_chunk(workers: int, rows_per_task: int) -> int:
+    return max(1, min(_CHUNK_TASKS_EACH * workers, _CHUNK_ROWS_MAX // max(1, rows_per_task)))
+
+
+@dataclass(slots=True)
+class Costs:
+    """What a run costs, by cell, in seconds: measured as results come in."""
+
+    first_guess_s: float = 1.0
+    _known: dict[int, float] = field(default_factory=dict)
+    _overall: float | None = None
+
+    def are_known(self) -> bool:
+        """Return whether anything has been measured."""
+        return self._overall is not None
+
+    def measured(self, cell: int, run_s: float) -> None:
+        """Take note of the mean of some runs of a cell."""
+        before = self._known.get(cell, run_s)
+        self._known[cell] = before + _COST_WEIGHT * (run_s - before)
+        overall = run_s if self._overall is None else self._overall
+        self._overall = overall + _COST_WEIGHT * (run_s - overall)
+
+    def of(self, cell: int) -> float:
+        """Return what a run of a cell takes, as far as is known."""
+        known = self._known.get(cell, self._overall)
+        return max(1e-5, self.first_guess_s if known is None else known)
+
+
+@dataclass(slots=True)
+class Planner:
+    """Makes chunks of what is left to do; sizes follow what runs have cost so far.
+
+    ``missing`` has, for each cell, the ranges of seeds that are to be run.
+    """
+
+    cells: Sequence[Cell]
+    workers: int
+    costs: Costs
+    missing: list[tuple[int, range]]
+
+    def left_rows(self) -> int:
+        """How many runs have not been handed out."""
+        return sum(len(seeds) for _, seeds in self.missing)
+
+    def left_s(self) -> float:
+        """Return what is left to be handed out, in seconds of one worker."""
+        return sum(len(seeds) * self.costs.of(cell) for cell, seeds in self.missing)
+
+    def next_chunk(self) -> Chunk | None:
+        """Return the next chunk, None when everything is handed out."""
+        if not self.missing:
+            return None
+        task_s = _TASK_MIN_S
+        if self.costs.are_known():
+            task_s = min(_TASK_MAX_S, max(task_s, self.left_s() / (self.workers * _TASKS_EACH)))
+        campaign = self.cells[self.missing[0][0]].campaign
+        tasks: list[Task] = []
+        rows = 0
+        for task in self._tasks(campaign, task_s):
+            tasks.append(task)
+            rows += len(task.seeds)
+            if len(tasks) >= _tasks_of_chunk(self.workers, rows // len(tasks)):
+                break
+        return Chunk(tasks=tuple(tasks), campaign=campaign)
+
+    def _tasks(self, campaign: str, task_s: float) -> Iterator[Task]:
+        """Take tasks of a campaign off what is missing."""
+        while self.missing and self.cells[self.missing[0][0]].campaign == campaign:
+            cell, seeds = self.missing[0]
+            count = max(1, ceil(task_s / self.costs.of(cell)))
+            if len(seeds) <= count:
+                self.missing.pop(0)
+            else:
+                self.missing[0] = (cell, seeds[count:])
+            yield Task(cell=cell, seeds=seeds[:count])
+
+
+def without(seeds: range, done: Iterable[range]) -> list[range]:
+    """Return what of a range of seeds none of the others has."""
+    left: list[range] = []
+    start = seeds.start
+    for other in sorted(done, key=lambda each: each.start):
+        if other.start > start:
+            left.append(range(start, min(other.start, seeds.stop)))
+        start = max(start, other.stop)
+    left.append(range(start, seeds.stop))
+    return [each for each in left if each]

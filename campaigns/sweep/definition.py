@@ -1,0 +1,198 @@
+"""What a sweep is of: campaigns, a grid of settings, and seeds."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from campaigns.loader import Campaign, load_text
+from campaigns.plan import Plan
+from campaigns.problem import CampaignError, Problem
+from campaigns.report import reproduce_command
+from campaigns.spelling import quoted
+from campaigns.sweep.cell import Cell, cell_of
+from campaigns.sweep.row_table import SCHEMA_VERSION
+from campaigns.version import VERSION
+
+
+class VaryError(ValueError):
+    """A ``--vary`` that is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vary:
+    """One axis of the grid: a key, as ``--set`` takes it, and the values to put there."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A campaign as it was read, and how one names it and what was laid over it, to run it again."""
+
+    campaign: str
+    argument: str
+    text: str
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A sweep: its cells, those of one campaign beside each other, and the seeds that each is run with."""
+
+    sources: tuple[Source, ...]
+    cells: tuple[Cell, ...]
+    seeds: range
+
+    def name(self) -> str:
+        """Return the name of the sweep: the same for the same sweep, on any machine."""
+        text = json.dumps([(cell.campaign, cell.name, cell.digest) for cell in self.cells])
+        digest = hashlib.sha256(f"{text}{self.seeds.start}..{self.seeds.stop}".encode()).hexdigest()
+        return f"sweep-{digest[:8]}-{VERSION}"
+
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.cells) * len(self.seeds)
+
+    def source_of(self, campaign: str) -> Source:
+        """Return where a campaign of the sweep is from."""
+        return next(source for source in self.sources if source.campaign == campaign)
+
+    def reproduce(self, cell: Cell, seed: int) -> str:
+        """Return the command that runs one of its runs again."""
+        source = self.source_of(cell.campaign)
+        return reproduce_command(source.argument, seed, cell.plan.variant, overrides_of(source, cell))
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return it as ``sweep.json`` has it."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "version": VERSION,
+            "seeds": [self.seeds.start, self.seeds.stop],
+            "runs": self.runs(),
+            "campaigns": [
+                {"campaign": s.campaign, "argument": s.argument, "set": list(s.overrides)}
+                for s in self.sources
+            ],
+            "cells": [
+                {
+                    "campaign": cell.campaign,
+                    "cell": cell.name,
+                    "variant": cell.variant,
+                    "settings": dict(cell.settings),
+                    "plan_digest": cell.digest,
+                    "probes": list(cell.plan.expect.probes),
+                }
+                for cell in self.cells
+            ],
+        }
+
+
+def overrides_of(source: Source, cell: Cell) -> tuple[str, ...]:
+    """Return all ``--set`` options that make a cell of its campaign."""
+    return (*source.overrides, *(f"{key}={value}" for key, value in cell.settings))
+
+
+def parse_vary(text: str) -> Vary:
+    """Return what ``key=v1,v2`` says; commas within brackets and quotes part nothing.
+
+    Raises:
+        VaryError: it is not of that form, or a value stands there twice.
+
+    """
+    key, equals, listed = text.partition("=")
+    values = tuple(value.strip() for value in _parted(listed))
+    if not equals or not key.strip() or not all(values):
+        raise VaryError(f"{quoted(text)} is not of the form key=value,value, such as acks=1,all")
+    if len(set(values)) < len(values):
+        raise VaryError(f"{quoted(text)} has the same value twice")
+    return Vary(key=key.strip(), values=values)
+
+
+def _parted(text: str) -> list[str]:
+    parts = [""]
+    depth = 0
+    quote = ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            depth += (char in "[{") - (char in "]}")
+        if char == "," and not quote and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def define(
+    campaigns: Sequence[tuple[Campaign, str]],
+    seeds: range,
+    *,
+    overrides: Sequence[str] = (),
+    varies: Sequence[Vary] = (),
+    variants: Sequence[str] = (),
+) -> Definition:
+    """Return the sweep of campaigns, each with the argument that names it alone.
+
+    *overrides* are laid over all, *variants* are the only ones that are wanted (all when empty).
+
+    Raises:
+        CampaignError: a setting of the grid does not fit a campaign, or two have the same name.
+
+    """
+    sources: list[Source] = []
+    cells: list[Cell] = []
+    problems: list[Problem] = []
+    for campaign, argument in campaigns:
+        if any(source.campaign == campaign.name for source in sources):
+            message = f"another campaign of this sweep is named {quoted(campaign.name)} too"
+            problems.append(Problem(str(campaign.path), 0, 0, message))
+            continue
+        source = Source(
+            campaign=campaign.name, argument=argument, text=campaign.text, overrides=tuple(overrides)
+        )
+        sources.append(source)
+        try:
+            cells += _cells(source, campaign.path, varies, frozenset(variants))
+        except CampaignError as error:
+            problems += error.problems
+    if problems:
+        raise CampaignError(dict.fromkeys(problems))
+    return Definition(sources=tuple(sources), cells=tuple(cells), seeds=seeds)
+
+
+def _cells(source: Source, path: Path, varies: Sequence[Vary], variants: frozenset[str]) -> list[Cell]:
+    cells: list[Cell] = []
+    problems: list[Problem] = []
+    for values in itertools.product(*(vary.values for vary in varies)):
+        settings = tuple((vary.key, value) for vary, value in zip(varies, values, strict=True))
+        try:
+            plans = load_cell_plans(source, str(path), settings)
+        except CampaignError as error:
+            problems += error.problems
+            continue
+        found = (cell_of(plan, settings) for plan in plans)
+        cells += [cell for cell in found if not variants or cell.variant in variants]
+    if problems:
+        raise CampaignError(dict.fromkeys(problems))
+    return cells
+
+
+def load_cell_plans(
+    source: Source, path: str, settings: Iterable[tuple[str, str]]
+) -> tuple[Plan, ...]:
+    """Return the plans of a campaign (the base, then its variants) with settings of the grid.
+
+    Raises:
+        CampaignError: they do not fit.
+
+    """
+    options = [*source.overrides, *(f"{key}={value}" for key, value in settings)]
+    return load_text(source.text, path, options).plans

@@ -1,0 +1,111 @@
+"""The pool of processes: a sweep on this machine, where there is no Spark."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Final
+
+import pyarrow as pa
+
+from campaigns.sweep.cell import Cell
+from campaigns.sweep.chunk import Chunk
+from campaigns.sweep.engine import ChunkLostError
+from campaigns.sweep.row_table import as_batch
+from campaigns.sweep.task import Task, run_task
+
+NAME: Final = "process"
+
+_START: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+_cells: Mapping[int, Cell] = {}
+
+
+def available_workers() -> int:
+    """Return how many processes this one may keep busy."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class ProcessEngine:
+    """A pool of *workers* processes; it is made anew when one of them dies."""
+
+    def __init__(self, cells: Sequence[Cell], workers: int | None = None) -> None:
+        self.name = NAME
+        self.workers = available_workers() if workers is None else workers
+        self._cells = dict(enumerate(cells))
+        self._context = multiprocessing.get_context(_START)
+        if _START == "forkserver":
+            self._context.set_forkserver_preload([__name__])
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._cancelled = False
+
+    def run(self, chunk: Chunk) -> pa.Table:
+        """Run a chunk; see `Engine`."""
+        pool = self._living_pool()
+        try:
+            futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
+            return pa.Table.from_batches([future.result() for future in futures])
+        except (BrokenProcessPool, RuntimeError) as error:  # submit() raises RuntimeError once it is shut down
+            self._drop(pool)
+            raise ChunkLostError("a worker process died") from error
+
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        self._cancelled = True
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            _kill(pool)
+
+    def close(self) -> None:
+        """End the processes."""
+        self.cancel()
+
+    def _living_pool(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._cancelled:
+                raise ChunkLostError("the sweep has been ended")
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self.workers, self._context, initializer=_begin, initargs=(self._cells,)
+                )
+            return self._pool
+
+    def _drop(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+        _kill(pool)
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()
+
+
+def _begin(cells: Mapping[int, Cell]) -> None:
+    """Prepare a worker: the parent handles interrupts, and a worker does not outlive it."""
+    global _cells  # noqa: PLW0603 - a worker process has nothing else to keep its cells in
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _cells = cells
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _run(task: Task) -> pa.RecordBatch:
+    return as_batch(run_task(_cells, task))

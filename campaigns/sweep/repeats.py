@@ -1,0 +1,121 @@
+"""Sampled determinism: some runs are run again by another worker, and have to come out the same."""
+
+import itertools
+import zlib
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from campaigns.sweep.cell import Cell
+from campaigns.sweep.chunk import Chunk
+from campaigns.sweep.row_table import PARTITION, WORKER
+from campaigns.sweep.sweep_folder import Repeated
+from campaigns.sweep.task import Task
+
+ONE_IN: Final = 50
+"""Of so many runs one is repeated."""
+
+_TRIES_MAX: Final = 6
+"""A worker that ran a run first leaves it to another; after so many tries there is no other."""
+_BATCH: Final = 40
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sample:
+    cell: int
+    seed: int
+    digest: str | None
+    worker: str
+    tries: int = 0
+
+
+def is_sampled(cell: Cell, seed: int) -> bool:
+    """Return whether a run is among those that are run twice: by its key, the same on any machine."""
+    return zlib.crc32(f"{cell.digest}:{seed}".encode()) % ONE_IN == 0
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The runs that wait to be repeated."""
+
+    cells: Sequence[Cell]
+    workers: int
+    _waiting: deque[_Sample] = field(default_factory=deque)
+    _under_way: dict[tuple[int, int], _Sample] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Number the cells."""
+        self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
+
+    def sample(self, rows: pa.Table, done: Collection[tuple[int, int]] = ()) -> None:
+        """Take from rows those that are to be repeated, but for those *done*, as (cell, seed)."""
+        for number, seed, digest, worker in self._runs(rows):
+            if digest is None or (number, seed) in done or not is_sampled(self.cells[number], seed):
+                continue
+            self._waiting.append(_Sample(cell=number, seed=seed, digest=digest, worker=worker))
+
+    def _runs(self, rows: pa.Table) -> Iterator[tuple[int, int, str | None, str]]:
+        """Yield cell, seed, digest and worker; of rows that have been read back nobody knows the worker."""
+        columns = [rows.column(name).to_pylist() for name in (PARTITION, "cell", "seed", "trace_digest")]
+        workers = rows.column(WORKER).to_pylist() if WORKER in rows.column_names else itertools.repeat("")
+        for campaign, name, seed, digest, worker in zip(*columns, workers, strict=False):
+            yield self._numbers[campaign, name], seed, digest, worker
+
+    def waiting(self) -> int:
+        """How many runs wait."""
+        return len(self._waiting)
+
+    def next_chunk(self, *, last: bool) -> Chunk | None:
+        """Return some of them as a chunk, when there are enough of them or no more will come."""
+        if not self._waiting or (not last and len(self._waiting) < _BATCH * self.workers):
+            return None
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH * self.workers))]
+        by_cell: dict[int, list[_Sample]] = {}
+        for sample in taken:
+            sample.tries += 1
+            self._under_way[sample.cell, sample.seed] = sample
+            by_cell.setdefault(sample.cell, []).append(sample)
+        tasks: list[Task] = []
+        for cell, samples in by_cell.items():
+            each = max(1, -(-len(samples) // self.workers))
+            for start in range(0, len(samples), each):
+                some = samples[start : start + each]
+                tasks.append(
+                    Task(
+                        cell=cell,
+                        seeds=tuple(sample.seed for sample in some),
+                        not_on=tuple(s.worker if s.tries < _TRIES_MAX else "" for s in some),
+                    )
+                )
+        return Chunk(tasks=tuple(tasks), campaign=self.cells[taken[0].cell].campaign, repeats=True)
+
+    def came_back(self, chunk: Chunk, rows: pa.Table) -> list[Repeated]:
+        """Compare what a chunk of repeats brought; what its first worker left out waits again."""
+        found: list[Repeated] = []
+        for number, seed, digest, worker in self._runs(rows):
+            sample = self._under_way.pop((number, seed), None)
+            if sample is not None:
+                found.append(
+                    Repeated(
+                        cell=sample.cell,
+                        seed=seed,
+                        first=sample.digest,
+                        again=digest,
+                        other_worker=worker != sample.worker,
+                    )
+                )
+        self.again(chunk)
+        return found
+
+    def again(self, chunk: Chunk) -> None:
+        """Have the runs of a chunk that were not repeated wait once more."""
+        for task in chunk.tasks:
+            for seed in task.seeds:
+                sample = self._under_way.pop((task.cell, seed), None)
+                if sample is not None and sample.tries < _TRIES_MAX:
+                    self._waiting.append(sample)
+

@@ -1,0 +1,125 @@
+"""The fan-out on Spark: a chunk is a job, a task of it a partition with one number in it.
+
+It works the same embedded, on a cluster and through Spark Connect: `DataFrame.mapInArrow` hands the
+numbers to Python workers, and these hand rows back. Plans travel with the function, as data; the
+code travels as one zip. Spark gives back one result a partition, however often it was tried.
+"""
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.utils import is_remote
+
+from campaigns.sweep.cell import Cell
+from campaigns.sweep.chunk import Chunk
+from campaigns.sweep.code_archive import write_code_archive
+from campaigns.sweep.engine import ChunkLostError, EngineLostError
+from campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
+from campaigns.sweep.task import Task, run_task
+
+NAME: Final = "spark"
+
+_MANY_ROWS: Final = 100_000
+_SCALARS: Final = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint"}
+
+
+class SparkEngine:
+    """Runs chunks as jobs of a session; *workers* is how many tasks it runs at once."""
+
+    def __init__(self, session: SparkSession, cells: Sequence[Cell], workers: int | None = None) -> None:
+        self.name = NAME
+        self.session = session
+        self._cells = tuple(cells)
+        self._schema = _ddl_of_schema(TRANSPORT_SCHEMA)
+        self.workers = _parallelism(session) if workers is None else workers
+        # Executors may ask for the archive whenever they start, so it stays until the end.
+        self._archive = tempfile.TemporaryDirectory(prefix="harrow-")
+        _ship_code(session, Path(self._archive.name))
+
+    def run(self, chunk: Chunk) -> pa.Table:
+        """Run a chunk; see `Engine`."""
+        numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
+        try:
+            table: pa.Table = numbers.mapInArrow(_on_executor(self._cells, chunk.tasks), self._schema).toArrow()
+        except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
+            if self._is_lost():
+                raise EngineLostError(_first_line(error)) from error
+            raise ChunkLostError(_first_line(error)) from error
+        return table.cast(TRANSPORT_SCHEMA)
+
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        if is_remote():
+            self.session.interruptAll()
+        else:
+            self.session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """Remove what was shipped; the session belongs to whoever started it."""
+        self._archive.cleanup()
+
+    def _is_lost(self) -> bool:
+        try:
+            self.session.range(1).collect()
+        except Exception:  # noqa: BLE001 - see above
+            return True
+        return False
+
+
+def _on_executor(
+    cells: Sequence[Cell], tasks: Sequence[Task]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a Python worker does with the numbers of tasks."""
+    shipped = pickle.dumps(({task.cell: cells[task.cell] for task in tasks}, tuple(tasks)))
+
+    def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        cells, tasks = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield as_batch(run_task(cells, tasks[number]))
+
+    return run_numbers
+
+
+def _parallelism(session: SparkSession) -> int:
+    if not is_remote():
+        return int(session.sparkContext.defaultParallelism)
+    numbers = session.range(_MANY_ROWS).select(F.spark_partition_id().alias("partition"))
+    return int(numbers.distinct().count())
+
+
+def _ship_code(session: SparkSession, folder: Path) -> None:
+    archive = str(write_code_archive(folder / "harrow_code.zip"))
+    if is_remote():
+        session.addArtifacts(archive, pyfile=True)
+    else:
+        session.sparkContext.addPyFile(archive)
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says; Py4J puts what Java said on its second line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    said_by_java = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
+    return (said_by_java or lines)[0]
+
+
+def _ddl_of_schema(schema: pa.Schema) -> str:
+    return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in schema)
+
+
+def _ddl(kind: pa.DataType) -> str:
+    """Return an Arrow type as Spark SQL writes it."""
+    if pa.types.is_map(kind):
+        return f"map<{_ddl(kind.key_type)},{_ddl(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"array<{_ddl(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        fields = (kind.field(place) for place in range(kind.num_fields))
+        return f"struct<{','.join(f'`{field.name}`:{_ddl(field.type)}' for field in fields)}>"
+    return _SCALARS[kind]

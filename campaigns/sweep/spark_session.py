@@ -1,0 +1,154 @@
+"""A Spark session for a sweep: embedded by default, or any master or Spark Connect server."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from campaigns.sweep.engine import EngineError
+
+JAVA_MIN: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+DEFAULT_MASTER: Final = "local[*]"
+TASK_FAILURES_MAX: Final = 4
+"""How often Spark tries a task before it gives its job up; embedded Spark would not try again at all."""
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Names of campaigns stay text, also those that are numbers.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+_LOCAL_ADDRESS: Final = "127.0.0.1"
+
+
+def what_is_missing() -> str | None:
+    """Return why Spark cannot be started on this machine; None when it can."""
+    if find_spec("pyspark") is None:
+        return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
+    java = _java()
+    if java is None:
+        return f"Java is not installed: Spark needs version {JAVA_MIN} or newer (JAVA_HOME, or java on the path)"
+    version = _java_version(java)
+    if version is None:
+        return f"{java} does not say which version of Java it is: Spark needs {JAVA_MIN} or newer"
+    if version < JAVA_MIN:
+        return f"Java is too old: {java} is version {version}, Spark needs {JAVA_MIN} or newer"
+    return None
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Return whether a master's executors see the files of this machine."""
+    return master.startswith("local")
+
+
+def start_session(
+    *, master: str = DEFAULT_MASTER, remote: str | None = None, log: Path | None = None
+) -> SparkSession:
+    """Start a session, or take the one that is there; what Java says goes to *log*.
+
+    Raises:
+        EngineError: Spark cannot be started or reached.
+
+    """
+    builder = SparkSession.builder.appName("harrow sweep")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    if remote is not None:
+        builder = builder.remote(remote)
+    else:
+        builder = builder.master(_with_retries(master))
+        if is_on_this_machine(master):
+            _prepare_for_this_machine(master)
+    try:
+        with _errors_into(log), _interrupts_as_before():
+            session: SparkSession = builder.getOrCreate()
+            session.range(1).collect()
+    except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
+        where = "" if log is None else f" ({log} has more)"
+        message = str(error).strip().splitlines() or [type(error).__name__]
+        raise EngineError(f"Spark at {remote or master} cannot be used: {message[0]}{where}") from error
+    return session
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+        return str(java) if java.exists() else None
+    return shutil.which("java")
+
+
+def _java_version(java: str) -> int | None:
+    try:
+        said = subprocess.run(  # noqa: S603 - the Java that Spark would start
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    if match is None:
+        return None
+    return int(match[2] or 0) if match[1] == "1" else int(match[1])
+
+
+def _with_retries(master: str) -> str:
+    """Have embedded Spark try a task again whose Python died, as a cluster does."""
+    if master == "local":
+        return f"local[1,{TASK_FAILURES_MAX}]"
+    return re.sub(r"^local\[(\d+|\*)\]$", rf"local[\1,{TASK_FAILURES_MAX}]", master)
+
+
+def _prepare_for_this_machine(master: str) -> None:
+    """Have the workers be this Python, and everybody talk on this machine alone."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL_ADDRESS)
+    if master.startswith("local-cluster"):
+        spec = find_spec("pyspark")
+        assert spec is not None
+        assert spec.origin is not None
+        os.environ.setdefault("SPARK_HOME", str(Path(spec.origin).parent))
+        os.environ.setdefault("SPARK_WORKER_DIR", tempfile.mkdtemp(prefix="harrow-spark-"))
+
+
+@contextmanager
+def _errors_into(log: Path | None) -> Iterator[None]:
+    """Let Java inherit *log* as its standard error; this process keeps its own."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("ab") as stream:
+            os.dup2(stream.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
+def _interrupts_as_before() -> Iterator[None]:
+    """Keep PySpark from taking Ctrl-C for itself."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -1,0 +1,292 @@
+"""A sweep: chunks go to an engine, rows come back and are written, until every key has its row."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from campaigns.probes import PROBES
+from campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
+from campaigns.sweep.definition import Definition
+from campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
+from campaigns.sweep.repeats import Repeats
+from campaigns.sweep.row import FAILED, error_row, run_row
+from campaigns.sweep.row_table import PARTITION, as_batch
+from campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from campaigns.sweep.task import WorkDone
+
+_ATTEMPTS_MAX: Final = 3
+"""So often a chunk is tried whole; then it is halved, until the run is found that nobody survives."""
+_TICK_S: Final = 0.2
+_GUESSES: Final = 4
+_GUESS_MAX_S: Final = 0.5
+_US_PER_S: Final = 1_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far a sweep is. Times in seconds; ``busy_s`` is what runs have taken in their workers."""
+
+    planned: int
+    workers: int
+    done: int = 0
+    already: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    probes: set[str] = field(default_factory=set)
+    repeated: int = 0
+    unequal: list[Repeated] = field(default_factory=list)
+    lost_chunks: int = 0
+    busy_s: float = 0.0
+    begun_s: float = field(default_factory=time.monotonic)
+    left_s: float | None = None
+    stopped: str | None = None
+    interrupted: bool = False
+    engine_lost: str | None = None
+
+    def elapsed_s(self) -> float:
+        """Return how long the sweep has been running."""
+        return time.monotonic() - self.begun_s
+
+    def runs_per_s(self) -> float:
+        """Return how many runs are finished in a second."""
+        return self.done / max(1e-9, self.elapsed_s())
+
+    def probes_missing(self) -> list[str]:
+        """Return the rare states that no run has reached yet."""
+        return [probe for probe in PROBES if probe not in self.probes]
+
+    def is_complete(self) -> bool:
+        """Return whether every key has its row."""
+        return self.already + self.done == self.planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When to stop before everything is run."""
+
+    failures_max: int | None = None
+    time_max_s: float | None = None
+
+
+class Sweep:
+    """The loop of the driver: it hands out chunks and writes what comes back.
+
+    *on_progress* is called several times a second.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        folder: SweepFolder,
+        engine: Engine,
+        *,
+        limits: Limits | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self._definition = definition
+        self._folder = folder
+        self._engine = engine
+        self._limits = limits or Limits()
+        self._on_progress = on_progress
+        self.progress = Progress(planned=definition.runs(), workers=engine.workers)
+        self._repeats = Repeats(definition.cells, engine.workers)
+        self._again: list[Chunk] = []
+        self._under_way: dict[Future[pa.Table], Chunk] = {}
+
+    def run(self) -> Progress:
+        """Run what is missing. An interrupt ends it early; what was finished is written."""
+        missing = self._folder.missing()
+        left = sum(len(seeds) for _, seeds in missing)
+        self.progress.already = self.progress.planned - left
+        self._take_up_repeats()
+        cells = self._definition.cells
+        costs = Costs(self._first_guess_s(missing))
+        planner = Planner(cells, self._engine.workers, costs, missing)
+        with ThreadPoolExecutor(in_flight(1) + 32, thread_name_prefix="chunk") as threads:
+            try:
+                self._loop(planner, threads)
+            except (KeyboardInterrupt, EngineLostError) as error:
+                self.progress.interrupted = isinstance(error, KeyboardInterrupt)
+                self.progress.engine_lost = str(error) if isinstance(error, EngineLostError) else None
+                self._write_finished(planner)
+            finally:
+                if self._under_way:
+                    self._engine.cancel()
+        return self.progress
+
+    def _first_guess_s(self, missing: list[tuple[int, range]]) -> float:
+        """Return what a run takes, by running a few: sizes of the first tasks depend on it, and nothing else."""
+        begun_s = time.perf_counter()
+        runs = 0
+        for cell, seeds in missing[:: max(1, len(missing) // _GUESSES)]:
+            for seed in seeds[:_GUESSES]:
+                if time.perf_counter() - begun_s > _GUESS_MAX_S:
+                    break
+                run_row(self._definition.cells[cell], seed)
+                runs += 1
+        return (time.perf_counter() - begun_s) / runs if runs else 1.0
+
+    def _take_up_repeats(self) -> None:
+        """Have sampled runs wait that were written by a sweep that ended before it repeated them."""
+        earlier = self._folder.repeated()
+        self.progress.repeated = len(earlier)
+        self.progress.unequal += [run for run in earlier if not run.is_equal]
+        done = {(run.cell, run.seed) for run in earlier}
+        for path in self._folder.parts():
+            rows = pq.ParquetFile(path).read(["cell", "seed", "trace_digest"])
+            campaign = path.parent.name.removeprefix(f"{PARTITION}=")
+            rows = rows.append_column(PARTITION, pa.array([campaign] * len(rows), pa.string()))
+            self._repeats.sample(rows, done)
+
+    # The loop
+
+    def _loop(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
+        while True:
+            self._hand_out(planner, threads)
+            if not self._under_way:
+                return
+            finished, _ = wait(self._under_way, timeout=_TICK_S, return_when=FIRST_COMPLETED)
+            for future in finished:
+                self._take_in(self._under_way.pop(future), future, planner)
+            self._tell(planner)
+
+    def _hand_out(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
+        if self.progress.stopped is None:
+            self.progress.stopped = self._reason_to_stop()
+        limit = in_flight(self._engine.workers)
+        while len(self._under_way) < limit:
+            chunk = self._next_chunk(planner)
+            if chunk is None:
+                return
+            if chunk.attempt > 1 and self._under_way:
+                # What may have killed its workers is tried again alone, so that nobody else is blamed.
+                self._again.insert(0, chunk)
+                return
+            self._under_way[threads.submit(self._engine.run, chunk)] = chunk
+            if chunk.attempt > 1:
+                return
+
+    def _next_chunk(self, planner: Planner) -> Chunk | None:
+        if any(chunk.attempt > 1 for chunk in self._under_way.values()):
+            return None
+        if self.progress.stopped is not None:
+            return None
+        if self._again:
+            return self._again.pop(0)
+        chunk = self._repeats.next_chunk(last=False) or planner.next_chunk()
+        return chunk or self._repeats.next_chunk(last=not self._under_way)
+
+    def _reason_to_stop(self) -> str | None:
+        limits, progress = self._limits, self.progress
+        if limits.failures_max is not None and progress.failed.total() >= limits.failures_max:
+            return f"--max-failures {limits.failures_max} reached"
+        if limits.time_max_s is not None and progress.elapsed_s() >= limits.time_max_s:
+            return "--max-time is over"
+        return None
+
+    def _tell(self, planner: Planner) -> None:
+        under_way_s = sum(
+            len(task.seeds) * planner.costs.of(task.cell)
+            for chunk in self._under_way.values()
+            for task in chunk.tasks
+        )
+        self.progress.left_s = (planner.left_s() + under_way_s / 2) / self._engine.workers
+        self._on_progress(self.progress)
+
+    def _write_finished(self, planner: Planner) -> None:
+        """Write what came back while the loop was being ended."""
+        for future, chunk in list(self._under_way.items()):
+            if future.done() and not future.cancelled() and future.exception() is None:
+                del self._under_way[future]
+                self._take_in(chunk, future, planner)
+
+    # What comes back
+
+    def _take_in(self, chunk: Chunk, future: Future[pa.Table], planner: Planner) -> None:
+        try:
+            rows = future.result()
+        except ChunkLostError:
+            self.progress.lost_chunks += 1
+            self._lost(chunk)
+            return
+        if chunk.repeats:
+            self._compare(chunk, rows)
+            return
+        self._write(chunk, rows)
+        for task in chunk.tasks:
+            self._measure(task.cell, rows, planner.costs)
+
+    def _measure(self, cell: int, rows: pa.Table, costs: Costs) -> None:
+        mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)
+        wall = rows.column("wall_us").filter(mask)
+        if len(wall):
+            costs.measured(cell, pc.mean(wall).as_py() / _US_PER_S)
+
+    def _lost(self, chunk: Chunk) -> None:
+        """Try a chunk again: whole, then in halves; the run that remains alone gets a row that says so."""
+        if chunk.repeats:
+            self._repeats.again(chunk)
+            return
+        if chunk.attempt < _ATTEMPTS_MAX:
+            again = Chunk(tasks=chunk.tasks, campaign=chunk.campaign, attempt=chunk.attempt + 1)
+            self._again.append(again)
+            return
+        parts = halves(chunk)
+        if parts:
+            # They begin as suspects: alone, and with one try fewer.
+            self._again += [Chunk(tasks=p.tasks, campaign=p.campaign, attempt=_ATTEMPTS_MAX - 1) for p in parts]
+            return
+        task = chunk.tasks[0]
+        message = f"the worker died each of {_ATTEMPTS_MAX} times that it ran this"
+        row = error_row(self._definition.cells[task.cell], task.seeds[0], message, "worker died")
+        self._write(chunk, pa.Table.from_batches([as_batch([WorkDone(row=row, worker="")])]))
+
+    def _write(self, chunk: Chunk, rows: pa.Table) -> None:
+        covers = [
+            (task.cell, task.seeds) for task in chunk.tasks if isinstance(task.seeds, range)
+        ]
+        self._folder.write(chunk.campaign, rows, covers)
+        self._count(rows)
+        self._repeats.sample(rows)
+
+    def _count(self, rows: pa.Table) -> None:
+        progress = self.progress
+        progress.done += len(rows)
+        progress.busy_s += pc.sum(rows.column("wall_us")).as_py() / _US_PER_S
+        progress.verdicts.update(rows.column("verdict").to_pylist())
+        failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
+        progress.failed.update(failed.column("signature").to_pylist())
+        probes = pc.list_flatten(rows.column("probes").combine_chunks())
+        progress.probes.update(pc.struct_field(probes, "probe").unique().to_pylist())
+
+    def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
+        found = self._repeats.came_back(chunk, rows)
+        self._folder.add_repeated(found)
+        self.progress.repeated += len(found)
+        self.progress.unequal += [run for run in found if not run.is_equal]
+
+
+def state_of(progress: Progress, engine: str) -> dict[str, object]:
+    """Return how a sweep ended, as ``sweep.json`` has it."""
+    return {
+        "complete": progress.is_complete(),
+        "rows": progress.already + progress.done,
+        "engine": engine,
+        "workers": progress.workers,
+        "elapsed_s": round(progress.elapsed_s(), 1),
+        "stopped": progress.stopped,
+        "interrupted": progress.interrupted,
+        "repeated": progress.repeated,
+        "unequal": _keys(progress.unequal),
+    }
+
+
+def _keys(runs: Iterable[Repeated]) -> list[list[int]]:
+    return [[run.cell, run.seed] for run in runs]

@@ -1,0 +1,225 @@
+"""The folder of a sweep: Parquet files, each whole, and what is needed to go on with it.
+
+``runs/campaign=NAME/part-NNNNN.parquet`` are the rows, one file a chunk; the file itself says which
+seeds of which cells it has, so that going on reads no rows. ``sweep.json`` says what the sweep is of,
+``campaigns/`` has the campaigns, ``repeated.jsonl`` the runs that were run twice.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from campaigns.results_folder import json_line, whole_file
+from campaigns.sweep.chunk import without
+from campaigns.sweep.definition import Definition, Source
+from campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
+
+SWEEP: Final = "sweep.json"
+RUNS: Final = "runs"
+REPEATED: Final = "repeated.jsonl"
+CAMPAIGNS: Final = "campaigns"
+FAILURES: Final = "failures"
+
+_COVERS: Final = b"harrow.covers"
+_SCHEMA: Final = b"harrow.schema"
+_PART: Final = "part-"
+
+
+class SweepFolderError(Exception):
+    """A folder that is no sweep, or another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """A run that was run a second time, and the digests of both."""
+
+    cell: int
+    seed: int
+    first: str | None
+    again: str | None
+    other_worker: bool
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether it came out the same."""
+        return self.first == self.again
+
+
+class SweepFolder:
+    """A sweep on disk. *path* is its folder."""
+
+    def __init__(self, path: Path, definition: Definition) -> None:
+        self.path = path
+        self._definition = definition
+        self._next = 0
+        self._cells = {(cell.campaign, cell.name): number for number, cell in enumerate(definition.cells)}
+
+    def begin(self) -> None:
+        """Make the folder and write what the sweep is of.
+
+        Raises:
+            OSError: it cannot be written.
+
+        """
+        (self.path / RUNS).mkdir(parents=True, exist_ok=True)
+        (self.path / CAMPAIGNS).mkdir(exist_ok=True)
+        for source in self._definition.sources:
+            with whole_file(self.path / CAMPAIGNS / f"{source.campaign}.yaml") as stream:
+                stream.write(source.text)
+        self._write_state({"complete": False})
+
+    def end(self, state: Mapping[str, Any]) -> None:
+        """Write how the sweep ended."""
+        self._write_state(state)
+
+    def _write_state(self, state: Mapping[str, Any]) -> None:
+        with whole_file(self.path / SWEEP) as stream:
+            json.dump({**self._definition.as_mapping(), **state}, stream, indent=1, ensure_ascii=False)
+            stream.write("\n")
+
+    def missing(self) -> list[tuple[int, range]]:
+        """Return the seeds of each cell that no file has yet; leftovers of a killed sweep are removed.
+
+        Raises:
+            SweepFolderError: a file is none of this sweep's.
+
+        """
+        done: dict[int, list[range]] = {}
+        for path in sorted(self.path.glob(f"{RUNS}/*/.*")):
+            path.unlink()
+        for path in self.parts():
+            self._next = max(self._next, int(path.stem.removeprefix(_PART)) + 1)
+            for cell, seeds in self._covers(path):
+                done.setdefault(cell, []).append(seeds)
+        return [
+            (number, seeds)
+            for number in range(len(self._definition.cells))
+            for seeds in without(self._definition.seeds, done.get(number, ()))
+        ]
+
+    def parts(self) -> list[Path]:
+        """Return the files of rows."""
+        return sorted(self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet"))
+
+    def write(self, campaign: str, rows: pa.Table, covers: Iterable[tuple[int, range]]) -> Path:
+        """Write the rows of a chunk, which has *covers*: seeds by cell; the file appears whole."""
+        folder = self.path / RUNS / f"{PARTITION}={campaign}"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{_PART}{self._next:05}.parquet"
+        self._next += 1
+        cells = self._definition.cells
+        said = [[cells[cell].name, seeds.start, seeds.stop] for cell, seeds in covers]
+        table = rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
+        table = table.replace_schema_metadata(
+            {_SCHEMA: SCHEMA_VERSION.encode(), _COVERS: json.dumps(said).encode()}
+        )
+        temporary = folder / f".{path.name}.{os.getpid()}"
+        pq.write_table(table, temporary, compression="zstd")
+        temporary.replace(path)
+        return path
+
+    def _covers(self, path: Path) -> list[tuple[int, range]]:
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+            said = json.loads(metadata[_COVERS])
+        except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+            raise SweepFolderError(f"{path}: not a file of a sweep ({error})") from None
+        campaign = path.parent.name.removeprefix(f"{PARTITION}=")
+        try:
+            return [(self._cells[campaign, name], range(start, stop)) for name, start, stop in said]
+        except KeyError as error:
+            raise SweepFolderError(f"{path}: this sweep has no cell {error}") from None
+
+    def add_repeated(self, repeated: Iterable[Repeated]) -> None:
+        """Take down runs that were run twice."""
+        cells = self._definition.cells
+        with (self.path / REPEATED).open("a", encoding="utf-8", newline="\n") as stream:
+            for run in repeated:
+                line = {
+                    "campaign": cells[run.cell].campaign,
+                    "cell": cells[run.cell].name,
+                    "seed": run.seed,
+                    "first": run.first,
+                    "again": run.again,
+                    "other_worker": run.other_worker,
+                }
+                stream.write(json_line(line) + "\n")
+
+    def repeated(self) -> list[Repeated]:
+        """Return the runs that were run twice; a line that a kill cut off is left out."""
+        path = self.path / REPEATED
+        found: list[Repeated] = []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            try:
+                said = json.loads(line)
+                cell = self._cells[said["campaign"], said["cell"]]
+            except (ValueError, KeyError):
+                continue
+            found.append(
+                Repeated(
+                    cell=cell,
+                    seed=said["seed"],
+                    first=said["first"],
+                    again=said["again"],
+                    other_worker=said["other_worker"],
+                )
+            )
+        return found
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Return what ``sweep.json`` says.
+
+    Raises:
+        SweepFolderError: the folder is no sweep.
+
+    """
+    try:
+        state = json.loads((path / SWEEP).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SweepFolderError(f"{path}: no sweep is there ({SWEEP} is missing)") from None
+    except (OSError, ValueError) as error:
+        raise SweepFolderError(f"{path / SWEEP}: cannot be read: {error}") from None
+    if not isinstance(state, dict) or state.get("schema") != SCHEMA_VERSION:
+        raise SweepFolderError(f"{path / SWEEP}: not of a sweep ({SCHEMA_VERSION})")
+    return state
+
+
+def read_definition(path: Path) -> Definition:
+    """Return what the sweep in a folder is of, as it was written there.
+
+    Raises:
+        SweepFolderError: the folder is no sweep, or was written by a version that read its campaigns otherwise.
+        CampaignError: a campaign of it cannot be read any more.
+
+    """
+    from campaigns.sweep.cell import cell_of
+    from campaigns.sweep.definition import load_cell_plans
+
+    state = read_state(path)
+    sources = tuple(
+        Source(
+            campaign=said["campaign"],
+            argument=said["argument"],
+            text=(path / CAMPAIGNS / f"{said['campaign']}.yaml").read_text(encoding="utf-8"),
+            overrides=tuple(said["set"]),
+        )
+        for said in state["campaigns"]
+    )
+    cells = []
+    for said in state["cells"]:
+        source = next(source for source in sources if source.campaign == said["campaign"])
+        settings = tuple(said["settings"].items())
+        file = str(path / CAMPAIGNS / f"{source.campaign}.yaml")
+        plans = load_cell_plans(source, file, settings)
+        found = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == said["cell"]]
+        if not found:
+            raise SweepFolderError(f"{file}: has no cell {said['cell']} any more")
+        cells.append(found[0])
+    return Definition(sources=sources, cells=tuple(cells), seeds=range(*state["seeds"]))
