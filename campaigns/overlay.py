@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from campaigns.open_choices import without_choice
 from campaigns.schema import CampaignFile
 from campaigns.spelling import quoted, suggestion
 from campaigns.yaml_positions import (
@@ -129,7 +130,7 @@ def _marked(node: Node, mark: Mark) -> Node:
 
 
 def overridden(root: MapNode, override: Override) -> MapNode:
-    """Return a campaign with an option applied.
+    """Return a campaign with an option applied; a swarm does not draw any more what the option says.
 
     Raises:
         OverrideError: there is nothing in the campaign where the option points.
@@ -137,7 +138,7 @@ def overridden(root: MapNode, override: Override) -> MapNode:
     """
     if override.everywhere:
         root = _without_setting(root, override.parts[1])
-    return _put_into_mapping(root, override.parts, override)
+    return without_choice(_put_into_mapping(root, override.parts, override), override.parts)
 
 
 def _put(node: Node | None, parts: Sequence[str], override: Override) -> Node:

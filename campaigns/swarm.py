@@ -26,6 +26,8 @@ T = TypeVar("T")
 STREAM: Final = "swarm"
 """The stream of choices that a plan is drawn from; the run's own streams are apart from it."""
 
+_ACKS: Final = "acks"
+_ACKS_ALL: Final = frozenset({"all", "-1"})
 _IDEMPOTENCE: Final = "enable.idempotence"
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _MIN_ISR: Final = "min.insync.replicas"
@@ -193,19 +195,24 @@ def _taken_together(
 ) -> dict[str, Value]:
     """Return drawn settings with what Kafka would refuse put right, as somebody would who means them.
 
-    Idempotence takes acks=all and few requests in flight with it, or is not there at all;
-    a topic needs no more replicas in sync than it has.
+    Idempotence takes acks=all and few requests in flight with it, or is not there at all: where
+    the campaign says something else of these, it is not drawn. A topic needs no more replicas in
+    sync than it has.
     """
     settings = dict(chosen)
     behaviours = _behaviours(plan, kafka)
+    in_flight_max = behaviours.idempotent_in_flight_max
+    fixed = {name: value for p in plan.producers for name, value in p.settings.items() if name not in chosen}
     if settings.get(_IDEMPOTENCE):
-        if behaviours.idempotence:
-            settings["acks"] = "all"
-            if _IN_FLIGHT in settings:
-                in_flight = min(int(settings[_IN_FLIGHT]), behaviours.idempotent_in_flight_max)
-                settings[_IN_FLIGHT] = in_flight
-        else:
+        if not behaviours.idempotence:
             del settings[_IDEMPOTENCE]
+        elif str(fixed.get(_ACKS, "all")) not in _ACKS_ALL or int(fixed.get(_IN_FLIGHT, 1)) > in_flight_max:
+            settings[_IDEMPOTENCE] = False
+    if settings.get(_IDEMPOTENCE) or fixed.get(_IDEMPOTENCE):
+        if _ACKS in settings or _ACKS not in fixed:
+            settings[_ACKS] = "all"
+        if _IN_FLIGHT in settings:
+            settings[_IN_FLIGHT] = min(int(settings[_IN_FLIGHT]), in_flight_max)
     if _MIN_ISR in settings:
         replicas = min(topic.replication_factor for topic in cluster.topics)
         settings[_MIN_ISR] = min(int(settings[_MIN_ISR]), replicas)

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, validate
+from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
 
 
 class Commands(TyperGroup):
@@ -56,6 +56,7 @@ def harrow(
 
 
 run.register(app)
+sweep.register(app)
 shrink.register(app)
 replay.register(app)
 regress.register(app)

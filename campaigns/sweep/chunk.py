@@ -43,6 +43,7 @@ class Chunk:
 def halves(chunk: Chunk) -> tuple[Chunk, ...]:
     """Return two chunks with half the work each; none for a single run."""
     tasks = chunk.tasks
+    parts: list[tuple[Task, ...]]
     if len(tasks) == 1:
         task = tasks[0]
         middle = len(task.seeds) // 2

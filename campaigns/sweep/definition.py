@@ -185,9 +185,7 @@ def _cells(source: Source, path: Path, varies: Sequence[Vary], variants: frozens
     return cells
 
 
-def load_cell_plans(
-    source: Source, path: str, settings: Iterable[tuple[str, str]]
-) -> tuple[Plan, ...]:
+def load_cell_plans(source: Source, path: str, settings: Iterable[tuple[str, str]]) -> tuple[Plan, ...]:
     """Return the plans of a campaign (the base, then its variants) with settings of the grid.
 
     Raises:

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -27,9 +26,8 @@ _cells: Mapping[int, Cell] = {}
 
 def available_workers() -> int:
     """Return how many processes this one may keep busy."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    allowed = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if allowed is None else len(allowed(0))
 
 
 class ProcessEngine:
@@ -52,7 +50,10 @@ class ProcessEngine:
         try:
             futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
             return pa.Table.from_batches([future.result() for future in futures])
-        except (BrokenProcessPool, RuntimeError) as error:  # submit() raises RuntimeError once it is shut down
+        except (
+            BrokenProcessPool,
+            RuntimeError,
+        ) as error:  # submit() raises RuntimeError once it is shut down
             self._drop(pool)
             raise ChunkLostError("a worker process died") from error
 

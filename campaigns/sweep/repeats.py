@@ -118,4 +118,3 @@ class Repeats:
                 sample = self._under_way.pop((task.cell, seed), None)
                 if sample is not None and sample.tries < _TRIES_MAX:
                     self._waiting.append(sample)
-

@@ -54,7 +54,7 @@ class FailureSignature:
     @property
     def name(self) -> str:
         """A short name, which a folder can have: the rule, and a digest of all."""
-        text = "\n".join((self.rule, self.promise, self.chain))
+        text = f"{self.rule}\n{self.promise}\n{self.chain}"
         return f"{self.rule}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
@@ -185,4 +185,3 @@ def _told(error: Exception) -> tuple[str, str]:
         lines += [f"{file}:{frame.lineno} in {frame.name}", f"    {frame.line}"]
     lines += [line.rstrip("\n") for line in traceback.format_exception_only(error)]
     return "\n".join(lines), where
-

@@ -17,7 +17,10 @@ _PROBES: Final = pa.list_(pa.struct([("probe", pa.string()), ("count", pa.int32(
 
 COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "campaign": (pa.string(), "the campaign's name; the folder `campaign=NAME` has it, not the file"),
-    "cell": (pa.string(), "the variant, then the settings of `--vary`: with campaign and seed the key of the row"),
+    "cell": (
+        pa.string(),
+        "the variant, then the settings of `--vary`: with campaign and seed the key of the row",
+    ),
     "variant": (pa.string(), "the campaign's variant, `base` for none"),
     "settings": (_TEXTS, "what `--vary` set, by key"),
     "kafka": (pa.string(), "the release"),
@@ -35,9 +38,18 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "trace_digest": (pa.string(), "the digest of the run; null with an error"),
     "events": (pa.int64(), "events handled"),
     "simulated_ms": (pa.int64(), "virtual time, in milliseconds"),
-    "wall_us": (pa.int64(), "how long the run took, in microseconds; the only column that no two sweeps share"),
-    "signature": (pa.string(), "what failures of the same kind have in common, as a name; null without a failure"),
-    "failed_rule": (pa.string(), "the signature's rule; `expectation` when one was missed, `error` with an error"),
+    "wall_us": (
+        pa.int64(),
+        "how long the run took, in microseconds; the only column that no two sweeps share",
+    ),
+    "signature": (
+        pa.string(),
+        "what failures of the same kind have in common, as a name; null without a failure",
+    ),
+    "failed_rule": (
+        pa.string(),
+        "the signature's rule; `expectation` when one was missed, `error` with an error",
+    ),
     "promise": (pa.string(), "what that rule promised, in settings"),
     "chain": (pa.string(), "the kinds of events that led to the failure, in order"),
     "error": (pa.string(), "the traceback when harrow itself failed, or why the run was given up"),

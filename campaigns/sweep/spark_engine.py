@@ -46,7 +46,9 @@ class SparkEngine:
         """Run a chunk; see `Engine`."""
         numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
         try:
-            table: pa.Table = numbers.mapInArrow(_on_executor(self._cells, chunk.tasks), self._schema).toArrow()
+            table: pa.Table = numbers.mapInArrow(
+                _on_executor(self._cells, chunk.tasks), self._schema
+            ).toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
                 raise EngineLostError(_first_line(error)) from error

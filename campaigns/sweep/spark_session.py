@@ -2,9 +2,7 @@
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,9 +15,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from campaigns.sweep.engine import EngineError
+from campaigns.sweep.spark_availability import is_on_this_machine
 
-JAVA_MIN: Final = 17
-"""The oldest Java that Spark 4 runs on."""
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
 """How often Spark tries a task before it gives its job up; embedded Spark would not try again at all."""
@@ -33,26 +30,6 @@ _SETTINGS: Final = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL_ADDRESS: Final = "127.0.0.1"
-
-
-def what_is_missing() -> str | None:
-    """Return why Spark cannot be started on this machine; None when it can."""
-    if find_spec("pyspark") is None:
-        return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
-    java = _java()
-    if java is None:
-        return f"Java is not installed: Spark needs version {JAVA_MIN} or newer (JAVA_HOME, or java on the path)"
-    version = _java_version(java)
-    if version is None:
-        return f"{java} does not say which version of Java it is: Spark needs {JAVA_MIN} or newer"
-    if version < JAVA_MIN:
-        return f"Java is too old: {java} is version {version}, Spark needs {JAVA_MIN} or newer"
-    return None
-
-
-def is_on_this_machine(master: str) -> bool:
-    """Return whether a master's executors see the files of this machine."""
-    return master.startswith("local")
 
 
 def start_session(
@@ -82,27 +59,6 @@ def start_session(
         message = str(error).strip().splitlines() or [type(error).__name__]
         raise EngineError(f"Spark at {remote or master} cannot be used: {message[0]}{where}") from error
     return session
-
-
-def _java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        java = Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java")
-        return str(java) if java.exists() else None
-    return shutil.which("java")
-
-
-def _java_version(java: str) -> int | None:
-    try:
-        said = subprocess.run(  # noqa: S603 - the Java that Spark would start
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
-    if match is None:
-        return None
-    return int(match[2] or 0) if match[1] == "1" else int(match[1])
 
 
 def _with_retries(master: str) -> str:

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -78,7 +79,7 @@ class Limits:
 class Sweep:
     """The loop of the driver: it hands out chunks and writes what comes back.
 
-    *on_progress* is called several times a second.
+    *on_progress* is called several times a second; interrupts wait for the end of what is *shielded*.
     """
 
     def __init__(
@@ -89,12 +90,14 @@ class Sweep:
         *,
         limits: Limits | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
+        shielded: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._definition = definition
         self._folder = folder
         self._engine = engine
         self._limits = limits or Limits()
         self._on_progress = on_progress
+        self._shielded = shielded
         self.progress = Progress(planned=definition.runs(), workers=engine.workers)
         self._repeats = Repeats(definition.cells, engine.workers)
         self._again: list[Chunk] = []
@@ -154,7 +157,8 @@ class Sweep:
                 return
             finished, _ = wait(self._under_way, timeout=_TICK_S, return_when=FIRST_COMPLETED)
             for future in finished:
-                self._take_in(self._under_way.pop(future), future, planner)
+                with self._shielded():
+                    self._take_in(self._under_way.pop(future), future, planner)
             self._tell(planner)
 
     def _hand_out(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
@@ -241,7 +245,9 @@ class Sweep:
         parts = halves(chunk)
         if parts:
             # They begin as suspects: alone, and with one try fewer.
-            self._again += [Chunk(tasks=p.tasks, campaign=p.campaign, attempt=_ATTEMPTS_MAX - 1) for p in parts]
+            self._again += [
+                Chunk(tasks=p.tasks, campaign=p.campaign, attempt=_ATTEMPTS_MAX - 1) for p in parts
+            ]
             return
         task = chunk.tasks[0]
         message = f"the worker died each of {_ATTEMPTS_MAX} times that it ran this"
@@ -249,9 +255,7 @@ class Sweep:
         self._write(chunk, pa.Table.from_batches([as_batch([WorkDone(row=row, worker="")])]))
 
     def _write(self, chunk: Chunk, rows: pa.Table) -> None:
-        covers = [
-            (task.cell, task.seeds) for task in chunk.tasks if isinstance(task.seeds, range)
-        ]
+        covers = [(task.cell, task.seeds) for task in chunk.tasks if isinstance(task.seeds, range)]
         self._folder.write(chunk.campaign, rows, covers)
         self._count(rows)
         self._repeats.sample(rows)

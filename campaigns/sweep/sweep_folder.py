@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from campaigns.results_folder import json_line, whole_file
+from campaigns.sweep.cell import cell_of
 from campaigns.sweep.chunk import without
-from campaigns.sweep.definition import Definition, Source
+from campaigns.sweep.definition import Definition, Source, load_cell_plans
 from campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 
 SWEEP: Final = "sweep.json"
@@ -199,9 +200,6 @@ def read_definition(path: Path) -> Definition:
         CampaignError: a campaign of it cannot be read any more.
 
     """
-    from campaigns.sweep.cell import cell_of
-    from campaigns.sweep.definition import load_cell_plans
-
     state = read_state(path)
     sources = tuple(
         Source(

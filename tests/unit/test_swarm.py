@@ -141,3 +141,51 @@ def test_a_budget_keeps_copies(survivable: bool) -> None:
         struck = [fault.at_us for fault in run_plan(plan, seed).faults if fault.at_us > 2_000_000]
         most = max([most, *(struck.count(at_us) for at_us in struck)])
     assert most == (1 if survivable else 3)
+
+
+@pytest.mark.parametrize(
+    ("option", "closed"),
+    [
+        ("acks=1", "acks"),
+        ("kafka=2.0", "kafka"),
+        ("cluster.brokers=3", "brokers"),
+        ("cluster.topics.0.partitions=2", "partitions"),
+        ("cluster.network.latency=1ms", "latency"),
+        ("workload.duration=5s", "duration"),
+        ("workload.producers.0.rate=1/s", "rate"),
+    ],
+)
+def test_what_an_option_says_is_not_drawn(option: str, closed: str) -> None:
+    text = """
+kafka: "2.4"
+cluster: {topics: [{name: t}]}
+workload: {duration: 2s, producers: [{name: p, rate: 2/s}]}
+swarm:
+  kafka: ["2.0", "2.4"]
+  brokers: 1..3
+  partitions: 1..2
+  settings: {acks: [all], min.insync.replicas: [1]}
+  latency: [1ms, 2ms]
+  duration: 1s..2s
+  rate: [1/s, 2/s]
+"""
+    (open_plan,) = load_text(text, "open.yaml").plans
+    (plan,) = load_text(text, "open.yaml", [option]).plans
+    before, after = (dict(drawn(each, 1).values) for each in (open_plan, plan))
+    assert closed in before
+    assert before.keys() - after.keys() == {closed}
+
+
+@pytest.mark.parametrize(("option", "idempotent"), [("acks=1", False), ("acks=all", True)])
+def test_idempotence_is_not_drawn_against_what_an_option_says(option: str, idempotent: bool) -> None:
+    text = "workload: {producers: [{name: p}]}\nswarm: {settings: {enable.idempotence: [true]}}"
+    (plan,) = load_text(text, "open.yaml", [option]).plans
+    settings = drawn(plan, 0).plan.producers[0].settings
+    assert settings["enable.idempotence"] is idempotent
+    assert settings["acks"] == option.removeprefix("acks=")
+
+
+def test_idempotence_that_an_option_asks_for_takes_acks_all_with_it() -> None:
+    text = "workload: {producers: [{name: p}]}\nswarm: {settings: {acks: ['1']}}"
+    (plan,) = load_text(text, "open.yaml", ["enable.idempotence=true"]).plans
+    assert drawn(plan, 0).plan.producers[0].settings["acks"] == "all"

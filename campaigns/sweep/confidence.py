@@ -1,0 +1,24 @@
+"""How sure a rate is that was seen in a sample: the score interval of Wilson (1927)."""
+
+from math import sqrt
+from typing import Final
+
+_Z_95: Final = 1.959963984540054
+"""The quantile of the normal distribution that leaves 2.5% on each side."""
+
+
+def wilson(hits: int, tries: int) -> tuple[float, float]:
+    """Return the 95% interval of a rate, both ends from 0 to 1; (0, 1) without any tries.
+
+    It is right for rare events too: none in 20 000 tries gives an upper end of 0.02%.
+    """
+    if tries == 0:
+        return 0.0, 1.0
+    rate = hits / tries
+    square = _Z_95 * _Z_95
+    divisor = 1 + square / tries
+    middle = (rate + square / (2 * tries)) / divisor
+    half = _Z_95 * sqrt(rate * (1 - rate) / tries + square / (4 * tries * tries)) / divisor
+    low = 0.0 if hits == 0 else max(0.0, middle - half)
+    high = 1.0 if hits == tries else min(1.0, middle + half)
+    return low, high

@@ -1,0 +1,85 @@
+"""``failures/<signature>/``: for each kind of failure a campaign file that fails by itself."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaigns.campaign_copy import campaign_copy
+from campaigns.loader import load_text
+from campaigns.results_folder import whole_file
+from campaigns.shrink import NothingToShrinkError, Shrinker
+from campaigns.shrunk_campaign import shrunk_text
+from campaigns.sweep.cell import Cell
+from campaigns.sweep.definition import Definition, overrides_of
+from campaigns.sweep.row import ERROR, EXPECTATION
+from campaigns.sweep.sweep_folder import FAILURES
+from campaigns.sweep.sweep_report import Example, FailureGroup
+
+_CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFailure:
+    """A failure's file. ``shrunk`` says whether it is the smallest, else it is the run as it was."""
+
+    group: FailureGroup
+    path: Path
+    shrunk: bool
+
+
+def write_failures(
+    folder: Path,
+    definition: Definition,
+    groups: Iterable[FailureGroup],
+    *,
+    shrink_s: float | None = None,
+    on_shrink: Callable[[FailureGroup, int], None] = lambda _group, _runs: None,
+) -> Iterator[WrittenFailure]:
+    """Write a file for each kind of failure, yielding each as it is done.
+
+    With *shrink_s*, seconds for each of them, the shortest run is shrunk first; *on_shrink* hears
+    how many runs that has taken so far.
+    """
+    taken: set[str] = set()
+    for group in groups:
+        name = f"{group.campaign}.yaml" if group.signature in taken else "campaign.yaml"
+        taken.add(group.signature)
+        text = None
+        if shrink_s is not None and group.rule not in _CANNOT_BE_SHRUNK:
+            text = _shrunk(definition, group, shrink_s, on_shrink)
+        path = folder / FAILURES / group.signature / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shrunk = text is not None
+        with whole_file(path) as stream:
+            stream.write(_as_it_was(definition, group) if text is None else text)
+        yield WrittenFailure(group=group, path=path, shrunk=shrunk)
+
+
+def _as_it_was(definition: Definition, group: FailureGroup) -> str:
+    example = group.earliest
+    cell = _cell(definition, group.campaign, example)
+    source = definition.source_of(group.campaign)
+    campaign = load_text(source.text, f"{source.campaign}.yaml")
+    return campaign_copy(campaign, cell.plan, example.seed, overrides_of(source, cell))
+
+
+def _shrunk(
+    definition: Definition,
+    group: FailureGroup,
+    time_max_s: float,
+    on_shrink: Callable[[FailureGroup, int], None],
+) -> str | None:
+    example = group.shortest
+    plan = _cell(definition, group.campaign, example).plan
+    try:
+        shrinker = Shrinker(
+            plan, example.seed, time_max_s=time_max_s, on_run=lambda runs, _best: on_shrink(group, runs)
+        )
+        shrinker.run()
+    except NothingToShrinkError:
+        return None
+    return shrunk_text(shrinker, example.reproduce)
+
+
+def _cell(definition: Definition, campaign: str, example: Example) -> Cell:
+    return next(cell for cell in definition.cells if cell.campaign == campaign and cell.name == example.cell)

@@ -1,0 +1,84 @@
+"""What is asked of a sweep's rows, in the SQL that Spark and DuckDB have in common.
+
+``runs`` is the table of rows (`row_table.COLUMNS`). What makes rows of a list is the one function
+that has two names: `explode` in Spark, `unnest` in DuckDB.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+RowOfAnswer = tuple[Any, ...]
+
+
+class Sql(Protocol):
+    """Whatever answers: see `spark_sql` and `duck_sql`."""
+
+    name: str
+    explode: str
+
+    def ask(self, query: str) -> Sequence[RowOfAnswer]:
+        """Return the answer's rows."""
+
+
+VERDICTS: Final = """
+    SELECT campaign, cell, verdict, outcome, count(*) AS runs
+    FROM runs GROUP BY campaign, cell, verdict, outcome ORDER BY campaign, cell, verdict, outcome
+"""
+
+FAILURES: Final = """
+    WITH ranked AS (
+        SELECT campaign, cell, seed, events, signature, failed_rule, promise, chain,
+            row_number() OVER (PARTITION BY campaign, signature ORDER BY seed, cell) AS by_seed,
+            row_number() OVER (PARTITION BY campaign, signature ORDER BY events, seed, cell) AS by_length
+        FROM runs WHERE signature IS NOT NULL
+    )
+    SELECT campaign, signature, failed_rule, promise, chain, count(*) AS failures,
+        max(CASE WHEN by_seed = 1 THEN cell END) AS earliest_cell,
+        max(CASE WHEN by_seed = 1 THEN seed END) AS earliest_seed,
+        max(CASE WHEN by_length = 1 THEN cell END) AS shortest_cell,
+        max(CASE WHEN by_length = 1 THEN seed END) AS shortest_seed,
+        max(CASE WHEN by_length = 1 THEN events END) AS shortest_events
+    FROM ranked GROUP BY campaign, signature, failed_rule, promise, chain
+    ORDER BY failures DESC, campaign, signature
+"""
+
+RULES: Final = """
+    SELECT campaign, cell, item.rule AS rule, item.status AS status, count(*) AS runs
+    FROM (SELECT campaign, cell, {explode}(rules) AS item
+        FROM runs WHERE verdict NOT IN ('error', 'inconclusive')) AS items
+    WHERE item.count > 0
+    GROUP BY campaign, cell, item.rule, item.status ORDER BY rule, campaign, cell, status
+"""
+
+PROBES: Final = """
+    SELECT campaign, cell, item.probe AS probe, count(*) AS runs, sum(item.count) AS times
+    FROM (SELECT campaign, cell, {explode}(probes) AS item FROM runs) AS items
+    GROUP BY campaign, cell, item.probe ORDER BY probe, campaign, cell
+"""
+
+DURATIONS: Final = """
+    SELECT campaign, count(*) AS runs, sum(events) AS events, sum(simulated_ms) AS simulated_ms,
+        sum(wall_us) AS wall_us, median(wall_us) AS median_us,
+        percentile_cont(0.99) WITHIN GROUP (ORDER BY wall_us) AS p99_us, max(wall_us) AS longest_us
+    FROM runs GROUP BY campaign ORDER BY campaign
+"""
+
+REASONS: Final = """
+    SELECT campaign, item AS reason, count(*) AS runs
+    FROM (SELECT campaign, {explode}(reasons) AS item FROM runs WHERE verdict = 'inconclusive') AS items
+    GROUP BY campaign, item ORDER BY runs DESC, campaign, reason LIMIT 20
+"""
+
+ALL: Final[Mapping[str, str]] = {
+    "verdicts": VERDICTS,
+    "failures": FAILURES,
+    "rules": RULES,
+    "probes": PROBES,
+    "durations": DURATIONS,
+    "reasons": REASONS,
+}
+
+
+def ask(sql: Sql, query: str) -> list[RowOfAnswer]:
+    """Return what one of the queries brings."""
+    return [tuple(row) for row in sql.ask(query.format(explode=sql.explode))]

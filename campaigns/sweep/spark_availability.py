@@ -1,0 +1,61 @@
+"""Whether Spark can be had on this machine, without importing it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+JAVA_MIN: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+
+
+def what_is_missing(*, remote: bool = False) -> str | None:
+    """Return why Spark cannot be started on this machine; None when it can.
+
+    A *remote* session, by Spark Connect, needs no Java here.
+    """
+    if find_spec("pyspark") is None:
+        return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
+    if remote:
+        return None
+    java = _java()
+    if java is None:
+        return (
+            f"Java is not installed: Spark needs version {JAVA_MIN} or newer (JAVA_HOME, or java on the path)"
+        )
+    version = _java_version(java)
+    if version is None:
+        return f"{java} does not say which version of Java it is: Spark needs {JAVA_MIN} or newer"
+    if version < JAVA_MIN:
+        return f"Java is too old: {java} is version {version}, Spark needs {JAVA_MIN} or newer"
+    return None
+
+
+def is_on_this_machine(master: str | None) -> bool:
+    """Return whether a master's executors see the files of this machine; None is embedded Spark."""
+    return master is None or master.startswith("local")
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+        return str(java) if java.exists() else None
+    return shutil.which("java")
+
+
+def _java_version(java: str) -> int | None:
+    try:
+        said = subprocess.run(  # noqa: S603 - the Java that Spark would start
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    if match is None:
+        return None
+    return int(match[2] or 0) if match[1] == "1" else int(match[1])

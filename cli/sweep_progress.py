@@ -1,0 +1,89 @@
+"""How far a sweep is: a bar on a terminal, a plain line now and then elsewhere."""
+
+import time
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from campaigns.sweep.sweep import Progress
+from campaigns.units import rough_duration_text
+from cli.console import say
+
+_LINE_EVERY_S: Final = 10.0
+_SIGNATURES_SHOWN: Final = 5
+_PROBES_SHOWN: Final = 6
+_BAR_WIDTH: Final = 30
+_US_PER_S: Final = 1_000_000
+
+
+class SweepProgress:
+    """Shows how far a sweep is while it runs; nothing when *enabled* is not."""
+
+    def __init__(self, console: Console, *, enabled: bool) -> None:
+        self._console = console
+        self._enabled = enabled
+        self._next_s = time.monotonic() + _LINE_EVERY_S
+        self._live: Live | None = None
+        if enabled and console.is_terminal and not console.is_dumb_terminal:
+            self._live = Live(console=console, transient=True, refresh_per_second=4)
+            self._live.start()
+
+    def show(self, progress: Progress) -> None:
+        """Show it, if it is time to."""
+        if self._live is not None:
+            self._live.update(_picture(progress))
+        elif self._enabled and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _LINE_EVERY_S
+            say(self._console, progress_line(progress))
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def progress_line(progress: Progress) -> str:
+    """Return how far a sweep is, in one line."""
+    failed = progress.failed.total()
+    missing = len(progress.probes_missing())
+    return (
+        f"{progress.already + progress.done} of {progress.planned} runs, {progress.runs_per_s():.0f} runs/s, "
+        f"{failed} failed, {missing} probes not reached{_left(progress)}"
+    )
+
+
+def _left(progress: Progress) -> str:
+    if progress.left_s is None:
+        return ""
+    return f", about {rough_duration_text(round(progress.left_s * _US_PER_S))} left"
+
+
+def _picture(progress: Progress) -> RenderableType:
+    done = progress.already + progress.done
+    first = Table.grid(padding=(0, 2))
+    first.add_row(
+        ProgressBar(total=progress.planned, completed=done, width=_BAR_WIDTH),
+        f"{done} of {progress.planned} runs",
+        f"{progress.runs_per_s():.0f} runs/s{_left(progress)}",
+    )
+    lines: list[RenderableType] = [first]
+    if progress.failed:
+        lines.append(Text(f"{progress.failed.total()} failed:", "red"))
+        most = progress.failed.most_common(_SIGNATURES_SHOWN)
+        lines += [
+            Text(f"  {count:>6}  {signature}", no_wrap=True, overflow="ellipsis") for signature, count in most
+        ]
+        if len(progress.failed) > len(most):
+            lines.append(Text(f"  and {len(progress.failed) - len(most)} other kinds", "dim"))
+    missing = progress.probes_missing()
+    if missing:
+        some = ", ".join(missing[:_PROBES_SHOWN])
+        more = f" and {len(missing) - _PROBES_SHOWN} more" if len(missing) > _PROBES_SHOWN else ""
+        text = f"not reached yet: {some}{more}"
+        lines.append(Text(text, "dim", no_wrap=True, overflow="ellipsis"))
+    return Group(*lines)

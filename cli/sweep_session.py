@@ -1,0 +1,310 @@
+"""One `harrow sweep`: what is asked for, which engine runs it, and what is said of it."""
+
+import json
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from campaigns.problem import CampaignError, Problem
+from campaigns.sweep.definition import Definition, VaryError, define, parse_vary
+from cli import exit_code
+from cli.console import data_console, destination, message_console, say
+from cli.interrupts import Interrupts
+from cli.options import ListFormat
+from cli.progress import ProgressLine
+from cli.render_problem import show_problems
+from cli.run_selection import choose_variants, find_campaigns, load_all
+from cli.run_tally import exit_code_of
+from cli.sweep import SweepEngine
+
+_NEEDED: Final = ("pyarrow", "duckdb")
+_RESULTS: Final = Path("results")
+_LOG: Final = "spark.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest:
+    """What was typed."""
+
+    arguments: tuple[str, ...]
+    seeds: range | None
+    varies: tuple[str, ...]
+    overrides: tuple[str, ...]
+    variants: tuple[str, ...]
+    engine: SweepEngine
+    master: str | None
+    remote: str | None
+    workers: int | None
+    out: Path | None
+    resume: bool
+    failures_max: int | None
+    time_max_s: float | None
+    shrink_s: float | None
+    report: Path | None
+    output_format: ListFormat
+    output: Path | None
+    quiet: bool
+    verbose: bool
+    no_color: bool
+
+
+class _UsageError(Exception):
+    """Something that the user has to change; the message says what."""
+
+
+def sweep_session(request: SweepRequest) -> int:
+    """Run what was asked for, print the report, and return the exit code."""
+    messages = message_console(no_color=request.no_color)
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        say(
+            messages, f"a sweep needs {' and '.join(missing)}: pip install 'kafka-harrow[sweep]'", style="red"
+        )
+        return exit_code.USAGE
+    from campaigns.sweep.engine import EngineError
+    from campaigns.sweep.sweep_folder import SweepFolderError
+
+    try:
+        return _Session(request, messages).run()
+    except CampaignError as error:
+        show_problems(messages, error.problems)
+    except (_UsageError, EngineError, SweepFolderError, VaryError) as error:
+        say(messages, str(error), style="red")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
+    return exit_code.USAGE
+
+
+class _Session:
+    def __init__(self, request: SweepRequest, messages: Console) -> None:
+        self._request = request
+        self._messages = messages
+        self._spark: Any = None
+        self._interrupted = False
+
+    def run(self) -> int:
+        request = self._request
+        if request.report is not None:
+            from campaigns.sweep.sweep_folder import read_definition
+
+            definition, path = read_definition(request.report), request.report
+            with Interrupts() as interrupts, ExitStack() as stack:
+                if self._chosen_engine() is SweepEngine.SPARK:
+                    self._start_spark(stack, None)
+                return self._report(definition, path, interrupts)
+        definition = self._define()
+        engine = self._chosen_engine()
+        path = self._request.out or _RESULTS / definition.name()
+        folder = self._folder(definition, path)
+        with Interrupts() as interrupts, ExitStack() as stack:
+            folder.begin()
+            self._sweep(definition, folder, engine, interrupts, stack)
+            return self._report(definition, path, interrupts)
+
+    # What is asked for
+
+    def _define(self) -> Definition:
+        request = self._request
+        varies = [parse_vary(text) for text in request.varies]
+        keys = [vary.key for vary in varies]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise _UsageError(f"--vary {key}: give all its values at once")
+        files, not_found = find_campaigns(request.arguments)
+        loaded, mistakes = load_all(files, request.overrides)
+        problems: list[Problem] = [*not_found, *mistakes]
+        if problems:
+            raise CampaignError(problems)
+        choose_variants(loaded, request.variants)  # says which of them nobody has
+        assert request.seeds is not None
+        definition = define(
+            list(zip(loaded, files.values(), strict=True)),
+            request.seeds,
+            overrides=request.overrides,
+            varies=varies,
+            variants=request.variants,
+        )
+        if not definition.cells:
+            raise _UsageError("nothing to run")
+        return definition
+
+    def _chosen_engine(self) -> SweepEngine:
+        """Return what runs it, and say so when nobody chose.
+
+        Raises:
+            _UsageError: Spark is wanted and cannot be had.
+
+        """
+        from campaigns.sweep.spark_availability import what_is_missing
+
+        request = self._request
+        if request.engine is SweepEngine.PROCESS:
+            return SweepEngine.PROCESS
+        missing = what_is_missing(remote=request.remote is not None)
+        if missing is None:
+            return SweepEngine.SPARK
+        if request.engine is SweepEngine.SPARK or request.master or request.remote:
+            raise _UsageError(missing)
+        if not request.quiet:
+            say(
+                self._messages,
+                f"no Spark ({missing}): {'DuckDB answers' if request.report else 'a pool of processes runs it'}",
+            )
+        return SweepEngine.PROCESS
+
+    def _folder(self, definition: Definition, path: Path) -> Any:
+        from campaigns.sweep.sweep_folder import SWEEP, SweepFolder, SweepFolderError, read_definition
+
+        if (path / SWEEP).exists():
+            if not self._request.resume:
+                raise _UsageError(
+                    f"{path} has this sweep already: --resume goes on with it, `harrow sweep --report {path}` "
+                    "prints it, --out names another folder"
+                )
+            earlier = read_definition(path)
+            if [(c.campaign, c.name, c.digest) for c in earlier.cells] != [
+                (c.campaign, c.name, c.digest) for c in definition.cells
+            ]:
+                raise _UsageError(
+                    f"{path} has another sweep: its campaigns, settings or version are not these"
+                )
+            if earlier.seeds.start < definition.seeds.start or earlier.seeds.stop > definition.seeds.stop:
+                seeds = f"{earlier.seeds.start}..{earlier.seeds.stop}"
+                raise _UsageError(f"{path} has the seeds {seeds}: go on with these, or with more")
+        elif path.exists() and any(path.iterdir()):
+            raise SweepFolderError(f"{path} is no sweep, and not empty")
+        elif self._request.resume and not self._request.quiet:
+            say(self._messages, f"nothing to resume in {path}: it is begun")
+        return SweepFolder(path, definition)
+
+    # Running it
+
+    def _start_spark(self, stack: ExitStack, path: Path | None) -> None:
+        from campaigns.sweep.spark_session import DEFAULT_MASTER, start_session
+
+        request = self._request
+        if not request.quiet:
+            say(self._messages, f"starting Spark ({request.remote or request.master or DEFAULT_MASTER})")
+        self._spark = start_session(
+            master=request.master or DEFAULT_MASTER,
+            remote=request.remote,
+            log=None if path is None else path / _LOG,
+        )
+        stack.callback(self._spark.stop)
+
+    def _engine(self, engine: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
+        if engine is SweepEngine.SPARK:
+            self._start_spark(stack, path)
+            from campaigns.sweep.spark_engine import SparkEngine
+
+            return SparkEngine(self._spark, definition.cells, self._request.workers)
+        from campaigns.sweep.process_engine import ProcessEngine
+
+        return ProcessEngine(definition.cells, self._request.workers)
+
+    def _sweep(
+        self,
+        definition: Definition,
+        folder: Any,
+        chosen: SweepEngine,
+        interrupts: Interrupts,
+        stack: ExitStack,
+    ) -> None:
+        from campaigns.sweep.sweep import Limits, Sweep, state_of
+        from cli.sweep_progress import SweepProgress, progress_line
+
+        request = self._request
+        engine = self._engine(chosen, definition, folder.path, stack)
+        stack.callback(engine.close)
+        bar = SweepProgress(self._messages, enabled=not request.quiet)
+        stack.callback(bar.end)
+        limits = Limits(failures_max=request.failures_max, time_max_s=request.time_max_s)
+        sweep = Sweep(
+            definition, folder, engine, limits=limits, on_progress=bar.show, shielded=interrupts.shielded
+        )
+        progress = sweep.run()
+        with interrupts.shielded():
+            bar.end()
+            folder.end(state_of(progress, engine.name))
+        self._interrupted = progress.interrupted
+        if not request.quiet:
+            say(self._messages, progress_line(progress))
+        if progress.lost_chunks:
+            say(self._messages, f"{progress.lost_chunks} chunks were lost with their workers and tried again")
+        if progress.engine_lost is not None:
+            say(self._messages, f"Spark is gone: {progress.engine_lost}", style="red")
+        if progress.stopped is not None and not progress.is_complete():
+            say(self._messages, progress.stopped)
+        if not progress.is_complete():
+            again = shlex.join(["harrow", *sys.argv[1:], *([] if request.resume else ["--resume"])])
+            say(self._messages, f"what was finished is written; to go on: {again}")
+
+    # What is said of it
+
+    def _report(self, definition: Definition, path: Path, interrupts: Interrupts) -> int:
+        from campaigns.sweep.failures import WrittenFailure, write_failures
+        from campaigns.sweep.sweep_folder import SweepFolder, read_state
+        from campaigns.sweep.sweep_report import empty_report, exit_outcome, report_of
+        from cli.render_sweep import show_report
+
+        request = self._request
+        state = read_state(path)
+        has_rows = bool(SweepFolder(path, definition).parts())
+        report = report_of(self._sql(path), definition, state) if has_rows else empty_report(state)
+        line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
+        written: list[WrittenFailure] = []
+        try:
+            written.extend(
+                write_failures(
+                    path,
+                    definition,
+                    report.failures,
+                    shrink_s=None if self._interrupted else request.shrink_s,
+                    on_shrink=lambda group, runs: line.update(runs, f"runs to shrink {group.signature}"),
+                )
+            )
+        except KeyboardInterrupt:
+            self._interrupted = True
+        finally:
+            interrupts.hold()
+            line.clear()
+        with destination(request.output) as stream:
+            console = data_console(no_color=request.no_color, file=stream)
+            if request.output_format is ListFormat.JSON:
+                json.dump(report.as_mapping(), console.file, ensure_ascii=False, indent=2)
+                console.file.write("\n")
+            else:
+                show_report(console, report, written, quiet=request.quiet, verbose=request.verbose)
+            console.file.flush()
+        if not request.quiet:
+            say(self._messages, f"the rows are in {path}")
+            if request.output is not None:
+                say(self._messages, f"wrote {request.output}")
+        if self._interrupted:
+            return exit_code.INTERRUPTED
+        if report.verdict() == "error":
+            return exit_code.INTERNAL
+        return exit_code_of([exit_outcome(report)])
+
+    def _sql(self, path: Path) -> Any:
+        from campaigns.sweep.spark_availability import is_on_this_machine
+
+        if (
+            self._spark is not None
+            and self._request.remote is None
+            and is_on_this_machine(self._request.master)
+        ):
+            from campaigns.sweep.spark_sql import SparkSql
+
+            return SparkSql(self._spark, path)
+        from campaigns.sweep.duck_sql import DuckSql
+
+        return DuckSql(path)
