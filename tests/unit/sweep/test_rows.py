@@ -1,0 +1,122 @@
+"""What is kept of a run, also of one that failed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from campaigns.loader import load_campaign, load_text
+from campaigns.library_index import resolve
+from campaigns.runner import run_plan
+from campaigns.sweep import row as row_module
+from campaigns.sweep.cell import Cell, cell_of
+from campaigns.sweep.row import ERROR, EXPECTATION, Row, run_row
+from campaigns.sweep.row_table import COLUMNS, TRANSPORT_SCHEMA, as_batch
+from campaigns.sweep.task import Task, WorkDone, run_task, this_worker
+from tests.unit.sweep_campaigns import acks, definition
+
+
+def swarm_cell(**behaviours: Any) -> Cell:
+    plan = load_campaign(resolve("swarm")[0]).plans[0]
+    return cell_of(replace(plan, behaviours={**plan.behaviours, **behaviours}))
+
+
+def first_failing(cell: Cell) -> Row:
+    return next(row for row in map(lambda seed: run_row(cell, seed), range(200)) if row.failure is not None)
+
+
+def without_time(row: Row) -> Row:
+    return replace(row, wall_us=0)
+
+
+def test_a_row_says_what_the_run_says() -> None:
+    cell = swarm_cell()
+    row, result = run_row(cell, 3), run_plan(cell.plan, 3)
+    assert (row.campaign, row.seed, row.plan_digest) == ("swarm", 3, cell.plan.digest())
+    assert (row.verdict, row.trace_digest, row.events) == (
+        result.verdict.status,
+        result.trace_digest,
+        result.events,
+    )
+    assert dict(row.drawn) == dict(result.drawn)
+    assert sum(count for _, count in row.faults) == len(result.faults)
+    assert dict(row.probes) == {probe: count for probe, count in result.probes.items() if count}
+    assert row.wall_us > 0
+    assert row.failure is None
+
+
+def test_the_same_run_leaves_the_same_row() -> None:
+    cell = swarm_cell()
+    assert without_time(run_row(cell, 5)) == without_time(run_row(cell, 5))
+
+
+def test_a_failure_has_a_signature() -> None:
+    row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
+    assert row.outcome == "unexpected"
+    failure = row.failure
+    assert failure is not None
+    assert row.verdict == "violated"
+    assert failure.rule in {rule.rule for rule in row.rules}
+    assert " > " in failure.chain
+    assert failure.name.startswith(f"{failure.rule}-")
+    assert failure.name != replace(failure, promise="something else").name
+
+
+def test_an_expectation_that_is_missed_is_a_failure_of_its_own() -> None:
+    text = "name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\nscript: [{do: {send: m0}}, {when: {acked: m0}}]\nexpect: {verdict: violated}"
+    row = run_row(cell_of(load_text(text, "calm.yaml").plans[0]), 0)
+    assert row.failure is not None
+    assert (row.failure.rule, row.outcome) == (EXPECTATION, "unexpected")
+    assert row.missed == ("the verdict is held, expected violated",)
+
+
+def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("not this time")
+
+    monkeypatch.setattr(row_module, "run_plan", broken)
+    row = run_row(swarm_cell(), 7)
+    assert (row.verdict, row.outcome, row.seed, row.trace_digest) == (ERROR, "unexpected", 7, None)
+    assert row.error is not None
+    assert "campaigns/sweep/row.py" in row.error
+    assert row.error.endswith("ZeroDivisionError: not this time")
+    assert row.failure is not None
+    assert row.failure.rule == ERROR
+
+
+def test_a_run_over_its_step_limit_is_a_row_that_says_so() -> None:
+    cell = cell_of(replace(definition(1).cells[0].plan, events_limit=100))
+    row = run_row(cell, 0)
+    assert row.verdict == ERROR
+    assert row.error == "the run was given up after more than 100 events"
+
+
+def test_rows_keep_the_columns_that_are_documented() -> None:
+    cells = dict(enumerate(definition(1, varies=acks("1", "all")).cells))
+    batch = as_batch(run_task(cells, Task(cell=1, seeds=range(2))))
+    assert batch.schema == TRANSPORT_SCHEMA
+    assert list(COLUMNS) == batch.schema.names[:-1]
+    first = batch.to_pylist()[0]
+    assert first["settings"] == [("acks", "all")]
+    assert first["cell"] == "base acks=all"
+    assert first["worker"] == this_worker()
+
+
+def test_a_batch_of_nothing_has_the_schema_too() -> None:
+    assert as_batch([]).schema == TRANSPORT_SCHEMA
+    assert pa.Table.from_batches([as_batch([])]).num_rows == 0
+
+
+def test_a_failed_row_survives_the_way_through_arrow() -> None:
+    row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
+    (said,) = as_batch([WorkDone(row=row, worker="w")]).to_pylist()
+    assert row.failure is not None
+    assert (said["signature"], said["failed_rule"]) == (row.failure.name, row.failure.rule)
+    assert [rule["rule"] for rule in said["rules"]] == [rule.rule for rule in row.rules]
+
+
+def test_a_repeated_run_is_left_to_another_worker() -> None:
+    cells = dict(enumerate(definition(1).cells))
+    task = Task(cell=0, seeds=(1, 2, 3), not_on=(this_worker(), "elsewhere", ""))
+    assert [done.row.seed for done in run_task(cells, task)] == [2, 3]
