@@ -237,8 +237,9 @@ class _Session:
         self._interrupted = progress.interrupted
         if not request.quiet:
             say(self._messages, progress_line(progress))
-        if progress.lost_chunks:
-            say(self._messages, f"{progress.lost_chunks} chunks were lost with their workers and tried again")
+        for why, count in progress.lost.most_common():
+            times = "once" if count == 1 else f"{count} times"
+            say(self._messages, f"runs were lost and tried again, {times}: {why}")
         if progress.engine_lost is not None:
             say(self._messages, f"Spark is gone: {progress.engine_lost}", style="red")
         if progress.stopped is not None and not progress.is_complete():

@@ -19,8 +19,9 @@ from pyspark.sql.utils import is_remote
 from campaigns.sweep.cell import Cell
 from campaigns.sweep.chunk import Chunk
 from campaigns.sweep.code_archive import write_code_archive
-from campaigns.sweep.engine import ChunkLostError, EngineLostError
+from campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
 from campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
+from campaigns.sweep.spark_session import in_short
 from campaigns.sweep.task import Task, run_task
 
 NAME: Final = "spark"
@@ -30,7 +31,12 @@ _SCALARS: Final = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint
 
 
 class SparkEngine:
-    """Runs chunks as jobs of a session; *workers* is how many tasks it runs at once."""
+    """Runs chunks as jobs of a session; *workers* is how many tasks it runs at once.
+
+    Raises:
+        EngineError: executors cannot run tasks.
+
+    """
 
     def __init__(self, session: SparkSession, cells: Sequence[Cell], workers: int | None = None) -> None:
         self.name = NAME
@@ -41,6 +47,7 @@ class SparkEngine:
         # Executors may ask for the archive whenever they start, so it stays until the end.
         self._archive = tempfile.TemporaryDirectory(prefix="harrow-")
         _ship_code(session, Path(self._archive.name))
+        _check_executors(session)
 
     def run(self, chunk: Chunk) -> pa.Table:
         """Run a chunk; see `Engine`."""
@@ -51,8 +58,8 @@ class SparkEngine:
             ).toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
-                raise EngineLostError(_first_line(error)) from error
-            raise ChunkLostError(_first_line(error)) from error
+                raise EngineLostError(in_short(error)) from error
+            raise ChunkLostError(in_short(error)) from error
         return table.cast(TRANSPORT_SCHEMA)
 
     def cancel(self) -> None:
@@ -83,7 +90,7 @@ def _on_executor(
     def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         cells, tasks = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
         for batch in batches:
-            for number in batch.column(0).to_pylist():
+            for number in batch.column(0).to_pylist()[: len(tasks)]:
                 yield as_batch(run_task(cells, tasks[number]))
 
     return run_numbers
@@ -104,11 +111,18 @@ def _ship_code(session: SparkSession, folder: Path) -> None:
         session.sparkContext.addPyFile(archive)
 
 
-def _first_line(error: Exception) -> str:
-    """Return what an error says; Py4J puts what Java said on its second line."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    said_by_java = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
-    return (said_by_java or lines)[0]
+def _check_executors(session: SparkSession) -> None:
+    """Have one Python worker import what it needs, so that what is missing is said once and at once.
+
+    Raises:
+        EngineError: executors cannot run tasks.
+
+    """
+    try:
+        session.range(0, 1, 1, 1).mapInArrow(_on_executor((), ()), _ddl_of_schema(TRANSPORT_SCHEMA)).toArrow()
+    except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
+        message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
+        raise EngineError(message) from error
 
 
 def _ddl_of_schema(schema: pa.Schema) -> str:

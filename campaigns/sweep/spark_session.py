@@ -44,21 +44,25 @@ def start_session(
     builder = SparkSession.builder.appName("harrow sweep")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
-    if remote is not None:
-        builder = builder.remote(remote)
-    else:
-        builder = builder.master(_with_retries(master))
-        if is_on_this_machine(master):
-            _prepare_for_this_machine(master)
+    builder = builder.master(_with_retries(master)) if remote is None else builder.remote(remote)
+    if is_on_this_machine(remote or master):
+        _prepare_for_this_machine(remote or master)
     try:
         with _errors_into(log), _interrupts_as_before():
             session: SparkSession = builder.getOrCreate()
             session.range(1).collect()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         where = "" if log is None else f" ({log} has more)"
-        message = str(error).strip().splitlines() or [type(error).__name__]
-        raise EngineError(f"Spark at {remote or master} cannot be used: {message[0]}{where}") from error
+        raise EngineError(f"Spark at {remote or master} cannot be used: {in_short(error)}{where}") from error
     return session
+
+
+def in_short(error: Exception) -> str:
+    """Return in one line what an error of Spark says: the Python error within, else what Java said, else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    said_by_python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt): ", line)]
+    said_by_java = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
+    return (said_by_python[-1:] or said_by_java or lines)[0]
 
 
 def _with_retries(master: str) -> str:

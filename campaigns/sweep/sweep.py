@@ -43,7 +43,7 @@ class Progress:
     probes: set[str] = field(default_factory=set)
     repeated: int = 0
     unequal: list[Repeated] = field(default_factory=list)
-    lost_chunks: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
     busy_s: float = 0.0
     begun_s: float = field(default_factory=time.monotonic)
     left_s: float | None = None
@@ -216,8 +216,8 @@ class Sweep:
     def _take_in(self, chunk: Chunk, future: Future[pa.Table], planner: Planner) -> None:
         try:
             rows = future.result()
-        except ChunkLostError:
-            self.progress.lost_chunks += 1
+        except ChunkLostError as error:
+            self.progress.lost[str(error)] += 1
             self._lost(chunk)
             return
         if chunk.repeats:

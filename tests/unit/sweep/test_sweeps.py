@@ -133,7 +133,7 @@ def test_a_chunk_that_is_lost_is_run_again(tmp_path: Path) -> None:
 
     progress = sweep(tmp_path, Here(of, once))
     assert keys(tmp_path) == wanted(of)
-    assert (progress.lost_chunks, progress.verdicts["error"]) == (1, 0)
+    assert (progress.lost["a worker died"], progress.verdicts["error"]) == (1, 0)
 
 
 def test_a_run_that_kills_its_worker_each_time_is_found_and_is_an_error(tmp_path: Path) -> None:
@@ -168,7 +168,9 @@ def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: 
 
 
 def test_it_stops_after_so_many_failures(tmp_path: Path) -> None:
-    of = definition(20_000, text="name: small\nlimits: {events: 10}\ncluster: {brokers: 1, topics: [{name: t}]}")
+    of = definition(
+        20_000, text="name: small\nlimits: {events: 10}\ncluster: {brokers: 1, topics: [{name: t}]}"
+    )
     progress = sweep(tmp_path, Here(of), Limits(failures_max=1))
     assert progress.stopped == "--max-failures 1 reached"
     assert 0 < progress.done < 20_000

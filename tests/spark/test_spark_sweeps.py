@@ -1,0 +1,267 @@
+"""Sweeps on a real Spark: embedded, with executors of their own, through Connect, and with parts of it killed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = "local-cluster[2,1,1024]"
+TIMEOUT_S = 540
+
+SMALL = """
+name: small
+kafka: "2.4"
+behaviours: {hw_counts_whole_isr: false}
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 5s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
+faults:
+  - rate: 30/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+"""
+"""It breaks promises in some runs, so that rows have everything in them that rows can have."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a campaign, away from the checkout."""
+    (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
+    return tmp_path
+
+
+def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli", "sweep", *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def sweep(folder: Path, out: str, *words: str, **variables: str) -> str:
+    """Run a sweep to its end and return what it printed; some of its runs fail, as they should."""
+    process = start(folder, "small.yaml", "--out", out, *words, **variables)
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    return stdout
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a sweep by key, without what differs each time."""
+    found = [
+        row for part in folder.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
+    ]
+    for row in found:
+        del row["wall_us"]
+    return sorted(found, key=lambda row: (row["cell"], row["seed"]))
+
+
+def seeds(folder: Path) -> list[int]:
+    return [row["seed"] for row in rows(folder)]
+
+
+def without_times(report: str) -> str:
+    """Return a report without what it took and who ran it."""
+    return re.sub(r"(?m)^(small: .*simulated seconds.*|(spark|process), .*)$", "", report)
+
+
+GRID = ("--seeds", "0..40", "--vary", "acks=1,all")
+
+
+@pytest.fixture(scope="module")
+def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], str]:
+    """Return what a pool of processes makes of the grid: rows, and the report."""
+    folder = tmp_path_factory.mktemp("processes")
+    (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
+    report = sweep(folder, "s", *GRID, "--engine", "process")
+    return rows(folder / "s"), report
+
+
+def test_embedded_spark_leaves_the_same_rows_and_report(
+    folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+) -> None:
+    report = sweep(folder, "s", *GRID, "--engine", "spark", "--master", "local[2]")
+    expected_rows, expected_report = by_processes
+    assert rows(folder / "s") == expected_rows
+    assert len(expected_rows) == 80
+    assert {row["verdict"] for row in expected_rows} >= {"violated"}
+    assert "answers by Spark SQL" in report
+    assert without_times(report) == without_times(expected_report)
+
+
+def bare_python(folder: Path) -> str:
+    """Return a Python that has pyarrow, with what that needs, and nothing of harrow."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    ours = Path(sysconfig.get_paths()["purelib"])
+    theirs = next(folder.glob("lib/python*/site-packages"))
+    for name in (
+        "pyarrow",
+        "pyarrow.libs",
+        "numpy",
+        "numpy.libs",
+        "pandas",
+        "pytz",
+        "dateutil",
+        "six.py",
+        "tzdata",
+    ):
+        if (ours / name).exists():
+            (theirs / name).symlink_to(ours / name)
+    python = str(folder / "bin" / "python")
+    script = "import pyarrow\ntry: import campaigns\nexcept ImportError: print('bare')"
+    said = subprocess.run([python, "-c", script], cwd="/", env={}, capture_output=True, text=True, check=True)
+    assert said.stdout == "bare\n"
+    return python
+
+
+def test_executors_need_nothing_but_python_and_pyarrow(
+    folder: Path, tmp_path: Path, by_processes: tuple[list[dict[str, Any]], str]
+) -> None:
+    """The driver has the checkout by a path of its own, which executors do not inherit."""
+    python = bare_python(tmp_path / "bare")
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv[0] = 'harrow'; from cli.main import main; main()",
+            *("sweep", "small.yaml", "--out", "s", *GRID, "--engine", "spark", "--master", CLUSTER),
+        ],
+        cwd=folder,
+        env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, "PYSPARK_PYTHON": python},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    assert rows(folder / "s") == by_processes[0]
+
+
+def test_spark_connect_leaves_the_same_rows(
+    folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+) -> None:
+    report = sweep(folder, "s", *GRID, "--remote", "local[2]")
+    assert rows(folder / "s") == by_processes[0]
+    assert "answers by DuckDB" in report
+
+
+def test_an_executor_that_lacks_what_it_needs_is_said_at_once(folder: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "empty", with_pip=False, symlinks=True)
+    python = str(tmp_path / "empty" / "bin" / "python")
+    words = ("small.yaml", "--out", "s", "--seeds", "0..3", "--engine", "spark", "--master", "local[1]")
+    process = start(folder, *words, PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, stdout) == (2, "")
+    assert "Spark's executors cannot run harrow: ModuleNotFoundError: No module named" in stderr
+    assert "Traceback" not in stderr
+
+
+# Killed in the middle
+
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+LONG = ("--seeds", "0..1200", "--engine", "spark")
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Return the parent and the command line of every process."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            command = (status.parent / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+        found[int(status.parent.name)] = (parent, command)
+    return found
+
+
+def below(root: int) -> dict[int, str]:
+    """Return the command lines of a process's descendants."""
+    table = processes()
+    found: dict[int, str] = {}
+    grown = {root}
+    while grown:
+        grown = {pid for pid, (parent, _) in table.items() if parent in grown and pid not in found}
+        found |= {pid: table[pid][1] for pid in grown}
+    return found
+
+
+def parts(folder: Path) -> int:
+    return len(list(folder.glob("s/runs/*/part-*.parquet")))
+
+
+def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not (found := condition()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+    return found
+
+
+def assert_whole(folder: Path, process: subprocess.Popen[str]) -> None:
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    assert seeds(folder / "s") == list(range(1_200))
+    assert {row["verdict"] for row in rows(folder / "s")} <= {"held", "permitted", "violated", "inconclusive"}
+
+
+@linux
+def test_a_python_worker_that_is_killed_costs_no_row(folder: Path) -> None:
+    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+    wait_for(lambda: parts(folder), process)
+    daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
+    workers = [pid for pid, (parent, _) in processes().items() if parent in daemons]
+    assert workers
+    os.kill(max(workers), signal.SIGKILL)
+    assert_whole(folder, process)
+
+
+@linux
+def test_an_executor_that_is_killed_costs_no_row(folder: Path) -> None:
+    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", CLUSTER)
+    wait_for(lambda: parts(folder), process)
+    executors = [p for p, command in below(process.pid).items() if "CoarseGrainedExecutorBackend" in command]
+    assert len(executors) >= 2
+    os.kill(executors[0], signal.SIGKILL)
+    assert_whole(folder, process)
+
+
+@linux
+def test_a_driver_that_is_killed_can_go_on(folder: Path) -> None:
+    words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+    process = start(folder, *words)
+    wait_for(lambda: parts(folder), process)
+    process.kill()
+    process.communicate()
+    before = seeds(folder / "s")
+    assert 0 < len(before) < 1_200
+    assert_whole(folder, start(folder, *words, "--resume"))
+
+
+def test_an_interrupt_keeps_what_is_done(folder: Path) -> None:
+    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+    wait_for(lambda: parts(folder), process)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130, stderr
+    assert "what was finished is written; to go on: harrow sweep" in stderr
+    assert "Traceback" not in stderr
+    assert "not complete" in stdout
+    assert 0 < len(seeds(folder / "s")) < 1_200
