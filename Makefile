@@ -36,10 +36,10 @@ format: $(VENV)/installed-for-tests
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/installed
+docs: $(VENV)/installed-for-tests
 	$(BIN)/python -m docs.generate
 
-bench: $(VENV)/installed
+bench: $(VENV)/installed-for-tests
 	@for benchmark in benchmarks/[a-z]*.py; do \
 		[ -e "$$benchmark" ] || { echo 'There are no benchmarks in benchmarks/.'; break; }; \
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \

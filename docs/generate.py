@@ -6,6 +6,9 @@ A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 import re
 from pathlib import Path
 
+import pyarrow as pa
+
+from campaigns.sweep.row_table import COLUMNS
 from checks.promise_table import anomaly_table, promise_table
 from cluster_model.mutants import MUTANTS
 
@@ -19,7 +22,30 @@ def mutant_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {"anomalies": anomaly_table, "mutants": mutant_table, "promises": promise_table}
+def column_table() -> str:
+    """Return the columns of a sweep's files as Markdown."""
+    rows = ["| column | type | what it is |", "|---|---|---|"]
+    rows += [f"| `{name}` | {_type_text(kind)} | {doc} |" for name, (kind, doc) in COLUMNS.items()]
+    return "\n".join(rows)
+
+
+def _type_text(kind: pa.DataType) -> str:
+    """Return an Arrow type in the words of SQL."""
+    if pa.types.is_map(kind):
+        return f"map of {_type_text(kind.item_type)} by {_type_text(kind.key_type)}"
+    if pa.types.is_list(kind):
+        return f"list of {_type_text(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return f"({', '.join(kind.field(place).name for place in range(kind.num_fields))})"
+    return str(kind)
+
+
+TABLES = {
+    "anomalies": anomaly_table,
+    "columns": column_table,
+    "mutants": mutant_table,
+    "promises": promise_table,
+}
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 

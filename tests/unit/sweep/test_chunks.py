@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight, without
+from campaigns.sweep.definition import define
 from campaigns.sweep.task import Task
 from tests.unit.sweep_campaigns import acks, campaign, definition
-from campaigns.sweep.definition import define
 
 
 def planner(seeds: int, run_s: float, *, workers: int = 2, known: bool = True) -> Planner:
@@ -99,7 +99,7 @@ def test_halves_part_tasks_then_seeds_then_nothing() -> None:
         ([range(8, 10), range(2, 3)], [range(3, 8)]),
         ([range(12)], []),
         ([range(20, 30)], [range(2, 10)]),
-        ([range(0, 4), range(3, 5)], [range(5, 10)]),
+        ([range(4), range(3, 5)], [range(5, 10)]),
     ],
 )
 def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:

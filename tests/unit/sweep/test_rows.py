@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from campaigns.loader import load_campaign, load_text
 from campaigns.library_index import resolve
+from campaigns.loader import load_campaign, load_text
 from campaigns.runner import run_plan
 from campaigns.sweep import row as row_module
 from campaigns.sweep.cell import Cell, cell_of

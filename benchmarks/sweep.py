@@ -1,0 +1,136 @@
+"""What a sweep costs: one process, a pool of them, and Spark, over the same runs.
+
+``python -m benchmarks.sweep [RUNS]`` measures throughput, starting up apart, and compares the rows;
+``python -m benchmarks.sweep --rows 10000 100000`` the driver: rows a second that it takes in and
+writes, and its memory, with runs that cost next to nothing.
+"""
+
+import argparse
+import hashlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+
+from campaigns.loader import load_text
+from campaigns.sweep.chunk import Chunk
+from campaigns.sweep.definition import Definition, define
+from campaigns.sweep.duck_sql import DuckSql
+from campaigns.sweep.engine import Engine
+from campaigns.sweep.process_engine import ProcessEngine
+from campaigns.sweep.queries import ALL, ask
+from campaigns.sweep.spark_engine import SparkEngine
+from campaigns.sweep.spark_session import start_session
+from campaigns.sweep.sweep import Sweep
+from campaigns.sweep.sweep_folder import SweepFolder
+from campaigns.sweep.task import Task
+
+SMALL = """
+name: small
+kafka: "2.4"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 5s, producers: [{name: p, rate: 4/s}]}
+faults:
+  - rate: 30/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+"""
+TINY = "name: tiny\ncluster: {brokers: 1, topics: [{name: t}]}\n"
+
+
+def definition(text: str, runs: int) -> Definition:
+    """Return the sweep of one campaign."""
+    return define([(load_text(text, "benchmark.yaml"), "benchmark.yaml")], range(runs))
+
+
+def measured(of: Definition, engine: Engine, place: Path) -> tuple[float, str]:
+    """Run a sweep; return its runs a second, and a digest of its rows without their times."""
+    folder = SweepFolder(place, of)
+    folder.begin()
+    # Workers start with their first task: let that be over before anything is measured.
+    warm_up = Task(cell=0, seeds=range(1))
+    engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=of.cells[0].campaign))
+    begun_s = time.perf_counter()
+    progress = Sweep(of, folder, engine).run()
+    elapsed_s = time.perf_counter() - begun_s
+    assert progress.is_complete(), progress
+    return of.runs() / elapsed_s, rows_digest(place)
+
+
+def rows_digest(place: Path) -> str:
+    """Return a digest of all rows, their times apart, in the order of their keys."""
+    rows = duckdb.read_parquet(str(place / "runs" / "*" / "*.parquet"), hive_partitioning=True)
+    names = ", ".join(name for name in rows.columns if name != "wall_us")
+    found = duckdb.sql(f"SELECT {names} FROM rows ORDER BY cell, seed").fetchall()  # noqa: S608 - our columns
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+
+
+def throughput(runs: int) -> None:
+    """Print runs a second of each engine."""
+    of = definition(SMALL, runs)
+    engines: dict[str, Callable[[], Engine]] = {
+        "1 process": lambda: ProcessEngine(of.cells, 1),
+        "processes": lambda: ProcessEngine(of.cells),
+        "Spark": lambda: SparkEngine(start_session(), of.cells),
+    }
+    rates: dict[str, float] = {}
+    digests: set[str] = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in engines.items():
+            engine = make()
+            rates[name], digest = measured(of, engine, Path(folder) / name.replace(" ", "-"))
+            digests.add(digest)
+            print(f"{name:<10} {engine.workers} workers  {rates[name]:8.1f} runs/s", flush=True)
+            engine.close()
+    print(f"Spark / processes {rates['Spark'] / rates['processes']:.2f}")
+    print(f"Spark / 1 process {rates['Spark'] / rates['1 process']:.2f}")
+    print(f"rows are {'the same' if len(digests) == 1 else 'DIFFERENT'}")
+
+
+def driver(runs: int) -> None:
+    """Print what taking in and writing so many rows costs the driver, and asking them everything."""
+    of = definition(TINY, runs)
+    place = Path(tempfile.mkdtemp())
+    try:
+        engine = ProcessEngine(of.cells)
+        rate, _ = measured(of, engine, place / "sweep")
+        engine.close()
+        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        begun_s = time.perf_counter()
+        sql = DuckSql(place / "sweep")
+        for query in ALL.values():
+            ask(sql, query)
+        asked_s = time.perf_counter() - begun_s
+        size = sum(part.stat().st_size for part in place.glob("sweep/runs/*/*.parquet"))
+        print(
+            f"{runs:>8} rows: {rate:8.0f} rows/s, driver {peak_mib:6.0f} MiB, "
+            f"{size / runs:5.0f} bytes a row on disk, all questions {asked_s:.2f} s",
+            flush=True,
+        )
+    finally:
+        shutil.rmtree(place)
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="?", type=int, default=2_000)
+    parser.add_argument("--rows", nargs="+", type=int, default=[])
+    parser.add_argument("--driver", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.driver:
+        driver(arguments.driver)
+        return
+    if not arguments.rows:
+        throughput(arguments.runs)
+    for rows in arguments.rows:  # a process each: memory only grows
+        subprocess.run([sys.executable, "-m", "benchmarks.sweep", "--driver", str(rows)], check=True)  # noqa: S603
+
+
+if __name__ == "__main__":
+    main()
