@@ -27,7 +27,7 @@ def test_an_axis_of_the_grid(text: str, key: str, values: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("text", ["acks", "=1", "acks=", "acks=1,,2", "acks=1,1", ""])
 def test_what_is_no_axis(text: str) -> None:
-    with pytest.raises(VaryError, match="acks|is not of the form"):
+    with pytest.raises(VaryError, match=r"is not of the form|twice"):
         parse_vary(text)
 
 

@@ -23,7 +23,7 @@ def swarm_cell(**behaviours: Any) -> Cell:
 
 
 def first_failing(cell: Cell) -> Row:
-    return next(row for row in map(lambda seed: run_row(cell, seed), range(200)) if row.failure is not None)
+    return next(row for row in (run_row(cell, seed) for seed in range(200)) if row.failure is not None)
 
 
 def without_time(row: Row) -> Row:

@@ -112,13 +112,13 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     sweep(tmp_path, Here(of))
     (part,) = tmp_path.glob("runs/*/*.parquet")
     part.write_bytes(b"nothing")
-    with pytest.raises(SweepFolderError, match="part-00000.parquet: not a file of a sweep"):
+    with pytest.raises(SweepFolderError, match=r"part-00000\.parquet: not a file of a sweep"):
         SweepFolder(tmp_path, of).missing()
 
 
 def test_files_of_another_grid_are_not_taken_for_ones_own(tmp_path: Path) -> None:
     sweep(tmp_path, Here(definition(3, varies=acks("1"))))
-    with pytest.raises(SweepFolderError, match="no cell .*acks=1"):
+    with pytest.raises(SweepFolderError, match=r"no cell .*acks=1"):
         SweepFolder(tmp_path, definition(3)).missing()
 
 
