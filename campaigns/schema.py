@@ -307,6 +307,20 @@ class InjectionSection(Section):
     )
 
 
+class CoreSection(Section):
+    """Which brokers are healed first after the faults: as many as suffice, while the others stay as they are."""
+
+    emptiable = True
+
+    order: Annotated[list[BrokerId], OneOrMany()] | None = Field(
+        default=None, description="In which order brokers are healed; those that are not named come last."
+    )
+    within: PositiveDuration | None = Field(
+        default=None,
+        description="How long until all has to be well; by default what Kafka's timeouts add up to.",
+    )
+
+
 class LimitsSection(Section):
     """When a run is given up."""
 
@@ -362,6 +376,10 @@ class Body(Section):
         description=(
             "Whether power losses leave at least `min.insync.replicas` copies of each committed record; by default false."
         ),
+    )
+    core: CoreSection | None = Field(
+        default=None,
+        description="Heal a sufficient core of the brokers first, and see whether it serves (the rule `unavailable`).",
     )
     limits: LimitsSection | None = Field(default=None, description="When a run is given up.")
     invariants: InvariantNames | None = Field(

@@ -16,6 +16,7 @@ from checks.promise import (
     NONMONOTONIC_SEND,
     READ_ABOVE_HW,
     TWO_LEADERS,
+    UNAVAILABLE,
     UNSEEN,
 )
 
@@ -125,6 +126,7 @@ _CONCERNED: Final[Mapping[str, tuple[str, ...]]] = {
     READ_ABOVE_HW: _READING,
     LOG_DIVERGENCE: _REPLICATION,
     TWO_LEADERS: _LEADERSHIP,
+    UNAVAILABLE: _REPLICATION,
 }
 """The behaviours that keep a rule's anomaly from happening."""
 

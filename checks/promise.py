@@ -41,6 +41,7 @@ G1C: Final = "G1c"
 READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
+UNAVAILABLE: Final = "unavailable"
 
 ACKS_0: Final = "acks=0"
 ACKS_1: Final = "acks=1"
@@ -58,6 +59,7 @@ HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
+LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
@@ -293,6 +295,7 @@ PROMISES: Final[dict[str, Promise]] = {
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
     ),
     TWO_LEADERS: Promise(promised_by=(LEADER_EPOCH,)),
+    UNAVAILABLE: Promise(promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}")),
     HW_MONOTONIC: Promise(promised_by=(HIGH_WATERMARK,)),
     HW_WITHIN_LOG: Promise(promised_by=(HIGH_WATERMARK,)),
     ISR_HOLDS_COMMITTED: Promise(

@@ -1,0 +1,160 @@
+"""unavailable: a sufficient core of the brokers was healed, and a partition still did not serve.
+
+A partition can have a leader while a member of its ISR is alive, and with unclean elections while
+any replica is. So a core in which every partition has such a replica has to be enough: within the
+time that Kafka's timeouts add up to, every partition is led by a broker that knows it, and the
+high watermark has passed what was acked. What is no longer in the leader's log is lost-write's
+business.
+
+Kafka takes a broker out of ISRs, leadership and control when its ZooKeeper session ends. One that
+keeps its session while it cannot reach others (an impaired one) is not taken out, and nothing is
+demanded of what it leads, nor, where it is the controller, of what waits for a controller.
+"""
+
+from typing import Final
+
+from checks.evidence import (
+    DOWN,
+    LEADS,
+    NOBODY,
+    PAUSED,
+    Evidence,
+    HealedCore,
+    PartitionService,
+    PartitionSettings,
+)
+from checks.finding import Finding, RuleResult
+from checks.index import Index
+from checks.prevention import by_behaviour
+from checks.promise import UNAVAILABLE
+from checks.rule import Rule, rule_result
+from checks.story import Story, brokers, seconds
+
+NO_LEADER: Final = "no-leader"
+LEADER_UNAWARE: Final = "leader-unaware"
+HW_BEHIND: Final = "hw-behind"
+NOT_READABLE: Final = "not-readable"
+
+
+def judge(evidence: Evidence, index: Index) -> RuleResult:
+    """Look at what each partition lacked when the time was over."""
+    core = evidence.core
+    if core is None or not core.partitions:
+        return rule_result(UNAVAILABLE, evidence, (), inconclusive=True)
+    found = []
+    for partition, settings in evidence.partitions.items():
+        lack = demanded_lack(core, partition, settings)
+        if lack is not None:
+            found.append(_finding(evidence, index, core, partition, lack))
+    return rule_result(UNAVAILABLE, evidence, found)
+
+
+def demanded_lack(core: HealedCore, partition: str, settings: PartitionSettings) -> str | None:
+    """Return what a partition lacks that a healed core has to give it, None when nothing is amiss."""
+    service = core.partitions[partition]
+    lack = lack_of(service)
+    if lack is None or service.leader in core.impaired or core.controller in core.impaired:
+        return None
+    able = settings.replicas if settings.unclean_leader_election else service.isr
+    if lack == NO_LEADER and not any(broker in able for broker in core.brokers):
+        # What was on its way when the core was chosen has taken it out of the ISR.
+        return None
+    return lack
+
+
+def lack_of(service: PartitionService) -> str | None:
+    """Return what a partition lacks, whether a core has to give it or not; None when it serves."""
+    if service.leader == NOBODY or service.leader_state in (DOWN, PAUSED):
+        return NO_LEADER
+    if service.leader_state != LEADS:
+        return LEADER_UNAWARE
+    if any(offset >= service.high_watermark for offset, _ in service.unread):
+        return HW_BEHIND
+    return NOT_READABLE if service.unread else None
+
+
+def _finding(evidence: Evidence, index: Index, core: HealedCore, partition: str, lack: str) -> Finding:
+    service = core.partitions[partition]
+    behind = [pair for pair in service.unread if lack != HW_BEHIND or pair[0] >= service.high_watermark]
+    first = behind[0] if behind and lack in (HW_BEHIND, NOT_READABLE) else None
+    return Finding(
+        partition=partition,
+        offset=None if first is None else first[0],
+        value=None if first is None else first[1],
+        chain=_story(evidence, index, core, partition).chain(_conclusion(core, partition, lack)),
+        prevented_by=by_behaviour(evidence, UNAVAILABLE),
+        details=(
+            ("lacks", lack),
+            ("core", list(core.brokers)),
+            ("within_us", core.within_us),
+            ("leader", service.leader),
+            ("isr", list(service.isr)),
+        ),
+    )
+
+
+def _story(evidence: Evidence, index: Index, core: HealedCore, partition: str) -> Story:
+    """Return who was healed, who was not and why, and what became of leader and ISR."""
+    copies = index.copies(partition)
+    story = Story(evidence, copies, partition)
+    healed = copies.events("core_healed")
+    position = healed[-1][0] if healed else 0
+    names = brokers(core.brokers)
+    verb = "were" if len(core.brokers) > 1 else "was"
+    story.tell(
+        position, "core-healed", f"{names} {verb} healed, the others left as they were", core.healed_us
+    )
+    for broker in evidence.partitions[partition].replicas:
+        if broker not in core.brokers:
+            _tell_end(story, broker, position)
+    for placed, event in copies.elections[-1:]:
+        elected = "nobody" if event[4] == NOBODY else f"broker {event[4]}"
+        text = f"broker {event[2]}, as controller, elected {elected} (epoch {event[5]})"
+        story.tell(placed, "elected", text, event[0], event[4])
+    for (placed, event), isr in copies.isr_history(None, len(evidence.trace))[-1:]:
+        if event[1] != "election":
+            text = f"broker {event[2]} had the ISR {list(isr)}"
+            story.tell(placed, "isr", text, event[0], event[2])
+    return story
+
+
+def _tell_end(story: Story, broker: int, end: int) -> None:
+    """Tell how a broker outside the core had gone, if it had."""
+    names = ("broker_stopped", "broker_paused", "broker_started", "broker_resumed")
+    changes = [placed for name in names for placed in story.copies.events(name)]
+    own = sorted(placed for placed in changes if placed[0] < end and placed[1][2] == broker)
+    for position, event in own[-1:]:
+        if event[1] in names[:2]:
+            word = "stopped" if event[1] == names[0] else "paused"
+            story.tell(position, word, f"broker {broker} was {word}", event[0], broker)
+
+
+def _conclusion(core: HealedCore, partition: str, lack: str) -> str:
+    service = core.partitions[partition]
+    after = f"{seconds(core.looked_us - core.healed_us)} later"
+    state = f"leader {service.leader}, ISR {list(service.isr)}"
+    if lack == NO_LEADER and service.leader == NOBODY:
+        return f"{after} {partition} still had no leader, although its ISR was {list(service.isr)}"
+    if lack == NO_LEADER:
+        return f"{after} the leader of {partition} was still broker {service.leader}, which was {service.leader_state}"
+    if lack == LEADER_UNAWARE:
+        return f"{after} broker {service.leader} still did not know that it leads {partition}"
+    count = f"{len(service.unread)} acked record{'s' if len(service.unread) > 1 else ''} of {partition}"
+    if lack == HW_BEHIND:
+        return f"{after} {count} could not be read, for the high watermark was still {service.high_watermark} ({state})"
+    return f"{after} {count} could not be read, although they stood below the high watermark ({state})"
+
+
+RULE: Final = Rule(
+    name=UNAVAILABLE,
+    definition=(
+        "While a sufficient core of the brokers was healed and the others were left as they were, a partition that "
+        "could have a leader had none that was alive and knew it, or acked records in its leader's log could not be "
+        "read, longer than Kafka's timeouts explain."
+    ),
+    source=(
+        "Kafka's documentation, Replication (a committed message is available while one in-sync replica is alive); "
+        "Partition.maybeShrinkIsr, OfflinePartitionLeaderElectionStrategy; the liveness phase of TigerBeetle's VOPR."
+    ),
+    judge=judge,
+)
