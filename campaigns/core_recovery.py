@@ -22,7 +22,6 @@ from checks.evidence import (
 from checks.unavailable import demanded_lack, lack_of
 from cluster_model.broker import REGISTRATION_RETRY_US
 from cluster_model.cluster import Cluster
-from cluster_model.history import OK
 from cluster_model.partition import Partition
 from cluster_model.virtual_time import US_PER_MS
 
@@ -96,11 +95,12 @@ class CoreRecovery:
         self._settings = settings
         self._order = (*core.order, *(b for b in cluster.processes if b not in core.order))
         self._within_us = recovery_time_us(cluster) if core.within_us is None else core.within_us
-        self._acked = self._acked_values()
         self._impaired: tuple[int, ...] = ()
         self._core: tuple[int, ...] = ()
         self._reader: ConsumerClient | None = None
         self._read_from: dict[str, tuple[int, int]] = {}
+        # The LEO of each leader when it was first found leading in an epoch.
+        self._ends: dict[tuple[str, int, int], int] = {}
 
     def run(self) -> HealedCore:
         """Go through the phase."""
@@ -147,16 +147,6 @@ class CoreRecovery:
             and not network.is_cut(process.name, "zookeeper")
         )
 
-    def _acked_values(self) -> dict[str, dict[str, None]]:
-        """Return the values that have been acked so far, by partition."""
-        acked: dict[str, dict[str, None]] = {}
-        for operation in self._cluster.history.operations:
-            if operation.f == "send" and operation.type == OK:
-                _, partition, written = operation.value[0]
-                value = written[1] if isinstance(written, tuple) else written
-                acked.setdefault(partition, {})[value] = None
-        return acked
-
     # What is there now
 
     def _look(self, healed_us: int) -> HealedCore:
@@ -201,18 +191,17 @@ class CoreRecovery:
         return LEADS
 
     def _unread(self, partition: str, leader: Partition) -> tuple[tuple[int, str], ...]:
-        """Return the acked records in the leader's log that the reader has not got, where they stand first."""
-        acked = self._acked.get(partition)
-        if not acked:
-            return ()
+        """Return the records that the reader has not got, of those that the leader had when first seen to lead."""
+        log = leader.log
+        end = self._ends.setdefault((partition, leader.broker, leader.leader_epoch), log.log_end_offset)
         consumer = None if self._reader is None else self._reader.consumer
         read = {} if consumer is None else consumer.consumed
-        found: dict[str, int] = {}
-        for batch in leader.log.batches:
-            for offset, value in enumerate(batch.values, batch.base_offset):
-                if value in acked and value not in read:
-                    found.setdefault(value, offset)
-        return tuple((offset, value) for value, offset in found.items())
+        return tuple(
+            (offset, value)
+            for batch in log.batches
+            for offset, value in enumerate(batch.values, batch.base_offset)
+            if offset < end and value not in read
+        )
 
     def _is_over(self, found: HealedCore) -> bool:
         """Return whether all is well, or as well as it will be once the sessions of the dead have ended."""

@@ -73,8 +73,8 @@ class PartitionService:
 
     ``leader``, ``leader_epoch`` and ``isr`` are as in its znode. The leader's broker ``LEADS``, is
     ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
-    are the records, as (offset, value), that had been acked before the core was healed and stood in
-    the leader's log, but that a consumer did not get who began at the beginning.
+    are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
+    but that a consumer did not get who began at the beginning.
     """
 
     leader: int = NOBODY

@@ -3,8 +3,9 @@
 A partition can have a leader while a member of its ISR is alive, and with unclean elections while
 any replica is. So a core in which every partition has such a replica has to be enough: within the
 time that Kafka's timeouts add up to, every partition is led by a broker that knows it, and the
-high watermark has passed what was acked. What is no longer in the leader's log is lost-write's
-business.
+high watermark has passed what the leader had in its log at first, acked or not: its followers
+fetch that, or are out of the ISR after ``replica.lag.time.max.ms``. What is no longer in the
+leader's log is lost-write's business.
 
 Kafka takes a broker out of ISRs, leadership and control when its ZooKeeper session ends. One that
 keeps its session while it cannot reach others (an impaired one) is not taken out, and nothing is
@@ -13,6 +14,7 @@ demanded of what it leads, nor, where it is the controller, of what waits for a 
 
 from typing import Final
 
+from checks.copies import END
 from checks.evidence import (
     DOWN,
     LEADS,
@@ -34,6 +36,7 @@ NO_LEADER: Final = "no-leader"
 LEADER_UNAWARE: Final = "leader-unaware"
 HW_BEHIND: Final = "hw-behind"
 NOT_READABLE: Final = "not-readable"
+_ISR_CHANGES: Final = ("isr", "isr_reduced")
 
 
 def judge(evidence: Evidence, index: Index) -> RuleResult:
@@ -81,7 +84,7 @@ def _finding(evidence: Evidence, index: Index, core: HealedCore, partition: str,
         partition=partition,
         offset=None if first is None else first[0],
         value=None if first is None else first[1],
-        chain=_story(evidence, index, core, partition).chain(_conclusion(core, partition, lack)),
+        chain=_story(evidence, index, core, partition).chain(_conclusion(core, index, partition, lack)),
         prevented_by=by_behaviour(evidence, UNAVAILABLE),
         details=(
             ("lacks", lack),
@@ -99,23 +102,30 @@ def _story(evidence: Evidence, index: Index, core: HealedCore, partition: str) -
     story = Story(evidence, copies, partition)
     healed = copies.events("core_healed")
     position = healed[-1][0] if healed else 0
-    names = brokers(core.brokers)
     verb = "were" if len(core.brokers) > 1 else "was"
-    story.tell(
-        position, "core-healed", f"{names} {verb} healed, the others left as they were", core.healed_us
-    )
+    text = f"{brokers(core.brokers)} {verb} healed, the others left as they were"
+    if core.impaired:
+        text += f", {brokers(core.impaired)} alive with a fault still in force"
+    story.tell(position, "core-healed", text, core.healed_us)
     for broker in evidence.partitions[partition].replicas:
         if broker not in core.brokers:
             _tell_end(story, broker, position)
-    for placed, event in copies.elections[-1:]:
+    _tell_last_changes(story, core.looked_us)
+    return story
+
+
+def _tell_last_changes(story: Story, end_us: int) -> None:
+    """Tell who was elected last, and who changed the ISR last, until the core was given up."""
+    elections = [placed for placed in story.copies.elections if placed[1][0] <= end_us]
+    for position, event in elections[-1:]:
         elected = "nobody" if event[4] == NOBODY else f"broker {event[4]}"
         text = f"broker {event[2]}, as controller, elected {elected} (epoch {event[5]})"
-        story.tell(placed, "elected", text, event[0], event[4])
-    for (placed, event), isr in copies.isr_history(None, len(evidence.trace))[-1:]:
-        if event[1] != "election":
-            text = f"broker {event[2]} had the ISR {list(isr)}"
-            story.tell(placed, "isr", text, event[0], event[2])
-    return story
+        story.tell(position, "elected", text, event[0], event[4])
+    changes = story.copies.isr_history(None, END)
+    told = [change for change in changes if change[0][1][0] <= end_us and change[0][1][1] in _ISR_CHANGES]
+    for (position, event), isr in told[-1:]:
+        text = f"broker {event[2]} changed the ISR to {list(isr)}"
+        story.tell(position, "isr-changed", text, event[0], event[2])
 
 
 def _tell_end(story: Story, broker: int, end: int) -> None:
@@ -129,7 +139,7 @@ def _tell_end(story: Story, broker: int, end: int) -> None:
             story.tell(position, word, f"broker {broker} was {word}", event[0], broker)
 
 
-def _conclusion(core: HealedCore, partition: str, lack: str) -> str:
+def _conclusion(core: HealedCore, index: Index, partition: str, lack: str) -> str:
     service = core.partitions[partition]
     after = f"{seconds(core.looked_us - core.healed_us)} later"
     state = f"leader {service.leader}, ISR {list(service.isr)}"
@@ -139,7 +149,9 @@ def _conclusion(core: HealedCore, partition: str, lack: str) -> str:
         return f"{after} the leader of {partition} was still broker {service.leader}, which was {service.leader_state}"
     if lack == LEADER_UNAWARE:
         return f"{after} broker {service.leader} still did not know that it leads {partition}"
-    count = f"{len(service.unread)} acked record{'s' if len(service.unread) > 1 else ''} of {partition}"
+    acked = {send.value for send in index.acked.get(partition, ())}
+    of_them = sum(value in acked for _, value in service.unread)
+    count = f"{len(service.unread)} record{'s' if len(service.unread) > 1 else ''} of {partition}, {of_them} of them acked,"
     if lack == HW_BEHIND:
         return f"{after} {count} could not be read, for the high watermark was still {service.high_watermark} ({state})"
     return f"{after} {count} could not be read, although they stood below the high watermark ({state})"
@@ -149,8 +161,8 @@ RULE: Final = Rule(
     name=UNAVAILABLE,
     definition=(
         "While a sufficient core of the brokers was healed and the others were left as they were, a partition that "
-        "could have a leader had none that was alive and knew it, or acked records in its leader's log could not be "
-        "read, longer than Kafka's timeouts explain."
+        "could have a leader had none that was alive and knew it, or records in its leader's log, acked ones among "
+        "them, could not be read, longer than Kafka's timeouts explain."
     ),
     source=(
         "Kafka's documentation, Replication (a committed message is available while one in-sync replica is alive); "
