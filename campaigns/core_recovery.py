@@ -95,10 +95,12 @@ class CoreRecovery:
         self._settings = settings
         self._order = (*core.order, *(b for b in cluster.processes if b not in core.order))
         self._within_us = recovery_time_us(cluster) if core.within_us is None else core.within_us
+        self._patience_us = READER_TIMEOUT_US + _ROUND_TRIPS * cluster.spec.network.latency_max_us
         self._impaired: tuple[int, ...] = ()
         self._core: tuple[int, ...] = ()
         self._reader: ConsumerClient | None = None
         self._read_from: dict[str, tuple[int, int]] = {}
+        self._read_since_us = 0
         # The LEO of each leader when it was first found leading in an epoch.
         self._ends: dict[tuple[str, int, int], int] = {}
 
@@ -215,13 +217,17 @@ class CoreRecovery:
     # Reading
 
     def _read_on(self, found: HealedCore) -> None:
-        """Have a consumer read from the beginning; a new one where the leaders have changed.
+        """Have a consumer read from the beginning; a new one where leaders have changed, or this one takes too long.
 
-        An unclean election may have put other records where the one before has read already.
+        An unclean election may have put other records where the one before has read already. And one
+        that was told of a former leader stays with it, if that is outside the core and was not told of its
+        successor, until its metadata is old (``metadata.max.age.ms``).
         """
         leaders = {p: (service.leader, service.leader_epoch) for p, service in found.partitions.items()}
-        if self._reader is None or leaders != self._read_from:
+        waited_us = found.looked_us - self._read_since_us
+        if self._reader is None or leaders != self._read_from or waited_us >= self._patience_us:
             if self._reader is not None:
                 self._reader.stop()
             self._reader = self._clients.start_core_reader(self._core)
             self._read_from = leaders
+            self._read_since_us = found.looked_us

@@ -27,7 +27,7 @@ from checks.evidence import (
 )
 from checks.finding import Finding, RuleResult
 from checks.index import Index
-from checks.prevention import by_behaviour
+from checks.prevention import by_control
 from checks.promise import UNAVAILABLE
 from checks.rule import Rule, rule_result
 from checks.story import Story, brokers, seconds
@@ -85,7 +85,7 @@ def _finding(evidence: Evidence, index: Index, core: HealedCore, partition: str,
         offset=None if first is None else first[0],
         value=None if first is None else first[1],
         chain=_story(evidence, index, core, partition).chain(_conclusion(core, index, partition, lack)),
-        prevented_by=by_behaviour(evidence, UNAVAILABLE),
+        prevented_by=by_control(evidence, unaware=lack == LEADER_UNAWARE),
         details=(
             ("lacks", lack),
             ("core", list(core.brokers)),
@@ -165,8 +165,9 @@ RULE: Final = Rule(
         "them, could not be read, longer than Kafka's timeouts explain."
     ),
     source=(
-        "Kafka's documentation, Replication (a committed message is available while one in-sync replica is alive); "
-        "Partition.maybeShrinkIsr, OfflinePartitionLeaderElectionStrategy; the liveness phase of TigerBeetle's VOPR."
+        "Kafka's documentation, Replication (a committed message stays as long as one in-sync replica is alive; who "
+        "is stuck or lags leaves the ISR after replica.lag.time.max.ms); Election.leaderForOffline, "
+        "Partition.maybeShrinkIsr; the liveness mode of TigerBeetle's simulator."
     ),
     judge=judge,
 )

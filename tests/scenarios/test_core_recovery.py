@@ -170,3 +170,32 @@ def test_a_run_without_a_core_is_not_judged_by_it() -> None:
     result = run_plan(replace(plan_of(LEADER_DIES), core=None, expect=Expectation()), 0)
     assert "unavailable" not in result.verdict.rules
     assert result.evidence.core is None
+
+
+def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
+    """Broker 0 is not told of its successor, and broker 2 tells the first consumer of broker 0."""
+    plan = plan_of("""
+        settings: {acks: 1}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 2]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {replicas: {t-0: {0: {hw: 1}, 2: {leo: 1, hw: 1}}}}
+            do: {send: m1}
+          - when: {replicas: {t-0: {0: {leo: 2, hw: 1}, 2: {leo: 2}}}}
+            do:
+              - broker_pause: {broker: 0}
+              - message: {action: drop, api: LeaderAndIsr, from: 2, count: 99, id: leader-and-isr}
+              - message: {action: drop, api: UpdateMetadata, from: 2, count: 99, id: metadata}
+          - when: {leader: {t-0: 2}}
+            do: {broker_resume: {broker: 0}}
+          - when: {registered: {0: true}, no_event: {follower: {broker: 0}}}
+          - after: 1s
+        core: {}
+        """)
+    result = run_plan(plan, 0)
+    core = core_of(result)
+    assert core.brokers == (2,)
+    assert result.verdict.rules["unavailable"].status == "held"
+    readers = [name for name in result.evidence.process_names.values() if name == "core-reader"]
+    assert len(readers) > 1, "the first consumer was enough"
