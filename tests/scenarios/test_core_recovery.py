@@ -173,15 +173,18 @@ def test_a_run_without_a_core_is_not_judged_by_it() -> None:
 
 
 def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
-    """Broker 0 is not told of its successor, and broker 2 tells the first consumer of broker 0."""
+    """Broker 2, in the core, tells the first consumer of broker 0, which was told of no successor either.
+
+    Broker 0 cannot take broker 1 out of the ISR any more, so it commits nothing, and refuses nobody.
+    """
     plan = plan_of("""
         settings: {acks: 1}
-        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 2]]}]}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 2, 1]]}]}
         script:
           - at: 1s
             do: {send: m0}
           - when: {replicas: {t-0: {0: {hw: 1}, 2: {leo: 1, hw: 1}}}}
-            do: {send: m1}
+            do: [{slow_follower: {broker: 1}}, {send: m1}]
           - when: {replicas: {t-0: {0: {leo: 2, hw: 1}, 2: {leo: 2}}}}
             do:
               - broker_pause: {broker: 0}
