@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from campaigns import generated_sections as generated
 from campaigns.bounds import BROKERS_MAX, PARTITIONS_MAX
 from campaigns.condition_sections import ConditionSection, PartitionKey
+from campaigns.core_section import CoreSection
 from campaigns.found_section import FoundSection
 from campaigns.generated_sections import OneFault
 from campaigns.literals import LiteralError, variant_name, whole_number
@@ -304,20 +305,6 @@ class InjectionSection(Section):
     )
     together: Count | None = Field(
         default=None, description="How many strike at once, each drawn anew; by default 1."
-    )
-
-
-class CoreSection(Section):
-    """Which brokers are healed first after the faults: as many as suffice, while the others stay as they are."""
-
-    emptiable = True
-
-    order: Annotated[list[BrokerId], OneOrMany()] | None = Field(
-        default=None, description="In which order brokers are healed; those that are not named come last."
-    )
-    within: PositiveDuration | None = Field(
-        default=None,
-        description="How long until all has to be well; by default what Kafka's timeouts add up to.",
     )
 
 

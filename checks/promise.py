@@ -201,6 +201,16 @@ _ISOLATION = (
 )
 _INTERLEAVING = "Kafka does not isolate the writes of transactions from each other"
 
+_IN_SEND_ORDER = Promise(
+    promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
+    permissions=_SEND_ORDER,
+    releases="with idempotence since 0.11 (KIP-98)",
+)
+_INTERLEAVED = Promise(
+    promised_by=(),
+    permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
+)
+
 PROMISES: Final[dict[str, Promise]] = {
     LOST_WRITE: Promise(
         promised_by=(
@@ -229,20 +239,9 @@ PROMISES: Final[dict[str, Promise]] = {
         ),
         releases="since 0.11 (KIP-98)",
     ),
-    NONMONOTONIC_SEND: Promise(
-        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
-        permissions=_SEND_ORDER,
-        releases="with idempotence since 0.11 (KIP-98)",
-    ),
-    INT_NONMONOTONIC_SEND: Promise(
-        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
-        permissions=_SEND_ORDER,
-        releases="with idempotence since 0.11 (KIP-98)",
-    ),
-    INT_SEND_SKIP: Promise(
-        promised_by=(),
-        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
-    ),
+    NONMONOTONIC_SEND: _IN_SEND_ORDER,
+    INT_NONMONOTONIC_SEND: _IN_SEND_ORDER,
+    INT_SEND_SKIP: _INTERLEAVED,
     POLL_SKIP: Promise(
         promised_by=(OFFSETS_IN_ORDER,),
         permissions=(_REBALANCE, *_CUT_OFF),
@@ -276,10 +275,7 @@ PROMISES: Final[dict[str, Promise]] = {
         permissions=_ISOLATION,
         releases="since 0.11 (KIP-98)",
     ),
-    G0: Promise(
-        promised_by=(),
-        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
-    ),
+    G0: _INTERLEAVED,
     G1C: Promise(
         promised_by=(READ_COMMITTED,),
         permissions=(

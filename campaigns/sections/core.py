@@ -1,7 +1,7 @@
 """The section ``core``: which brokers are healed first."""
 
+from campaigns.core_section import CoreSection
 from campaigns.plan import Core
-from campaigns.schema import CoreSection
 from campaigns.sections.draft import Draft
 from campaigns.sections.references import References
 
