@@ -15,13 +15,11 @@ _DEFAULTS: Final = {item.name: item.default for item in fields(Plan)}
 
 
 def core_map(core: Core | None) -> dict[str, Any] | None:
-    """Return the section, None when there is none; one that says nothing has its order said all the same."""
+    """Return the section, None when there is none; where nothing else is said, the order is, empty or not."""
     if core is None:
         return None
-    found: dict[str, Any] = {"order": core.order}
-    if core.within_us is not None:
-        found["within"] = Word(duration_text(core.within_us))
-    return found
+    within = {} if core.within_us is None else {"within": Word(duration_text(core.within_us))}
+    return {"order": core.order, **within} if core.order or not within else within
 
 
 def limits_map(plan: Plan) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from campaigns.loader import load_text
 from campaigns.plan import Expectation, Plan
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
+from campaigns.shrink import Shrinker
 from checks.evidence import HealedCore
 from checks.finding import Finding
 from cluster_model.kafka_controller import KafkaController
@@ -39,7 +40,7 @@ FOLLOWER_IS_STUCK = """
         do: {slow_follower: {broker: 1}}
       - at: 2s
         do: [{send: m0}, {send: m1}]
-      - when: {acked: [m0, m1]}
+    workload: {duration: 3s, producers: [{name: producer-0}]}
     core: {order: [0]}
     expect: {verdict: held, rules: {unavailable: held}}
     """
@@ -202,3 +203,12 @@ def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
     assert result.verdict.rules["unavailable"].status == "held"
     readers = [name for name in result.evidence.process_names.values() if name == "core-reader"]
     assert len(readers) > 1, "the first consumer was enough"
+
+
+def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
+    shrunk = Shrinker(plan_of(FOLLOWER_IS_STUCK), 0).run()
+    assert shrunk.size() == (1, 1)
+    assert len(shrunk.plan.cluster.brokers) == 2
+    assert shrunk.plan.core is not None
+    assert lacks(shrunk.finding) == "hw-behind"

@@ -163,6 +163,7 @@ def test_brokers_that_were_not_drawn_are_no_part_of_an_order() -> None:
         ("core: {}\n", Core()),
         ("core:\n", Core()),
         ("core: {order: 1}\n", Core(order=(1,))),
+        ("core: {within: 90s}\n", Core(within_us=90 * US_PER_SECOND)),
         ("core: {order: [2, 0], within: 90s}\n", Core(order=(2, 0), within_us=90 * US_PER_SECOND)),
     ],
 )
