@@ -26,7 +26,7 @@ def core(service: PartitionService, **given: Any) -> HealedCore:
     return HealedCore(**{**found, **given})
 
 
-def judged(found: HealedCore | None, *, unclean: bool = False) -> RuleResult:
+def judged(found: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
     run = RunBuilder((0, 1, 2), unclean_leader_election=unclean)
     process = run.producer(acks="1")
     run.elect(0, 1, (0, 1))
@@ -38,7 +38,7 @@ def judged(found: HealedCore | None, *, unclean: bool = False) -> RuleResult:
     run.stop(1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    evidence = replace(run.evidence(), core=found)
+    evidence = replace(run.evidence(), core=found, release=release)
     return RULES["unavailable"].judge(evidence, Index(evidence))
 
 
@@ -129,3 +129,9 @@ def test_inconclusive_before_the_core_was_looked_at() -> None:
 
 def test_judged_only_with_a_core() -> None:
     assert rules_for((), core=True).keys() - rules_for((), core=False).keys() == {"unavailable"}
+
+
+@pytest.mark.parametrize(("release", "prevented"), [("2.0", True), ("2.4", False)])
+def test_before_broker_epochs_a_leader_may_not_be_told(release: str, prevented: bool) -> None:
+    (finding,) = judged(core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
+    assert any("KIP-380" in fix for fix in finding.prevented_by) is prevented
