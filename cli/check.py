@@ -1,11 +1,10 @@
 """``harrow check``: judge a recorded history."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Quiet, Verbose
+from cli.options import ListFormat, NoColor, Output, Quiet, Verbose
 
 
 def register(app: typer.Typer) -> None:
@@ -40,9 +39,7 @@ def check(
         ),
     ] = None,
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
-    ] = None,
+    output: Output = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,

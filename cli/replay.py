@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Quiet
+from cli.options import ListFormat, NoColor, Output, Quiet
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +22,7 @@ def replay(
         Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
     ] = Path("results"),
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,
 ) -> None:
@@ -33,5 +34,7 @@ def replay(
     from cli.replay_session import replay_session
 
     raise typer.Exit(
-        replay_session(run, results, output_format=output_format, quiet=quiet, no_color=no_color)
+        replay_session(
+            run, results, output_format=output_format, output=output, quiet=quiet, no_color=no_color
+        )
     )
