@@ -51,6 +51,7 @@ def check(
     acks=all, idempotence, transactions, read_committed, no unclean election, nothing unflushed.
     """
     from cli.check_session import CheckRequest, check_session
+    from cli.interrupts import Interrupts
 
     request = CheckRequest(
         history=history,
@@ -58,8 +59,8 @@ def check(
         demanded=tuple(demanded or ()),
         settings=tuple(settings or ()),
     )
-    raise typer.Exit(
-        check_session(
+    with Interrupts():
+        code = check_session(
             request,
             output_format=output_format,
             output=output,
@@ -67,4 +68,4 @@ def check(
             verbose=verbose,
             no_color=no_color,
         )
-    )
+    raise typer.Exit(code)

@@ -94,15 +94,20 @@ def add_session(
         return exit_code.USAGE
     plan = choose_variants(loaded, [] if variant is None else [variant])[0][0]
     try:
-        name, text = entry_text(plan, seed, name)
-        path = place / f"{name}.yaml"
-        _write_new(path, text)
-        found = list(check_file(path))
+        with Interrupts() as interrupts:
+            name, text = entry_text(plan, seed, name)
+            path = place / f"{name}.yaml"
+            interrupts.hold()
+            _write_new(path, text)
+            found = list(check_file(path))
         with destination(output) as stream:
             shown = _Shown(data_console(no_color=no_color, file=stream), output_format, quiet=quiet)
             for item in found:
                 shown.add(item)
             shown.end(found if output_format is ListFormat.JSON else ())
+    except KeyboardInterrupt:
+        say(messages, f"interrupted: {argument} is not put into the corpus")
+        return exit_code.INTERRUPTED
     except NotFailingError as error:
         say(messages, f"{argument} is not put into the corpus: {error}", style="red")
         return exit_code.BROKEN

@@ -31,10 +31,11 @@ def replay(
     Ends with 0 when the traces are the same, with 1 when they are not, and with 2 when the
     recorded run is damaged. Where they part, both sides are shown.
     """
+    from cli.interrupts import Interrupts
     from cli.replay_session import replay_session
 
-    raise typer.Exit(
-        replay_session(
+    with Interrupts():
+        code = replay_session(
             run, results, output_format=output_format, output=output, quiet=quiet, no_color=no_color
         )
-    )
+    raise typer.Exit(code)
