@@ -9,7 +9,7 @@ from cli.options import ListFormat, NoColor, Output, Quiet, Verbose
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check")(check)
+    app.command("check", short_help="Judge a recorded history, of any cluster.")(check)
 
 
 def check(

@@ -10,7 +10,7 @@ from cli.options import ListFormat, NoColor, Output, Overrides, Quiet, check_see
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("regress")(regress)
+    app.command("regress", short_help="Run the corpus of campaigns that failed once.")(regress)
 
 
 def regress(

@@ -10,7 +10,7 @@ from cli.options import ListFormat, NoColor, Output, Quiet
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("replay")(replay)
+    app.command("replay", short_help="Run a recorded run again and compare.")(replay)
 
 
 def replay(
