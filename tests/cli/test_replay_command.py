@@ -156,6 +156,24 @@ def test_damage_is_said_with_file_and_line(
     assert "Traceback" not in ended.stderr
 
 
+def test_events_that_are_missing_are_missed_after_the_last_line(harrow: Harrow, run: Path) -> None:
+    trace = run / "trace.jsonl"
+    lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
+    trace.write_text("".join(lines[:7]), encoding="utf-8")
+    assert "trace.jsonl:7:1: the events after this line are missing" in harrow("replay", run.name).stderr
+
+
+def test_a_damaged_trace_of_a_run_that_is_another_now_has_no_line(harrow: Harrow, run: Path) -> None:
+    """Which line is wrong nobody can tell any more."""
+    for file, old, new in (("trace.jsonl", "0", "1"), ("campaign.yaml", "brokers: 1", "brokers: 2")):
+        text = (run / file).read_text(encoding="utf-8")
+        assert old in text
+        (run / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    ended = harrow("replay", run.name)
+    assert ended.returncode == 2
+    assert "trace.jsonl: its events are not those that run.json has the digest of" in ended.stderr
+
+
 def test_any_file_of_a_run_stands_for_it(harrow: Harrow, run: Path) -> None:
     for file in run.iterdir():
         assert harrow("replay", str(file)).returncode == 0, file

@@ -37,6 +37,7 @@ def test_text(harrow):
     loaded = harrow.load(CALM, set={"acks": 1})
     assert (loaded.name, len(loaded.plans)) == ("test_text", 1)
     harrow.expect(loaded, seeds=range(2), set=["cluster.brokers=2"])
+    assert len(harrow.run(loaded, set=["cluster.brokers=2"]).plan.cluster.brokers) == 2
     first = harrow.run("cluster: {brokers: 1, topics: [{name: t}]}\\n", seed=1)
     assert first.verdict.status == "inconclusive"
 
