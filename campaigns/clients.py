@@ -1,16 +1,24 @@
 """The clients of a run: their processes, their sessions, and the records that they generate."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from checks.evidence import ProducerSettings
 from cluster_model.choices import between
 from cluster_model.cluster import Cluster
 from cluster_model.consumer import Consumer
 from cluster_model.process import Process
 from cluster_model.producer import Producer
-from cluster_model.settings import ConsumerConfig, ProducerConfig, consumer_config, producer_config
+from cluster_model.settings import ConsumerConfig, ProducerConfig, Value, consumer_config, producer_config
 from cluster_model.topology import ConsumerSpec, ProducerSpec
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 
 READER = "reader"
 """The consumer that reads everything back at the end."""
+CORE_READER = "core-reader"
+"""The consumer that reads while only a core of the brokers has been healed."""
+READER_TIMEOUT_US: Final = 30 * US_PER_SECOND
+"""Its ``request.timeout.ms``, which before 2.0 would be five minutes by default (KIP-266)."""
 
 
 class ProducerClient:
@@ -86,10 +94,13 @@ class ProducerClient:
 class ConsumerClient:
     """A consumer application."""
 
-    def __init__(self, spec: ConsumerSpec, cluster: Cluster, config: ConsumerConfig) -> None:
+    def __init__(
+        self, spec: ConsumerSpec, cluster: Cluster, config: ConsumerConfig, bootstrap: tuple[int, ...] = ()
+    ) -> None:
         self.spec = spec
         self._cluster = cluster
         self._config = config
+        self._bootstrap = bootstrap
         self._process = Process(spec.name)
         self.consumer: Consumer | None = None
 
@@ -108,6 +119,7 @@ class ConsumerClient:
             self._config,
             self._cluster.history,
             self.spec.poll_interval_us,
+            self._bootstrap,
         )
         self.consumer.start()
 
@@ -166,11 +178,19 @@ class Clients:
         """Stop the workload's consumers, and start one that reads everything from the beginning."""
         for consumer in self.consumers.values():
             consumer.stop()
-        spec = ConsumerSpec(name=READER, poll_interval_us=0)
-        config = consumer_config(
-            self._release, {"auto.offset.reset": "earliest", "max.poll.records": 100_000}
-        )
-        reader = ConsumerClient(spec, self._cluster, config)
+        return self._reader(READER)
+
+    def start_core_reader(self, bootstrap: tuple[int, ...]) -> ConsumerClient:
+        """Start a consumer that reads everything from the beginning, and knows these brokers at first."""
+        timeout = {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}
+        return self._reader(CORE_READER, bootstrap, timeout)
+
+    def _reader(
+        self, name: str, bootstrap: tuple[int, ...] = (), settings: Mapping[str, Value] | None = None
+    ) -> ConsumerClient:
+        spec = ConsumerSpec(name=name, poll_interval_us=0)
+        given = {"auto.offset.reset": "earliest", "max.poll.records": 100_000, **(settings or {})}
+        reader = ConsumerClient(spec, self._cluster, consumer_config(self._release, given), bootstrap)
         reader.start()
         return reader
 

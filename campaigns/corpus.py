@@ -31,6 +31,7 @@ ERROR: Final = "ERROR"
 OUTCOMES: Final = (STILL_FAILING, FIXED, CHANGED, ERROR)
 
 _SUFFIXES: Final = (".yaml", ".yml")
+_HIDDEN: Final = "."
 _VALUES_MAX: Final = 20
 
 
@@ -61,7 +62,10 @@ class Checked:
 
 
 def corpus_files(place: Path) -> list[Path]:
-    """Return the campaign files in a folder and below it, sorted; or the one file.
+    """Return what a folder, and whatever is below it, has under the name of a campaign, sorted; or the one file.
+
+    Links are followed. What cannot be read is returned as well, a folder that cannot be looked into among
+    it: to leave it out would be to take its entries for good. Names that begin with a dot are passed over.
 
     Raises:
         CampaignError: there is no such folder or file.
@@ -71,17 +75,32 @@ def corpus_files(place: Path) -> list[Path]:
         return [place]
     if not place.is_dir():
         raise CampaignError([Problem(str(place), 0, 0, "no such file or folder")])
-    return sorted(
-        path
-        for path in place.rglob("*")
-        if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
-    )
+    return sorted(_named_as_campaigns(place, set()))
+
+
+def _named_as_campaigns(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """Yield what is below a folder; *seen* are those that a link may lead to a second time."""
+    if (whole := folder.resolve()) in seen:
+        return
+    seen.add(whole)
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        yield folder
+        return
+    for entry in entries:
+        if entry.name.startswith(_HIDDEN):
+            continue
+        if entry.suffix.lower() in _SUFFIXES:
+            yield entry
+        elif entry.is_dir():
+            yield from _named_as_campaigns(entry, seen)
 
 
 def check_file(file: Path, run: Callable[[Plan, int], RunResult] = run_plan) -> Iterator[Checked]:
     """Run the entries of a file, one for each variant; whatever is wrong with it is an outcome too."""
     try:
-        plans = load_campaign(file).plans
+        plans = _load(file)
     except CampaignError as error:
         yield Checked(file=file, outcome=ERROR, why="the file cannot be read", problems=error.problems)
         return
@@ -149,16 +168,30 @@ def entry_text(plan: Plan, seed: int, name: str | None = None) -> tuple[str, str
     return name, text
 
 
-def regress_document(found: Sequence[Checked]) -> dict[str, Any]:
-    """Return the outcomes as JSON has them."""
+def regress_document(found: Sequence[Checked], *, interrupted: bool = False) -> dict[str, Any]:
+    """Return the outcomes as JSON has them; of a corpus that was *interrupted* nothing can be said as a whole."""
     counts = Counter(item.outcome for item in found)
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "as_recorded": bool(found) and all(item.as_recorded for item in found),
+        "as_recorded": bool(found) and not interrupted and all(item.as_recorded for item in found),
+        "interrupted": interrupted,
         "counts": {outcome: counts[outcome] for outcome in OUTCOMES},
         "entries": [_as_mapping(item) for item in found],
     }
+
+
+def _load(file: Path) -> tuple[Plan, ...]:
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        # To open a pipe would be to wait for somebody who writes into it.
+        raise CampaignError([Problem(str(file), 0, 0, "cannot be read: it is not a file")])
+    try:
+        return load_campaign(file).plans
+    except CampaignError:
+        raise
+    except Exception as error:  # a mistake of the loader's is an outcome; the other entries run all the same
+        message = f"cannot be read, by a mistake of harrow's: {type(error).__name__}: {error}"
+        raise CampaignError([Problem(str(file), 1, 1, message)]) from error
 
 
 def _error(file: Path, plan: Plan, line: int, message: str) -> Checked:

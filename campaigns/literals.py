@@ -41,7 +41,7 @@ _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?
 _BROKER_OF: Final = re.compile(r"(leader|follower) of ([^ ]+)")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|any|controller|broker-[0-9]+|[0-9]+")
+_RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|core-reader|any|controller|broker-[0-9]+|[0-9]+")
 
 
 class LiteralError(ValueError):

@@ -119,6 +119,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """After the faults a sufficient core of the brokers is healed first, and has to serve.
+
+    Brokers are healed in ``order``, those that it does not name last, until every partition has one
+    that can lead. Within ``within_us``, by default what Kafka's timeouts add up to, all has to be
+    well (`campaigns.core_recovery`).
+    """
+
+    order: tuple[int, ...] = ()
+    within_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmFaults:
     """Which faults a swarm may have: bounds are inclusive, times in microseconds.
 
@@ -136,7 +149,8 @@ class SwarmFaults:
 class Swarm:
     """What a campaign leaves open, for each seed to draw; what is empty or None is not open.
 
-    Bounds are inclusive, times in microseconds; ``settings`` are values by Kafka's name.
+    Bounds are inclusive, times in microseconds; ``settings`` are values by Kafka's name. With
+    ``core`` a core is healed first, in an order that is drawn.
     """
 
     releases: tuple[str, ...] = ()
@@ -152,6 +166,7 @@ class Swarm:
     intervals_us: tuple[int, ...] = ()
     consumers: tuple[int, int] | None = None
     faults: SwarmFaults | None = None
+    core: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +175,7 @@ class Plan:
 
     With a ``swarm`` some of it is drawn from the seed first (`campaigns.swarm`). ``survivable``
     keeps power losses from taking more copies of a committed record than its partition can spare.
+    Without a ``core`` everything is healed at once.
     """
 
     campaign: str
@@ -180,6 +196,7 @@ class Plan:
     demand: tuple[str, ...] = ()
     swarm: Swarm | None = None
     survivable: bool = False
+    core: Core | None = None
     expect: Expectation = Expectation()
     found: Found | None = None
 

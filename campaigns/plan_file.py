@@ -7,7 +7,14 @@ from typing import Any, Final
 from campaigns.loader import CampaignError, load_text
 from campaigns.plan import Plan
 from campaigns.written.cluster import cluster_rows
-from campaigns.written.expectation import demand_value, expect_rows, found_map, invariants_value, limits_map
+from campaigns.written.expectation import (
+    core_map,
+    demand_value,
+    expect_rows,
+    found_map,
+    invariants_value,
+    limits_map,
+)
 from campaigns.written.faults import injection_rows
 from campaigns.written.problem import UnwritablePlanError
 from campaigns.written.script import script_items
@@ -57,6 +64,7 @@ def _sections(plan: Plan) -> Iterator[tuple[str, Any]]:
     yield "faults", Items(injection_rows(injection, plan.duration_us) for injection in plan.faults)
     yield "swarm", swarm_rows(plan.swarm)
     yield "survivable", plan.survivable or None
+    yield "core", core_map(plan.core)
     yield "limits", limits_map(plan)
     yield "invariants", invariants_value(plan.invariants)
     yield "demand", demand_value(plan)

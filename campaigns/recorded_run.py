@@ -10,6 +10,7 @@ from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
 from campaigns.results_folder import LATEST
+from campaigns.seeds import SeedError, check_seed
 from campaigns.spelling import quoted
 from cluster_model.trace import TraceEvent, digest
 
@@ -102,6 +103,8 @@ def read_run(folder: Path) -> RecordedRun:
         CampaignError: its campaign cannot be read (any more).
 
     """
+    if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
+        raise _wrong(folder, "not the folder of a run: it has no run.json; runs are in results/CAMPAIGN/ID")
     run = _read_mapping(folder / RUN)
     lines, events, values = _read_trace(folder / TRACE)
     return RecordedRun(
@@ -127,7 +130,7 @@ def _of_file(path: Path) -> Path:
     """Return the folder of a run that a file of it names, or a file in place of a symbolic link."""
     if path.name == LATEST:
         return path.parent / _text(path).strip()
-    if path.name in (RUN, TRACE, CAMPAIGN):
+    if (path.parent / RUN).exists() or path.name in (RUN, TRACE, CAMPAIGN):
         return path.parent
     raise _wrong(path, "not a run: name its folder below results/")
 
@@ -137,6 +140,9 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # To open a pipe would be to wait for somebody who writes into it.
+        raise _wrong(path, "cannot be read: it is not a file")
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -162,6 +168,12 @@ def _read_mapping(path: Path) -> dict[str, Any]:
         if not isinstance(run[name], kind) or isinstance(run[name], bool):
             kind_text = "a whole number" if kind is int else "text"
             raise _wrong(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
+    if not isinstance(run.get("variant"), str | None):
+        raise _wrong(path, f"variant: text or null is wanted, not {quoted(json.dumps(run['variant']))}", 1)
+    try:
+        check_seed(run["seed"])
+    except SeedError as error:
+        raise _wrong(path, f"seed: {error}, not {quoted(str(run['seed']))}", 1) from None
     return run
 
 

@@ -1,4 +1,4 @@
-"""Runs a plan: simulate, heal, recover, read everything back, judge.
+"""Runs a plan: simulate, heal (a core first, if the plan says so), recover, read everything back, judge.
 
 ``Plan + Choices -> RunResult``. There is one road: `harrow run` and everything that
 runs plans in numbers come through `run_plan`.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from campaigns.clients import Clients, ConsumerClient
+from campaigns.core_recovery import CoreRecovery
 from campaigns.fault_injector import FaultInjector
 from campaigns.observer import ClusterObserver
 from campaigns.plan import Expect, Expectation, Plan
@@ -17,7 +18,7 @@ from campaigns.probes import never_reached
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
 from campaigns.swarm import drawn
-from checks.evidence import Evidence, PartitionSettings, ReplicaLog, StoredBatch
+from checks.evidence import Evidence, HealedCore, PartitionSettings, ReplicaLog, StoredBatch
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.judge import judge
 from cluster_model.choices import Choices
@@ -75,6 +76,8 @@ class Run:
         self._script = Script(plan.script, self.cluster, self.clients, self.injector, self._observer)
         self._unfinished: list[str] = []
         self._given_up: str | None = None
+        # What a core did is unknown until its phase is over.
+        self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
         self._final: list[MissedExpectation] = []
 
@@ -178,6 +181,9 @@ class Run:
 
     def _settle(self) -> None:
         """Heal, recover, look at what the campaign expects of the end, and read everything back."""
+        if self._plan.core is not None:
+            settings = self._all_partition_settings()
+            self._core = CoreRecovery(self.cluster, self.clients, settings, self._plan.core).run()
         self._recover()
         self._final = self._final_mismatches()
         self._read_everything_back()
@@ -259,16 +265,18 @@ class Run:
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,
             producers=self.clients.producer_settings(),
-            partitions={
-                name: self._partition_settings(name) for name in self._plan.cluster.partition_names()
-            },
+            partitions=self._all_partition_settings(),
             replicas={name: self._replica_logs(name) for name in self._plan.cluster.partition_names()},
             read_back=self._read_back,
             unfinished=tuple(self._unfinished),
             behaviours=dict(self._plan.behaviours),
             invariants=frozenset(self._plan.invariants),
             demanded=frozenset(self._plan.demand),
+            core=self._core,
         )
+
+    def _all_partition_settings(self) -> dict[str, PartitionSettings]:
+        return {name: self._partition_settings(name) for name in self._plan.cluster.partition_names()}
 
     def _partition_settings(self, partition: str) -> PartitionSettings:
         config = self.cluster.topic_config(partition.rsplit("-", 1)[0])

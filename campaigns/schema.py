@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from campaigns import generated_sections as generated
 from campaigns.bounds import BROKERS_MAX, PARTITIONS_MAX
 from campaigns.condition_sections import ConditionSection, PartitionKey
+from campaigns.core_section import CoreSection
 from campaigns.found_section import FoundSection
 from campaigns.generated_sections import OneFault
 from campaigns.literals import LiteralError, variant_name, whole_number
@@ -362,6 +363,10 @@ class Body(Section):
         description=(
             "Whether power losses leave at least `min.insync.replicas` copies of each committed record; by default false."
         ),
+    )
+    core: CoreSection | None = Field(
+        default=None,
+        description="Heal a sufficient core of the brokers first, and see whether it serves (the rule `unavailable`).",
     )
     limits: LimitsSection | None = Field(default=None, description="When a run is given up.")
     invariants: InvariantNames | None = Field(

@@ -66,7 +66,7 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
             moments = [moment for moment in timeline(plan) if broker.id not in _brokers(moment.action)]
             controller = None if cluster.controller == broker.id else cluster.controller
             fewer = _with_cluster(with_timeline(plan, moments), brokers=rest, controller=controller)
-            yield _without_replica(fewer, broker.id)
+            yield _without_replica(_with_core(fewer, {b.id: b.id for b in rest}), broker.id)
         yield _without_replica(plan, broker.id)
 
 
@@ -116,9 +116,18 @@ def _renumbered(plan: Plan, numbers: Mapping[int, int]) -> Plan:
         else moment
         for moment in timeline(plan)
     ]
-    return _with_cluster(
+    renumbered = _with_cluster(
         with_timeline(plan, moments), brokers=tuple(brokers), topics=topics, controller=controller
     )
+    return _with_core(renumbered, numbers)
+
+
+def _with_core(plan: Plan, numbers: Mapping[int, int]) -> Plan:
+    """Return the plan with other brokers' ids in the order of healing, and without those that have none."""
+    if plan.core is None:
+        return plan
+    order = tuple(numbers[broker] for broker in plan.core.order if broker in numbers)
+    return replace(plan, core=replace(plan.core, order=order))
 
 
 def _brokers(action: Any) -> set[int]:
@@ -174,6 +183,8 @@ def with_defaults(plan: Plan) -> Iterator[Plan]:
         _with_cluster(plan, disk=DiskSpec()),
         _with_cluster(plan, zookeeper_tick_us=empty.zookeeper_tick_us),
         replace(plan, survivable=False),
+        replace(plan, core=None),
+        *_with_plainer_core(plan),
         replace(plan, demand=()),
         replace(plan, script_limit_us=default.script_limit_us),
         replace(plan, recovery_limit_us=default.recovery_limit_us),
@@ -184,6 +195,15 @@ def with_defaults(plan: Plan) -> Iterator[Plan]:
     ):
         if simpler != plan:
             yield simpler
+
+
+def _with_plainer_core(plan: Plan) -> Iterator[Plan]:
+    """Yield the plan with a core that has its time by default, or fewer brokers in a given order."""
+    core = plan.core
+    if core is not None:
+        yield replace(plan, core=replace(core, within_us=None))
+        for count in range(len(core.order)):
+            yield replace(plan, core=replace(core, order=core.order[:count]))
 
 
 def _all_settings(plan: Plan) -> list[Mapping[str, Value]]:

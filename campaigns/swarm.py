@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from campaigns.plan import Plan, Swarm
+from campaigns.plan import Core, Plan, Swarm
 from cluster_model.choices import SeededStream, Stream, between, pick
 from cluster_model.release import RELEASES, Behaviours
 from cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, TOPIC, Value
@@ -70,6 +70,8 @@ class _Draw:
         settings = self._settings(kafka, cluster)
         producers, consumers = self._clients(plan, duration_us)
         faults = self._faults(duration_us)
+        # Drawn last, so that a seed draws everything else as it does without.
+        core = self._core(plan.core, cluster)
         return Drawn(
             plan=replace(
                 plan,
@@ -79,6 +81,7 @@ class _Draw:
                 consumers=tuple(replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers),
                 faults=(*plan.faults, *faults),
                 duration_us=duration_us,
+                core=core,
                 swarm=None,
             ),
             values=tuple(self._values),
@@ -188,6 +191,16 @@ class _Draw:
         self._note("together", together)
         timing = Rate(mean_us=mean_us, start_us=0, stop_us=duration_us)
         return (Injection(timing=timing, faults=tuple(in_play), together=together),)
+
+    def _core(self, core: Core | None, cluster: ClusterSpec) -> Core | None:
+        """Draw in which order brokers are healed until they suffice."""
+        if not self._swarm.core:
+            known = {broker.id for broker in cluster.brokers}
+            return core and replace(core, order=tuple(broker for broker in core.order if broker in known))
+        left = [broker.id for broker in cluster.brokers]
+        order = tuple(left.pop(self._stream.below(len(left))) for _ in cluster.brokers)
+        self._note("core", " ".join(map(str, order)))
+        return replace(core or Core(), order=order)
 
 
 def _taken_together(

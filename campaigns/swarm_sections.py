@@ -11,6 +11,7 @@ from campaigns.section import (
     CountRange,
     DurationOrNever,
     DurationRange,
+    Flag,
     Generated,
     NaturalRange,
     OneOrMany,
@@ -75,3 +76,7 @@ class SwarmSection(Section):
         default=None, description="How many consumers."
     )
     faults: SwarmFaultsSection | None = Field(default=None, description="The faults.")
+    core: Flag | None = Field(
+        default=None,
+        description="Whether a core is healed first (`core`), in an order that is drawn; by default false.",
+    )

@@ -12,6 +12,7 @@ from checks import (
     nonmonotonic_send,
     read_above_hw,
     two_leaders,
+    unavailable,
     unseen,
 )
 from checks.history_rules import HISTORY_RULES
@@ -29,6 +30,7 @@ RULES: Final[dict[str, Rule]] = {
         read_above_hw.RULE,
         log_divergence.RULE,
         two_leaders.RULE,
+        unavailable.RULE,
         *HISTORY_RULES,
         *broken_invariants.RULES,
     )
@@ -44,10 +46,11 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
-def rules_for(invariants: Collection[str]) -> dict[str, Rule]:
-    """Return the rules that can be judged when these invariants were watched."""
+def rules_for(invariants: Collection[str], *, core: bool) -> dict[str, Rule]:
+    """Return the rules that can be judged when these invariants were watched; with *core*, when one was healed."""
     return {
         name: rule
         for name, rule in RULES.items()
-        if name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants
+        if (name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants)
+        and (core or name != unavailable.RULE.name)
     }

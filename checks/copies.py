@@ -191,7 +191,7 @@ _NOTED: Final = frozenset(
 _AROUND: Final = frozenset(
     {
         *("broker_stopped", "broker_started", "broker_paused", "broker_resumed"),
-        *("client_stopped", "message_rule", "controller_elected"),
+        *("client_stopped", "message_rule", "controller_elected", "core_healed"),
     }
 )
 """Events of no partition that are kept."""

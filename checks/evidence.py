@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from cluster_model.history import Operation
 from cluster_model.invariants import TOLD_BY_TRACE
@@ -60,6 +60,50 @@ class PartitionSettings:
     flush_messages: int
 
 
+LEADS: Final = "leads"
+UNAWARE: Final = "unaware"
+PAUSED: Final = "paused"
+DOWN: Final = "down"
+NOBODY: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionService:
+    """How a partition served while only a core of the brokers had been healed.
+
+    ``leader``, ``leader_epoch`` and ``isr`` are as in its znode. The leader's broker ``LEADS``, is
+    ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
+    are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
+    but that a consumer did not get who began at the beginning.
+    """
+
+    leader: int = NOBODY
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    leader_state: str = DOWN
+    high_watermark: int = 0
+    unread: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealedCore:
+    """A sufficient core of brokers was healed, the others stayed as the faults had left them.
+
+    ``partitions`` is what was found at ``looked_us``, when all was well or ``within_us`` had passed
+    since ``healed_us``; it is empty when the run did not get that far. ``impaired`` are the brokers
+    outside the core that ran and could keep their ZooKeeper sessions while some fault still stood
+    against them: Kafka takes them for well. ``controller`` is as in ``/controller``.
+    """
+
+    brokers: tuple[int, ...] = ()
+    healed_us: int = 0
+    within_us: int = 0
+    looked_us: int = 0
+    impaired: tuple[int, ...] = ()
+    controller: int | None = None
+    partitions: Mapping[str, PartitionService] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """A run, as far as rules are concerned.
@@ -70,7 +114,7 @@ class Evidence:
     to tell (a script that waited in vain, a partition without a leader at the end).
     ``behaviours`` are the switches that were set against what the release does. ``invariants``
     were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
-    no anomaly is permitted, whatever Kafka promises.
+    no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
     """
 
     release: str
@@ -85,3 +129,4 @@ class Evidence:
     behaviours: Mapping[str, Any] = field(default_factory=dict)
     invariants: frozenset[str] = TOLD_BY_TRACE
     demanded: frozenset[str] = frozenset()
+    core: HealedCore | None = None

@@ -8,13 +8,14 @@ from checks.rule import demanded
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Judge a run by all rules, but for those of invariants that were not watched.
+    """Judge a run by all rules, but for those of invariants that were not watched and of a core, if there was none.
 
     A run in which nothing was tried, or that did not get to its end, is inconclusive; a
     broken promise stays broken all the same.
     """
     index = Index(evidence)
-    results = {name: rule.judge(evidence, index) for name, rule in rules_for(evidence.invariants).items()}
+    rules = rules_for(evidence.invariants, core=evidence.core is not None)
+    results = {name: rule.judge(evidence, index) for name, rule in rules.items()}
     for name in evidence.demanded & results.keys():
         results[name] = demanded(results[name])
     reasons = _reasons(evidence, index)

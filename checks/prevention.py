@@ -16,6 +16,7 @@ from checks.promise import (
     NONMONOTONIC_SEND,
     READ_ABOVE_HW,
     TWO_LEADERS,
+    UNAVAILABLE,
     UNSEEN,
 )
 
@@ -36,6 +37,7 @@ KIP_101: Final = (
 KIP_279: Final = "KIP-279, from 2.0 on: the answer names the epoch, so a follower asks again about one that it does not have"
 KAFKA_7128: Final = "KAFKA-7128, from 2.0.1 on: a follower joins the ISR only when it has reached the start of the leader's epoch"
 KIP_320: Final = "KIP-320, from 2.1 on: fetches carry the leader epoch, so one of another epoch is refused"
+KIP_380: Final = "KIP-380, from 2.2 on: control requests carry the broker's epoch, so a broker that went and came back is noticed"
 KIP_966: Final = (
     "KIP-966, opt-in from 4.0 on: a replica that has stopped uncleanly is elected only when no other can lead"
 )
@@ -125,6 +127,7 @@ _CONCERNED: Final[Mapping[str, tuple[str, ...]]] = {
     READ_ABOVE_HW: _READING,
     LOG_DIVERGENCE: _REPLICATION,
     TWO_LEADERS: _LEADERSHIP,
+    UNAVAILABLE: _REPLICATION,
 }
 """The behaviours that keep a rule's anomaly from happening."""
 
@@ -154,6 +157,13 @@ def by_replication(evidence: Evidence, rule: str, *, joined_early: bool = False)
     if joined_early and release < (2, 0):
         return (KAFKA_7128,)
     return tuple(fix for since, fix in (((2, 0), KIP_279), ((2, 1), KIP_320)) if release < since)
+
+
+def by_control(evidence: Evidence, *, unaware: bool) -> tuple[str, ...]:
+    """Return what would have given a partition a leader; *unaware*: it had one, but who was not told."""
+    switched_off = by_behaviour(evidence, UNAVAILABLE)
+    release = _version(evidence.release)
+    return switched_off or ((KIP_380,) if unaware and (0,) < release < (2, 2) else ())
 
 
 def _version(release: str) -> _Version:

@@ -41,6 +41,7 @@ G1C: Final = "G1c"
 READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
+UNAVAILABLE: Final = "unavailable"
 
 ACKS_0: Final = "acks=0"
 ACKS_1: Final = "acks=1"
@@ -58,6 +59,7 @@ HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
+LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
@@ -199,6 +201,16 @@ _ISOLATION = (
 )
 _INTERLEAVING = "Kafka does not isolate the writes of transactions from each other"
 
+_IN_SEND_ORDER = Promise(
+    promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
+    permissions=_SEND_ORDER,
+    releases="with idempotence since 0.11 (KIP-98)",
+)
+_INTERLEAVED = Promise(
+    promised_by=(),
+    permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
+)
+
 PROMISES: Final[dict[str, Promise]] = {
     LOST_WRITE: Promise(
         promised_by=(
@@ -227,20 +239,9 @@ PROMISES: Final[dict[str, Promise]] = {
         ),
         releases="since 0.11 (KIP-98)",
     ),
-    NONMONOTONIC_SEND: Promise(
-        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
-        permissions=_SEND_ORDER,
-        releases="with idempotence since 0.11 (KIP-98)",
-    ),
-    INT_NONMONOTONIC_SEND: Promise(
-        promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),
-        permissions=_SEND_ORDER,
-        releases="with idempotence since 0.11 (KIP-98)",
-    ),
-    INT_SEND_SKIP: Promise(
-        promised_by=(),
-        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
-    ),
+    NONMONOTONIC_SEND: _IN_SEND_ORDER,
+    INT_NONMONOTONIC_SEND: _IN_SEND_ORDER,
+    INT_SEND_SKIP: _INTERLEAVED,
     POLL_SKIP: Promise(
         promised_by=(OFFSETS_IN_ORDER,),
         permissions=(_REBALANCE, *_CUT_OFF),
@@ -274,10 +275,7 @@ PROMISES: Final[dict[str, Promise]] = {
         permissions=_ISOLATION,
         releases="since 0.11 (KIP-98)",
     ),
-    G0: Promise(
-        promised_by=(),
-        permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
-    ),
+    G0: _INTERLEAVED,
     G1C: Promise(
         promised_by=(READ_COMMITTED,),
         permissions=(
@@ -293,6 +291,7 @@ PROMISES: Final[dict[str, Promise]] = {
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
     ),
     TWO_LEADERS: Promise(promised_by=(LEADER_EPOCH,)),
+    UNAVAILABLE: Promise(promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}")),
     HW_MONOTONIC: Promise(promised_by=(HIGH_WATERMARK,)),
     HW_WITHIN_LOG: Promise(promised_by=(HIGH_WATERMARK,)),
     ISR_HOLDS_COMMITTED: Promise(

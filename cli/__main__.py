@@ -1,6 +1,16 @@
-"""``python -m cli`` is the same as ``harrow``."""
+"""What ``harrow`` starts; ``python -m cli`` is the same."""
 
-from cli.main import main
+from cli.interrupts import end_at_once_when_interrupted
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    # What it imports takes most of a second in which somebody may press Ctrl-C.
+    end_at_once_when_interrupted()
+    from cli.main import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

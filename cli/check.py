@@ -1,16 +1,15 @@
 """``harrow check``: judge a recorded history."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Quiet, Verbose
+from cli.options import ListFormat, NoColor, Output, Quiet, Verbose
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check")(check)
+    app.command("check", short_help="Judge a recorded history, of any cluster.")(check)
 
 
 def check(
@@ -40,9 +39,7 @@ def check(
         ),
     ] = None,
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
-    ] = None,
+    output: Output = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -54,6 +51,7 @@ def check(
     acks=all, idempotence, transactions, read_committed, no unclean election, nothing unflushed.
     """
     from cli.check_session import CheckRequest, check_session
+    from cli.interrupts import Interrupts
 
     request = CheckRequest(
         history=history,
@@ -61,8 +59,8 @@ def check(
         demanded=tuple(demanded or ()),
         settings=tuple(settings or ()),
     )
-    raise typer.Exit(
-        check_session(
+    with Interrupts():
+        code = check_session(
             request,
             output_format=output_format,
             output=output,
@@ -70,4 +68,4 @@ def check(
             verbose=verbose,
             no_color=no_color,
         )
-    )
+    raise typer.Exit(code)

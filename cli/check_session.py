@@ -18,7 +18,7 @@ from checks.history.anomalies import ANOMALIES
 from checks.history.judge import judge_history
 from checks.stated_settings import STATABLE, StatedSettings, state
 from cli import exit_code
-from cli.console import data_console, destination, message_console, say
+from cli.console import data_console, destination, message_console, say, say_written
 from cli.options import ListFormat
 from cli.render_check import show_verdict
 from cli.render_problem import show_problems
@@ -86,8 +86,7 @@ def check_session(
     except KeyboardInterrupt:
         say(messages, "interrupted: a history is judged as a whole or not at all")
         return exit_code.INTERRUPTED
-    if output is not None and str(output) != _STDIN and not quiet:
-        say(messages, f"wrote {output}")
+    say_written(messages, output, quiet=quiet)
     return code_of(verdict)
 
 

@@ -39,6 +39,12 @@ def destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
     return nullcontext() if output is None or str(output) == STDOUT else whole_file(output)
 
 
+def say_written(console: Console, output: Path | None, *, quiet: bool) -> None:
+    """Tell which file of ``--output`` was written, if one was."""
+    if output is not None and str(output) != STDOUT and not quiet:
+        say(console, f"wrote {output}")
+
+
 def unbroken(text: Text) -> Text:
     """Have a text stay on one line, whatever the width: a terminal breaks it, a copy of it is whole."""
     text.no_wrap = True

@@ -1,16 +1,32 @@
 """Ctrl-C: at once while something runs, but not in the middle of what is being written."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Self
+from typing import NoReturn, Self
+
+from cli import exit_code
+
+
+def end_at_once_when_interrupted() -> None:
+    """Have an interrupt end the process without a word, until there is something to tell or to keep."""
+    # A shell that starts harrow in the background may have told it to ignore interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
+    os._exit(exit_code.INTERRUPTED)
 
 
 class Interrupts:
     """While this context is open, an interrupt raises `KeyboardInterrupt`, but not in a `shielded` block.
 
-    There it waits until the block has ended; whoever presses the keys twice does not wait.
+    There it waits until the block has ended; whoever presses the keys twice does not wait. An exception
+    that is raised at any moment can get lost, in a callback of the garbage collector or of a library: an
+    interrupt that was is raised again at the end of the next block, or by `check`.
     """
 
     def __init__(self) -> None:
@@ -19,8 +35,7 @@ class Interrupts:
         self._installed = False
 
     def __enter__(self) -> Self:
-        # A shell that starts harrow in the background may have told it to ignore interrupts.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end):
             signal.signal(signal.SIGINT, self._handle)
             self._installed = True
         return self
@@ -40,8 +55,12 @@ class Interrupts:
             yield
         finally:
             self._shields -= 1
-        if self._waiting and not self._shields:
-            self._waiting = False
+        if not self._shields:
+            self.check()
+
+    def check(self) -> None:
+        """Raise an interrupt that waits, also in a shielded block, or one that got lost."""
+        if self._waiting:
             raise KeyboardInterrupt
 
     def hold(self) -> None:
@@ -49,6 +68,6 @@ class Interrupts:
         self._shields += 1
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
-        if self._waiting or not self._shields:
+        again, self._waiting = self._waiting, True
+        if again or not self._shields:
             raise KeyboardInterrupt
-        self._waiting = True

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="Which catalogue.")],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="Which catalogue.")],
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
     names_only: Annotated[bool, typer.Option("--quiet", "-q", help="Only the names, one a line.")] = False,
     no_color: NoColor = False,

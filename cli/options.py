@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -25,6 +26,9 @@ class ListFormat(StrEnum):
     JSON = "json"
 
 
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
+]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours, as with NO_COLOR.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what went wrong.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More about each run.")]

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Overrides, Quiet, check_seed
+from cli.options import ListFormat, NoColor, Output, Overrides, Quiet, check_seed
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("regress")(regress)
+    app.command("regress", short_help="Run the corpus of campaigns that failed once.")(regress)
 
 
 def regress(
@@ -32,6 +32,7 @@ def regress(
     ] = None,
     overrides: Overrides = None,
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,
 ) -> None:
@@ -51,6 +52,7 @@ def regress(
             name=name,
             overrides=tuple(overrides or ()),
             output_format=output_format,
+            output=output,
             quiet=quiet,
             no_color=no_color,
         )
@@ -63,4 +65,6 @@ def regress(
     ):
         if given is not None and given != []:
             raise typer.BadParameter("it goes with --add", param_hint=option)
-    raise typer.Exit(regress_session(place, output_format=output_format, quiet=quiet, no_color=no_color))
+    raise typer.Exit(
+        regress_session(place, output_format=output_format, output=output, quiet=quiet, no_color=no_color)
+    )

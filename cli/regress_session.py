@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -22,10 +23,12 @@ from campaigns.corpus import (
     entry_text,
 )
 from campaigns.corpus import regress_document as document
+from campaigns.literals import LiteralError, campaign_name
 from campaigns.problem import CampaignError
 from campaigns.spelling import printable
 from cli import exit_code
-from cli.console import data_console, message_console, say, show, unbroken
+from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
+from cli.interrupts import Interrupts
 from cli.options import ListFormat
 from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
@@ -35,33 +38,33 @@ _OUTCOME_WIDTH: Final = max(map(len, OUTCOMES)) + 2
 _STATUS_WIDTH: Final = 8
 
 
-def regress_session(place: Path, *, output_format: ListFormat, quiet: bool, no_color: bool) -> int:
+def regress_session(
+    place: Path, *, output_format: ListFormat, output: Path | None, quiet: bool, no_color: bool
+) -> int:
     """Run a corpus, print how each entry came out, and return the exit code."""
-    messages, console = message_console(no_color=no_color), data_console(no_color=no_color)
+    messages = message_console(no_color=no_color)
     try:
         files = corpus_files(place)
     except CampaignError as error:
         show_problems(messages, error.problems)
         return exit_code.USAGE
     found: list[Checked] = []
-    interrupted = False
     try:
-        for file in files:
-            for item in check_file(file):
-                found.append(item)
-                if output_format is ListFormat.TABLE and not (quiet and item.as_recorded):
-                    _show(console, item)
-    except KeyboardInterrupt:
-        interrupted = True
-    if output_format is ListFormat.JSON:
-        console.file.write(json.dumps(document(found), ensure_ascii=False, indent=2) + "\n")
-    elif found and not (quiet and all(item.as_recorded for item in found)):
-        show(console, Text(), _summary(found))
-    if interrupted:
-        say(messages, f"interrupted: {len(found)} entries were run")
-        return exit_code.INTERRUPTED
-    if not found:
+        with Interrupts() as interrupts, destination(output) as stream:
+            console = data_console(no_color=no_color, file=stream)
+            shown = _Shown(console, output_format, quiet=quiet)
+            interrupted = _check_all(files, found, shown, interrupts)
+            shown.end(found, interrupted=interrupted)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _cannot_go_on(messages, error)
+    if not files:
         say(messages, f"nothing to run: there are no campaign files (*.yaml) in {place}")
+    say_written(messages, output, quiet=quiet)
+    if interrupted:
+        say(messages, f"interrupted: {len(found)} entries of {len(files)} files were run")
+        return exit_code.INTERRUPTED
     return _code(found)
 
 
@@ -74,11 +77,13 @@ def add_session(
     name: str | None,
     overrides: tuple[str, ...],
     output_format: ListFormat,
+    output: Path | None,
     quiet: bool,
     no_color: bool,
 ) -> int:
     """Put a failing campaign into the corpus, and return the exit code."""
     messages = message_console(no_color=no_color)
+    _check_place(place, name)
     files, problems = find_campaigns([argument])
     loaded, mistakes = load_all(files, overrides)
     if problems := [*problems, *mistakes]:
@@ -89,28 +94,92 @@ def add_session(
         return exit_code.USAGE
     plan = choose_variants(loaded, [] if variant is None else [variant])[0][0]
     try:
-        name, text = entry_text(plan, seed, name)
-        path = place / f"{name}.yaml"
-        place.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with Interrupts() as interrupts:
+            name, text = entry_text(plan, seed, name)
+            path = place / f"{name}.yaml"
+            interrupts.hold()
+            _write_new(path, text)
+            found = list(check_file(path))
+        with destination(output) as stream:
+            shown = _Shown(data_console(no_color=no_color, file=stream), output_format, quiet=quiet)
+            for item in found:
+                shown.add(item)
+            shown.end(found if output_format is ListFormat.JSON else ())
+    except KeyboardInterrupt:
+        say(messages, f"interrupted: {argument} is not put into the corpus")
+        return exit_code.INTERRUPTED
     except NotFailingError as error:
         say(messages, f"{argument} is not put into the corpus: {error}", style="red")
         return exit_code.BROKEN
-    except FileExistsError:
-        say(messages, f"{place / f'{name}.yaml'} exists already and is left as it is", style="red")
+    except FileExistsError as error:
+        say(messages, f"{error.filename} exists already and is left as it is", style="red")
         return exit_code.USAGE
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        say(messages, f"cannot write {error.filename}: {error.strerror or error}", style="red")
-        return exit_code.USAGE
-    found = list(check_file(path))
-    console = data_console(no_color=no_color)
-    if output_format is ListFormat.JSON:
-        console.file.write(json.dumps(document(found), ensure_ascii=False, indent=2) + "\n")
-    elif not quiet:
-        for item in found:
-            _show(console, item)
+        return _cannot_go_on(messages, error)
+    say_written(messages, output, quiet=quiet)
     return _code(found)
+
+
+class _Shown:
+    """What is printed: in a table each entry when it is over, in JSON all at the end."""
+
+    def __init__(self, console: Console, output_format: ListFormat, *, quiet: bool) -> None:
+        self._console = console
+        self._is_table = output_format is ListFormat.TABLE
+        self._quiet = quiet
+
+    def add(self, item: Checked) -> None:
+        """An entry is over."""
+        if self._is_table and not (self._quiet and item.as_recorded):
+            _show(self._console, item)
+
+    def end(self, found: Sequence[Checked], *, interrupted: bool = False) -> None:
+        """All of them are over, or were ended."""
+        if not self._is_table:
+            text = json.dumps(document(found, interrupted=interrupted), ensure_ascii=False, indent=2)
+            self._console.file.write(f"{text}\n")
+        elif found and not (self._quiet and all(item.as_recorded for item in found)):
+            show(self._console, Text(), _summary(found))
+
+
+def _check_all(files: Sequence[Path], found: list[Checked], shown: _Shown, interrupts: Interrupts) -> bool:
+    """Run all entries, and return whether that was interrupted; what is over by then is in *found*."""
+    try:
+        for file in files:
+            for item in check_file(file):
+                with interrupts.shielded():
+                    found.append(item)
+                    shown.add(item)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        interrupts.hold()
+    return False
+
+
+def _check_place(place: Path, name: str | None) -> None:
+    if place.exists() and not place.is_dir():
+        raise typer.BadParameter(
+            f"{place} is no folder: with --add it is where the entry goes", param_hint="DIR"
+        )
+    if name is not None:
+        try:
+            campaign_name(name)
+        except LiteralError as error:
+            raise typer.BadParameter(str(error), param_hint="--name") from None
+
+
+def _write_new(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+
+
+def _cannot_go_on(messages: Console, error: OSError) -> int:
+    say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
+    return exit_code.USAGE
 
 
 def _code(found: Sequence[Checked]) -> int:

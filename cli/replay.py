@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Quiet
+from cli.options import ListFormat, NoColor, Output, Quiet
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("replay")(replay)
+    app.command("replay", short_help="Run a recorded run again and compare.")(replay)
 
 
 def replay(
@@ -22,6 +22,7 @@ def replay(
         Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
     ] = Path("results"),
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,
 ) -> None:
@@ -30,8 +31,11 @@ def replay(
     Ends with 0 when the traces are the same, with 1 when they are not, and with 2 when the
     recorded run is damaged. Where they part, both sides are shown.
     """
+    from cli.interrupts import Interrupts
     from cli.replay_session import replay_session
 
-    raise typer.Exit(
-        replay_session(run, results, output_format=output_format, quiet=quiet, no_color=no_color)
-    )
+    with Interrupts():
+        code = replay_session(
+            run, results, output_format=output_format, output=output, quiet=quiet, no_color=no_color
+        )
+    raise typer.Exit(code)

@@ -13,7 +13,7 @@ from campaigns.recorded_run import RecordedEvent, RecordError, find_run, read_ru
 from campaigns.replay import Difference, Replay, replay, replay_document, run_name
 from campaigns.spelling import printable
 from cli import exit_code
-from cli.console import data_console, message_console, say, show, unbroken
+from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
 from cli.options import ListFormat
 from cli.render_problem import show_problems
 from cluster_model.virtual_time import US_PER_SECOND
@@ -22,14 +22,24 @@ _SIDE_WIDTH: Final = 10
 
 
 def replay_session(
-    argument: str, results: Path, *, output_format: ListFormat, quiet: bool, no_color: bool
+    argument: str,
+    results: Path,
+    *,
+    output_format: ListFormat,
+    output: Path | None,
+    quiet: bool,
+    no_color: bool,
 ) -> int:
     """Replay a run, print how it went, and return the exit code."""
     messages = message_console(no_color=no_color)
-    folder: Path | None = None
     try:
-        folder = find_run(argument, results)
-        found = replay(read_run(folder))
+        found = replay(read_run(find_run(argument, results)))
+        with destination(output) as stream:
+            console = data_console(no_color=no_color, file=stream)
+            if output_format is ListFormat.JSON:
+                console.file.write(json.dumps(replay_document(found), ensure_ascii=False, indent=2) + "\n")
+            elif not (quiet and found.is_same()):
+                _show(console, found)
     except RecordError as error:
         show_problems(messages, [error.problem])
         return exit_code.USAGE
@@ -39,14 +49,15 @@ def replay_session(
     except KeyboardInterrupt:
         say(messages, "interrupted: a run is replayed as a whole or not at all")
         return exit_code.INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
+        return exit_code.USAGE
     except Exception as error:
         error.add_note(f"it happened in: harrow replay {argument}")
         raise
-    console = data_console(no_color=no_color)
-    if output_format is ListFormat.JSON:
-        console.file.write(json.dumps(replay_document(found), ensure_ascii=False, indent=2) + "\n")
-    elif not (quiet and found.is_same()):
-        _show(console, found)
+    say_written(messages, output, quiet=quiet)
     return exit_code.OK if found.is_same() else exit_code.BROKEN
 
 

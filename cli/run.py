@@ -10,6 +10,7 @@ import typer
 
 from cli.options import (
     NoColor,
+    Output,
     Overrides,
     Quiet,
     RunFormat,
@@ -54,9 +55,7 @@ def run(
         ),
     ] = None,
     output_format: Annotated[RunFormat, typer.Option("--format", help="How to print.")] = RunFormat.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
-    ] = None,
+    output: Output = None,
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the files of each run go.", file_okay=False)
     ] = Path("results"),

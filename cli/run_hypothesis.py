@@ -128,13 +128,16 @@ def _search(
     progress = ProgressLine(messages, total=request.examples_max, enabled=not quiet)
 
     def told(examples: int, shrinks: int) -> None:
+        interrupts.check()
         progress.update(min(examples, request.examples_max), f"{plan.campaign}, {shrinks} shrinks")
 
     begun_s = time.monotonic()
     try:
-        done = search(
-            drawn_from(plan), seed=request.seed, examples_max=request.examples_max, given=plan, told=told
-        )
+        # Hypothesis has the garbage collector call it, and what is raised there gets lost.
+        with interrupts.shielded():
+            done = search(
+                drawn_from(plan), seed=request.seed, examples_max=request.examples_max, given=plan, told=told
+            )
     finally:
         progress.clear()
     if done.found is None:

@@ -16,7 +16,7 @@ from campaigns.required_probes import as_only_run
 from campaigns.results_folder import write_run
 from campaigns.runner import run_plan
 from cli import exit_code
-from cli.console import data_console, destination, message_console, say
+from cli.console import data_console, destination, message_console, say, say_written
 from cli.interrupts import Interrupts
 from cli.options import RunFormat
 from cli.progress import ProgressLine
@@ -207,5 +207,4 @@ def _say_how_it_ended(messages: Console, tally: Tally, output: Path | None, *, q
         say(messages, f"{tally.stopped}: {progress}")
     if tally.planned == 0:
         say(messages, "nothing to run")
-    if output is not None and not quiet:
-        say(messages, f"wrote {output}")
+    say_written(messages, output, quiet=quiet)

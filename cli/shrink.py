@@ -12,7 +12,7 @@ _TIME_MAX = "5m"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("shrink")(shrink)
+    app.command("shrink", short_help="Make the smallest campaign that fails like a run.")(shrink)
 
 
 def shrink(

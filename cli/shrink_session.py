@@ -94,6 +94,7 @@ class _Session:
         return self._finish(shrinker, interrupted=interrupted, wall_s=time.monotonic() - begun_s)
 
     def _show_progress(self, runs: int, best: Shrunk) -> None:
+        self._interrupts.check()
         self._progress.update(runs, f"runs, {_size(best)} left")
 
     def _finish(self, shrinker: Shrinker, *, interrupted: bool, wall_s: float) -> int:

@@ -15,7 +15,8 @@ class ClientMetadata:
     """The leaders as a client knows them, and its connections to the brokers.
 
     One metadata request at a time, to a broker drawn from those that can be asked now,
-    and not more often than once in ``retry.backoff.ms``.
+    and not more often than once in ``retry.backoff.ms``. The first answer has to come from one of
+    the *bootstrap* brokers (``bootstrap.servers``), by default of all.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class ClientMetadata:
         on_update: Callable[[], None],
         *,
         oldest_fails_first: bool = True,
+        bootstrap: tuple[int, ...] = (),
     ) -> None:
         self._host = host
         self._retry_backoff_us = retry_backoff_us
@@ -54,6 +56,7 @@ class ClientMetadata:
             )
             for broker in brokers
         }
+        self._known = {broker: self.connections[broker] for broker in bootstrap or brokers}
 
     def start(self) -> None:
         """Ask for the first time, and again when what is known has become old."""
@@ -85,7 +88,7 @@ class ClientMetadata:
         As ``leastLoadedNode``: a connected broker with the fewest requests in flight, else one
         that may be connected to; which of several is drawn.
         """
-        usable = [c for c in self.connections.values() if c.is_usable()]
+        usable = [c for c in self._known.values() if c.is_usable()]
         candidates = [c for c in usable if c.is_connected()] or usable
         if not candidates:
             return None
@@ -94,7 +97,7 @@ class ClientMetadata:
 
     def usable_in_us(self) -> int:
         """Return how long it takes until some broker can be asked."""
-        soonest_us = min(c.usable_at_us for c in self.connections.values())
+        soonest_us = min(c.usable_at_us for c in self._known.values())
         return max(soonest_us - self._host.clock.now_us, 0)
 
     def _ask_later(self, now_us: int) -> None:
@@ -114,6 +117,7 @@ class ClientMetadata:
         if response is None:
             self.request_update()
             return
+        self._known = self.connections
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.

@@ -93,6 +93,10 @@ class Cluster:
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
 
+    def broker_config(self, broker: int) -> BrokerConfig:
+        """Return a broker's configuration."""
+        return self._configs[broker]
+
     def topic_config(self, topic: str) -> TopicConfig:
         """Return a topic's configuration."""
         return self._topic_configs[topic]
@@ -210,6 +214,20 @@ class Cluster:
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
         self.zookeeper.apply(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        """Heal these brokers, and all links but those of the other ones; drop what is planned.
+
+        The others stay as they are: down, paused, cut off, or well. What is planned for them, a restart
+        or the end of a fault, does not happen any more.
+        """
+        self.world.incarnation += 1
+        self.trace.add((self.simulator.now_us, "core_healed", tuple(brokers)))
+        outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
+        self.network.restore_all_but(frozenset(outside))
+        for broker in brokers:
+            self.resume_broker(broker)
+            self.start_broker(broker)
 
     def heal(self) -> None:
         """End every fault: links, rules, pauses; start what is down; drop what is planned."""

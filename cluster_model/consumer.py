@@ -33,6 +33,7 @@ class Consumer:
         config: ConsumerConfig,
         history: History,
         poll_interval_us: int,
+        bootstrap: tuple[int, ...] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -48,6 +49,7 @@ class Consumer:
             config.reconnect_backoff_us,
             config.reconnect_backoff_max_us,
             self._fetch,
+            bootstrap=bootstrap,
         )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         self.end_seen: dict[str, int] = {}

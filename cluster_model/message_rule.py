@@ -49,6 +49,10 @@ class MessageRule:
             and (self.receivers is None or receiver in self.receivers)
         )
 
+    def is_for_anyone(self) -> bool:
+        """Return whether the rule names neither who sends nor who would get a message."""
+        return self.senders is None and self.receivers is None
+
     def exhausted(self) -> bool:
         """Return whether the rule has acted as often as it may."""
         return self.count is not None and self.applied >= self.count

@@ -98,6 +98,7 @@ _MUTANTS: Final = (
             "nothing: its partitions have a leader that does not lead."
         ),
         source="KIP-380, KAFKA-1120; Kafka before 2.2",
+        noticed_by=("unavailable",),
     ),
     Mutant(
         name="requests-before-registration",

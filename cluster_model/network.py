@@ -33,6 +33,7 @@ class Network:
         "_latency_min_us",
         "_latency_span_us",
         "_next_id",
+        "_outside",
         "_queued",
         "_rules",
         "_simulator",
@@ -53,6 +54,8 @@ class Network:
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
         self._queued: list[tuple[Connection, bool]] = []
+        # With a healed core, the processes outside it: what passes between two others is not disturbed.
+        self._outside: frozenset[str] | None = None
         self._disturbed = False
         self.trace_messages = False
 
@@ -136,8 +139,26 @@ class Network:
             self._cuts.pop((sender, receiver), None)
             self._flush()
 
+    def restore_all_but(self, outside: frozenset[str]) -> None:
+        """Undo every cut and end every rule, but for links of which an end is one of the processes *outside*."""
+        self._outside = outside
+        self._cuts = {link: cuts for link, cuts in self._cuts.items() if not outside.isdisjoint(link)}
+        self._flush()
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Return whether the link between two processes lets nothing pass in one direction at least."""
+        return (one, other) in self._cuts or (other, one) in self._cuts
+
+    def disturbs(self, name: str) -> bool:
+        """Return whether a link of a process is cut, or a rule in force names it or names nobody at all."""
+        return any(name in link for link in self._cuts) or any(
+            name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
+            for rule in (*self._rules, *self._holding)
+        )
+
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
+        self._outside = None
         self._cuts.clear()
         for rule in (*self._rules, *self._holding):
             rule.count = 0
@@ -274,6 +295,10 @@ class Network:
             return True
         return to_server and not connection.established and (receiver, sender) in self._cuts
 
+    def _is_within_core(self, sender: str, receiver: str) -> bool:
+        outside = self._outside
+        return outside is not None and sender not in outside and receiver not in outside
+
     def _ends(self, connection: Connection, to_server: bool) -> tuple[str, str]:
         client, server = connection.client.name, connection.server.name
         return (client, server) if to_server else (server, client)
@@ -281,6 +306,8 @@ class Network:
     def _first_rule(
         self, api: str, kind: str, sender: str, receiver: str, listener: str
     ) -> MessageRule | None:
+        if self._outside is not None and self._is_within_core(sender, receiver):
+            return None
         for rule in self._rules:
             if rule.exhausted() or not rule.matches(api, kind, sender, receiver, listener):
                 continue
@@ -326,9 +353,10 @@ class Network:
 
     def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
         queue = direction.queue
+        within_core = self._is_within_core(*self._ends(connection, to_server))
         while queue and not self._is_cut(connection, to_server):
             message, rule = queue[0]
-            if rule is not None and rule in self._holding:
+            if rule is not None and rule in self._holding and not within_core:
                 break
             queue.popleft()
             if to_server:

@@ -25,6 +25,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "fault": ("fault", "phase", "details"),
     "message": ("api", "kind", "sender", "receiver"),
     "message_rule": ("rule", "action", "api", "kind", "sender", "receiver"),
+    "core_healed": ("brokers",),
     # Controller
     "controller_elected": ("broker", "controller_epoch"),
     "controller_resigned": ("broker", "controller_epoch"),

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -155,17 +156,25 @@ class Harrow:
             self._sources.append(known)
         return known
 
-    def _find(self, campaign: str | Path | Mapping[str, Any]) -> tuple[Path, str | None]:
+    def _find(self, campaign: Any) -> tuple[Path, str | None]:
         """Return a campaign's file, and the name that is as good as the file."""
         if isinstance(campaign, Mapping):
             campaign = yaml.safe_dump(dict(campaign), sort_keys=False, allow_unicode=True)
         if isinstance(campaign, str) and "\n" in campaign:
             return self._write(campaign), None
-        for folder in (self._request.path.parent, self._request.config.rootpath):
+        if not isinstance(campaign, str | Path):
+            kind = type(campaign).__name__
+            message = f"a campaign is a file, a name of the library, YAML text or a mapping, not {kind}"
+            raise CampaignError([Problem("harrow", 0, 0, message)])
+        folders = dict.fromkeys((self._request.path.parent, self._request.config.rootpath))
+        for folder in folders:
             path = folder / campaign
             if path.is_file():
                 return path, None
-        found = resolve(str(campaign))
+        try:
+            found = resolve(str(campaign))
+        except CampaignError as error:
+            raise CampaignError(_not_found(problem, folders) for problem in error.problems) from None
         if len(found) > 1 or Path(campaign).is_dir():
             raise CampaignError([Problem(str(campaign), 0, 0, "a folder; name one campaign in it")])
         return found[0], str(campaign)
@@ -178,6 +187,13 @@ class Harrow:
             self._written[text] = folder / f"{name}.yaml"
             self._written[text].write_text(text, encoding="utf-8")
         return self._written[text]
+
+
+def _not_found(problem: Problem, folders: Iterable[Path]) -> Problem:
+    if not Path(problem.file).suffix:
+        return problem
+    looked = " and ".join(map(str, folders))
+    return replace(problem, message=f"{problem.message} (looked for in {looked})")
 
 
 def _fail(reason: object) -> NoReturn:

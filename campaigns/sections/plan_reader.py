@@ -7,6 +7,7 @@ from campaigns.plan import Plan, Step
 from campaigns.schema import InjectionSection, LimitsSection, StepSection
 from campaigns.sections.cluster import ClusterReader
 from campaigns.sections.conditions import ConditionReader
+from campaigns.sections.core import read_core
 from campaigns.sections.demand import read_demand
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import EffectiveSettings, switches_of
@@ -14,6 +15,7 @@ from campaigns.sections.expectation import read_expectation
 from campaigns.sections.faults import FaultReader
 from campaigns.sections.found import read_found
 from campaigns.sections.invariants import read_invariants
+from campaigns.sections.judged import Judged
 from campaigns.sections.references import References
 from campaigns.sections.script import ScriptReader
 from campaigns.sections.swarm import read_swarm
@@ -39,7 +41,11 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     injections = _injections(draft, faults, variants)
     swarm = read_swarm(draft, faults)
     faults.check_releases()
-    invariants = read_invariants(body.invariants, draft)
+    core = read_core(body.core, draft, references)
+    judged = Judged(
+        invariants=read_invariants(body.invariants, draft),
+        core=core is not None or (swarm is not None and swarm.core),
+    )
     plan = Plan(
         campaign=campaign,
         cluster=cluster.spec,
@@ -52,12 +58,13 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         script=script,
         faults=injections,
         duration_us=workload.duration_us,
-        invariants=invariants,
+        invariants=judged.invariants,
         swarm=swarm,
         survivable=bool(body.survivable),
-        demand=read_demand(body.demand, draft, invariants),
-        expect=read_expectation(body.expect, draft, conditions, invariants),
-        found=read_found(body.found, draft, invariants),
+        core=core,
+        demand=read_demand(body.demand, draft, judged),
+        expect=read_expectation(body.expect, draft, conditions, judged),
+        found=read_found(body.found, draft, judged),
     )
     return _limited(plan, body.limits)
 

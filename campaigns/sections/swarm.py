@@ -36,6 +36,7 @@ def read_swarm(draft: Draft, faults: FaultReader) -> Swarm | None:
         intervals_us=tuple(section.rate or ()),
         consumers=section.consumers,
         faults=None if section.faults is None else _faults(draft, section.faults, faults),
+        core=bool(section.core),
     )
 
 

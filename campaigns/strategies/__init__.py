@@ -1,4 +1,4 @@
-"""Hypothesis strategies for clusters, workloads, faults, schedules and whole campaigns.
+"""Hypothesis strategies for clusters, workloads, faults, conditions, schedules, scripts and whole campaigns.
 
 They are derived from the types that campaign files are read into, so a new fault or setting is
 drawn without another word. What is drawn is structure, never a seed: Hypothesis shrinks it to
@@ -15,9 +15,11 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from campaigns.strategies.clusters import clusters, settings
+from campaigns.strategies.conditions import conditions
 from campaigns.strategies.faults import faults
 from campaigns.strategies.open_choices import DrawnStream, drawn_from
 from campaigns.strategies.plans import plans, schedules
+from campaigns.strategies.scripts import scripts
 from campaigns.strategies.search import Search, search, without_folder
 from campaigns.strategies.workloads import Workload, producers, workloads
 
@@ -26,11 +28,13 @@ __all__ = [
     "Search",
     "Workload",
     "clusters",
+    "conditions",
     "drawn_from",
     "faults",
     "plans",
     "producers",
     "schedules",
+    "scripts",
     "search",
     "settings",
     "without_folder",

@@ -7,16 +7,22 @@ from hypothesis import strategies as st
 
 from campaigns.plan import Plan
 from campaigns.strategies.clusters import Options, clusters, drawn_part
+from campaigns.strategies.conditions import conditions
 from campaigns.strategies.faults import faults
+from campaigns.strategies.scripts import scripts, values
 from campaigns.strategies.workloads import DURATION_US, Workload, workloads
 from cluster_model.release import DEFAULT_RELEASE
 from cluster_model.topology import ClusterSpec
-from cluster_model.virtual_time import US_PER_MS
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from faults.condition import Condition
 from faults.fault import Fault
-from faults.injection import At, Injection
+from faults.injection import At, Injection, When
 
 SCHEDULE_MAX: Final = 6
+SCRIPT_LIMIT_US: Final = 60 * US_PER_SECOND
+"""How long a script that was drawn may wait: its conditions come true soon, or never."""
 _GRAIN_US: Final = 100 * US_PER_MS
+_RECORDS: Final = 4
 
 BROKER_SETTINGS: Final[Options] = {
     "min.insync.replicas": [1, 2],
@@ -30,11 +36,24 @@ def schedules(
     *,
     duration_us: int = DURATION_US,
     size: tuple[int, int] = (0, SCHEDULE_MAX),
+    waits: st.SearchStrategy[Condition] | None = None,
 ) -> st.SearchStrategy[tuple[Injection, ...]]:
-    """Return schedules: so many faults, each at a time of its own, in the order of time."""
+    """Return schedules: so many faults, each at a time of its own, in the order of time.
+
+    With *waits* a fault may strike upon one of these conditions instead; those stand at the end.
+    """
     times = st.integers(0, max(0, duration_us - 1) // _GRAIN_US).map(lambda tenths: tenths * _GRAIN_US)
-    strikes = st.tuples(times, faults() if struck is None else struck)
-    return st.lists(strikes, min_size=size[0], max_size=size[1]).map(injections)
+    moments: st.SearchStrategy[int | Condition] = times if waits is None else times | waits
+    strikes = st.tuples(moments, faults() if struck is None else struck)
+    return st.lists(strikes, min_size=size[0], max_size=size[1]).map(_at_times_or_upon)
+
+
+def _at_times_or_upon(strikes: list[tuple[int | Condition, Fault]]) -> tuple[Injection, ...]:
+    upon = [(moment, fault) for moment, fault in strikes if isinstance(moment, Condition)]
+    return (
+        *injections([(moment, fault) for moment, fault in strikes if isinstance(moment, int)]),
+        *(Injection(timing=When(condition=condition), faults=(fault,)) for condition, fault in upon),
+    )
 
 
 def injections(strikes: list[tuple[int, Fault]]) -> tuple[Injection, ...]:
@@ -56,14 +75,18 @@ def plans(
     schedule: st.SearchStrategy[tuple[Injection, ...]] | None = None,
     kinds: Any = None,
     size: tuple[int, int] = (0, SCHEDULE_MAX),
+    triggered: bool = False,
+    steps: tuple[int, int] = (0, 0),
     **parts: Any,
 ) -> Plan:
     """Draw a campaign.
 
     Of *base* everything stays but what is given here, and faults are added to those that it has.
     Without it, a small cluster with safe settings is drawn: a promise that is broken there is a
-    finding. *kinds* and *size* are those of `faults` and `schedules`; further *parts* are fields
-    of `Plan`, as they are or as strategies.
+    finding. *kinds* and *size* are those of `faults` and `schedules`. When *triggered*, faults may
+    wait for conditions. *steps* are how many a script has: they send records, restart producers
+    and elect leaders, and may wait for conditions as well. Further *parts* are fields of `Plan`,
+    as they are or as strategies.
     """
     given = {name: drawn_part(draw, part) for name, part in parts.items()}
     plan = base if base is not None else _empty(given)
@@ -76,9 +99,19 @@ def plans(
         made: Workload = drawn_part(draw, clients if workload is None else workload)
         plan = replace(plan, producers=made.producers, consumers=made.consumers)
     if schedule is None:
-        struck = faults_of(plan, kinds)
-        schedule = schedules(struck, duration_us=plan.duration_us, size=size)
-    return replace(plan, faults=(*plan.faults, *draw(schedule)))
+        waits = conditions_of(plan) if triggered else None
+        schedule = schedules(faults_of(plan, kinds), duration_us=plan.duration_us, size=size, waits=waits)
+    plan = replace(plan, faults=(*plan.faults, *draw(schedule)))
+    if steps == (0, 0):
+        return plan
+    script = scripts(
+        waits=conditions_of(plan),
+        producers=[producer.name for producer in plan.producers],
+        partitions=plan.cluster.partition_names(),
+        size=steps,
+    )
+    limit_us = min(plan.script_limit_us, SCRIPT_LIMIT_US) if base is None else plan.script_limit_us
+    return replace(plan, script=(*plan.script, *draw(script)), script_limit_us=limit_us)
 
 
 def faults_of(plan: Plan, kinds: Any = None) -> st.SearchStrategy[Fault]:
@@ -88,6 +121,21 @@ def faults_of(plan: Plan, kinds: Any = None) -> st.SearchStrategy[Fault]:
         brokers=[broker.id for broker in plan.cluster.brokers],
         partitions=plan.cluster.partition_names(),
         clients=Workload(producers=plan.producers, consumers=plan.consumers).names(),
+    )
+
+
+def conditions_of(plan: Plan) -> st.SearchStrategy[Condition]:
+    """Return conditions on a plan's cluster, and on the first records that its clients send."""
+    generated = [producer.name for producer in plan.producers if producer.interval_us is not None]
+    return conditions(
+        brokers=[broker.id for broker in plan.cluster.brokers],
+        partitions=plan.cluster.partition_names(),
+        values=[*values(_RECORDS), *(f"{name}:{number}" for name in generated for number in range(_RECORDS))],
+        replicas={
+            f"{topic.name}-{number}": replicas
+            for topic in plan.cluster.topics
+            for number, replicas in enumerate(topic.assignment)
+        },
     )
 
 

@@ -1,17 +1,25 @@
-"""The sections ``limits``, ``invariants``, ``demand``, ``found`` and ``expect``."""
+"""The sections ``core``, ``limits``, ``invariants``, ``demand``, ``found`` and ``expect``."""
 
 from dataclasses import fields
 from typing import Any, Final
 
 from campaigns.literal_texts import duration_text
-from campaigns.plan import Expectation, Found, Plan
+from campaigns.plan import Core, Expectation, Found, Plan
 from campaigns.schema import ALL_RULES, NO_INVARIANTS
-from campaigns.sections.expectation import rule_names
+from campaigns.sections.judged import judged_in
 from campaigns.written.conditions import condition_map
 from campaigns.yaml_text import Rows, Word
 from cluster_model.invariants import INVARIANTS
 
 _DEFAULTS: Final = {item.name: item.default for item in fields(Plan)}
+
+
+def core_map(core: Core | None) -> dict[str, Any] | None:
+    """Return the section, None when there is none; where nothing else is said, the order is, empty or not."""
+    if core is None:
+        return None
+    within = {} if core.within_us is None else {"within": Word(duration_text(core.within_us))}
+    return {"order": core.order, **within} if core.order or not within else within
 
 
 def limits_map(plan: Plan) -> dict[str, Any]:
@@ -33,7 +41,7 @@ def invariants_value(invariants: tuple[str, ...]) -> Any:
 
 def demand_value(plan: Plan) -> Any:
     """Return the rules that are demanded, None for none."""
-    if len(plan.demand) > 1 and plan.demand == tuple(sorted(rule_names(plan.invariants))):
+    if len(plan.demand) > 1 and plan.demand == tuple(sorted(judged_in(plan).rules())):
         return ALL_RULES
     return plan.demand or None
 

@@ -21,6 +21,7 @@ def swarm_rows(swarm: Swarm | None) -> Rows | None:
         duration=None if swarm.duration_us is None else Word(duration_range_text(swarm.duration_us)),
         rate=[Word(rate_text(interval_us)) for interval_us in swarm.intervals_us],
         faults=None if swarm.faults is None else _fault_rows(swarm.faults),
+        core=swarm.core or None,
     )
     return Rows((key, value) for key, value in rows.items() if value not in (None, [], {}))
 

@@ -1,6 +1,11 @@
 """`harrow regress`: the corpus, what its entries came to, and how one is put in."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,6 +149,75 @@ def test_a_file_that_cannot_be_run_is_never_skipped(
     assert error["problems"][0]["line"] > 0
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"", "1:1: the file is empty"),
+        (b'kafka: "2.4"\nkafka: "2.4"\n', "2:1: duplicate key `kafka`"),
+        (b'# Caf\xe9\nkafka: "2.4"\n', "1:6: not UTF-8: the byte 0xe9"),
+        (LOSS.replace("broker_crash", "broker_smash").encode(), "15:10: unknown action or fault"),
+        (LOSS.replace("brokers: 3", "brokers: three").encode(), "6:12: brokers: "),
+        (b"- a list\n", "1:1: a campaign is a mapping"),
+    ],
+)
+def test_a_file_that_no_longer_parses_is_an_error_with_its_line(
+    harrow: Harrow, corpus: Path, content: bytes, place: str
+) -> None:
+    (corpus / "wrong.yaml").write_bytes(content)
+    ended = harrow("regress", "corpus")
+    assert ended.returncode == 2
+    assert f"ERROR          corpus/wrong.yaml:{place}" in ended.stdout, ended.stdout
+    assert "3 entries: 1 STILL FAILING, 1 FIXED, 1 ERROR; 1 not as recorded" in ended.stdout
+
+
+def test_a_version_that_is_still_to_come_is_run_like_any(harrow: Harrow, corpus: Path) -> None:
+    text = CALM.replace("version: 0.1.0", "version: 99.0.0")
+    assert outcome(harrow, corpus, "later.yaml", text, 0)[0] == "FIXED"
+
+
+@pytest.mark.parametrize("output_format", ["table", "json"])
+def test_outcomes_go_to_a_file(harrow: Harrow, folder: Path, corpus: Path, output_format: str) -> None:
+    shown = harrow("regress", "corpus", "--format", output_format).stdout
+    ended = harrow("regress", "corpus", "--format", output_format, "--output", "out")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "harrow: wrote out\n")
+    assert (folder / "out").read_text(encoding="utf-8") == shown
+    assert harrow("regress", "corpus", "--output", "-").stderr == ""
+    ended = harrow("regress", "corpus", "--output", "nowhere/out")
+    assert ended.returncode == 2
+    assert "cannot go on" in ended.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+@pytest.mark.parametrize("output_format", ["table", "json"])
+def test_an_interrupt_keeps_what_was_run(
+    folder: Path, corpus: Path, environment: dict[str, str], output_format: str
+) -> None:
+    slow = corpus / "zz.yaml"
+    text = (folder / "endless.yaml").read_text(encoding="utf-8").replace("duration: 60s", "duration: 24h")
+    slow.write_text(f"{text}found: {{version: 0.1.0, rule: lost-write, status: fixed}}\n", encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "regress", "corpus", "--format", output_format],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    begun = "".join(process.stdout.readline() for _ in range(2)) if output_format == "table" else ""
+    time.sleep(2 if output_format == "json" else 0.2)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "interrupted: 2 entries of 3 files were run" in stderr
+    if output_format == "table":
+        assert "2 entries: 1 STILL FAILING, 1 FIXED; all as recorded" in begun + stdout
+    else:
+        document = json.loads(stdout)
+        assert (document["interrupted"], document["as_recorded"]) == (True, False)
+        assert len(document["entries"]) == 2
+
+
 def test_no_corpus(harrow: Harrow, folder: Path) -> None:
     ended = harrow("regress")
     assert ended.returncode == 2
@@ -187,6 +261,8 @@ def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None
         (("--add", "several"), 2, "name one of them"),
         (("--add", "calm.yaml", "--variant", "x"), 2, "no campaign here has a variant"),
         (("--seed", "1"), 2, "it goes with --add"),
+        (("--add", "failing.yaml", "--name", "../x"), 2, "cannot name a campaign"),
+        (("--add", "failing.yaml", "--name", ""), 2, "cannot name a campaign"),
     ],
 )
 def test_what_cannot_be_put_in(

@@ -120,6 +120,12 @@ def test_another_plan_or_version_is_said(harrow: Harrow, run: Path) -> None:
             lambda text: text.replace('"seed":3', '"seed":"3"'),
             "run.json:1:1: seed: a whole number",
         ),
+        ("run.json", lambda text: text.replace('"seed":3', '"seed":-3'), "seed is a whole number from 0"),
+        (
+            "run.json",
+            lambda text: text.replace('"variant":null', '"variant":[1]'),
+            "run.json:1:1: variant: text or null is wanted, not `[1]`",
+        ),
         ("trace.jsonl", lambda text: text[:-1], "the line is cut off"),
         ("trace.jsonl", lambda text: text.replace("{", "", 1), "trace.jsonl:1:"),
         (
@@ -148,6 +154,55 @@ def test_damage_is_said_with_file_and_line(
     assert (ended.returncode, ended.stdout) == (2, "")
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_events_that_are_missing_are_missed_after_the_last_line(harrow: Harrow, run: Path) -> None:
+    trace = run / "trace.jsonl"
+    lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
+    trace.write_text("".join(lines[:7]), encoding="utf-8")
+    assert "trace.jsonl:7:1: the events after this line are missing" in harrow("replay", run.name).stderr
+
+
+def test_a_damaged_trace_of_a_run_that_is_another_now_has_no_line(harrow: Harrow, run: Path) -> None:
+    """Which line is wrong nobody can tell any more."""
+    for file, old, new in (("trace.jsonl", "0", "1"), ("campaign.yaml", "brokers: 1", "brokers: 2")):
+        text = (run / file).read_text(encoding="utf-8")
+        assert old in text
+        (run / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    ended = harrow("replay", run.name)
+    assert ended.returncode == 2
+    assert "trace.jsonl: its events are not those that run.json has the digest of" in ended.stderr
+
+
+def test_any_file_of_a_run_stands_for_it(harrow: Harrow, run: Path) -> None:
+    for file in run.iterdir():
+        assert harrow("replay", str(file)).returncode == 0, file
+
+
+def test_a_folder_of_runs_is_not_a_run(harrow: Harrow, run: Path) -> None:
+    ended = harrow("replay", "results")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "results: not the folder of a run: it has no run.json" in ended.stderr
+
+
+@pytest.mark.parametrize("output_format", ["table", "json"])
+def test_what_is_found_goes_to_a_file(harrow: Harrow, run: Path, folder: Path, output_format: str) -> None:
+    shown = harrow("replay", run.name, "--format", output_format).stdout
+    ended = harrow("replay", run.name, "--format", output_format, "--output", "out")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "harrow: wrote out\n")
+    assert (folder / "out").read_text(encoding="utf-8") == shown
+    ended = harrow("replay", run.name, "--output", "nowhere/out")
+    assert ended.returncode == 2
+    assert "cannot go on: No such file or directory: nowhere/out" in ended.stderr
+
+
+def test_a_run_of_a_mutated_model_is_replayed_with_its_flaw(harrow: Harrow) -> None:
+    """The flaw stands in the copy of the campaign, so what it broke is broken again."""
+    flawed = ("--set", "behaviours.follower_truncation=high_watermark")
+    harrow("run", "loss-by-hw-truncation", "--variant", "0.11", *flawed)
+    document = json.loads(harrow("replay", "results/latest", "--format", "json").stdout)
+    assert document["same"]
+    assert document["verdict"] == {"recorded": "violated", "replayed": "violated"}
 
 
 def test_a_run_that_is_not_there(harrow: Harrow, folder: Path) -> None:

@@ -37,6 +37,7 @@ def test_text(harrow):
     loaded = harrow.load(CALM, set={"acks": 1})
     assert (loaded.name, len(loaded.plans)) == ("test_text", 1)
     harrow.expect(loaded, seeds=range(2), set=["cluster.brokers=2"])
+    assert len(harrow.run(loaded, set=["cluster.brokers=2"]).plan.cluster.brokers) == 2
     first = harrow.run("cluster: {brokers: 1, topics: [{name: t}]}\\n", seed=1)
     assert first.verdict.status == "inconclusive"
 
@@ -155,3 +156,29 @@ def test_wrong(harrow):
     result = run_pytest()
     result.assert_outcomes(failed=2, skipped=1, errors=1)
     result.stdout.fnmatch_lines(["the marker harrow takes `seeds`, `set` and `inconclusive`, by name"])
+
+
+def test_what_is_no_campaign_is_told_without_python(run_pytest: Pytest, project: Path) -> None:
+    write_test(
+        project,
+        """
+import pytest
+
+@pytest.mark.parametrize("campaign", [None, 7, "", "nothing.yaml", "loss-by-hw-truncatoin", "campaigns"])
+def test_it(harrow, campaign):
+    harrow.run(campaign)
+""",
+    )
+    result = run_pytest()
+    result.assert_outcomes(failed=6)
+    result.stdout.fnmatch_lines(
+        [
+            "harrow: a campaign is a file, a name of the library, YAML text or a mapping, not NoneType",
+            "harrow: a campaign is *, not int",
+            "*: an empty name names nothing",
+            f"nothing.yaml: no such file or folder (looked for in {project})",
+            "*did you mean `loss-by-hw-truncation`?",
+            "campaigns: a folder; name one campaign in it",
+        ]
+    )
+    assert "Error" not in result.stdout.str()

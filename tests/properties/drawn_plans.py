@@ -9,6 +9,7 @@ from campaigns import strategies
 from campaigns.generated_sections import _NUMBER_FIELDS, _TEXT_FIELDS
 from campaigns.plan import (
     Action,
+    Core,
     ElectPreferredLeaders,
     Expect,
     Expectation,
@@ -18,7 +19,7 @@ from campaigns.plan import (
     Step,
     Wait,
 )
-from campaigns.sections.expectation import rule_names
+from campaigns.sections.judged import Judged
 from checks.finding import STATUSES
 from cluster_model.invariants import INVARIANTS
 from cluster_model.release import RELEASES, switch_docs
@@ -244,7 +245,9 @@ def written_plans(draw: st.DrawFn) -> Plan:
     script, struck = _with_rules(script, tuple(found))
     watched = draw(st.just(list(INVARIANTS)) | st.lists(st.sampled_from(list(INVARIANTS)), unique=True))
     invariants = tuple(name for name in INVARIANTS if name in watched)
-    judged = sorted(rule_names(invariants))
+    order = st.lists(st.sampled_from([broker.id for broker in cluster.brokers]), unique=True).map(tuple)
+    core = draw(st.none() | st.builds(Core, order=order, within_us=st.none() | times.filter(bool)))
+    judged = sorted(Judged(invariants=invariants, core=core is not None).rules())
     demand = draw(st.just(judged) | st.lists(st.sampled_from(judged), unique=True, max_size=3))
     rules = draw(_keyed(judged, st.sampled_from(STATUSES)))
     return Plan(
@@ -269,6 +272,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
         recovery_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
         events_limit=draw(st.just(20_000_000) | st.integers(1, 2**62)),
         invariants=invariants,
+        core=core,
         demand=tuple(sorted(demand)),
         expect=Expectation(
             verdict=draw(st.none() | st.sampled_from(STATUSES)),

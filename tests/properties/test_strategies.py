@@ -1,6 +1,6 @@
 """The public strategies: what they draw can be run and written, and what they find is small."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import HealthCheck, find, given, settings
@@ -8,14 +8,28 @@ from hypothesis import strategies as st
 
 from campaigns.library_index import resolve
 from campaigns.loader import load_campaign, load_text
-from campaigns.plan import Plan
+from campaigns.plan import Plan, Send, Step
 from campaigns.plan_file import campaign_text
 from campaigns.runner import run_plan
-from campaigns.strategies import clusters, drawn_from, faults, plans, producers, schedules, search, workloads
+from campaigns.strategies import (
+    Workload,
+    clusters,
+    conditions,
+    drawn_from,
+    faults,
+    plans,
+    producers,
+    schedules,
+    scripts,
+    search,
+    workloads,
+)
 from cluster_model.settings import SETTINGS
+from cluster_model.topology import ProducerSpec
 from faults.broker_crash import BrokerCrash
 from faults.catalogue import FAULTS
-from faults.injection import At
+from faults.condition import Condition, ReplicaCondition
+from faults.injection import At, When
 
 MUTANT = {"epoch_cache_cut_at_log_end": True, "ack_waits_for_hw": False}
 DISASTERS = ("broker_crash", "partition", "slow_follower")
@@ -62,6 +76,79 @@ def test_every_kind_of_fault_is_drawn(name: str) -> None:
 def test_a_fault_that_nobody_knows() -> None:
     with pytest.raises(ValueError, match="there is no fault `meteor`"):
         faults(kinds=["meteor"])
+
+
+@LOOSE
+@given(plan=plans(triggered=True, steps=(1, 4)))
+def test_a_drawn_script_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
+    again = load_text(campaign_text(plan), "drawn.yaml").plans[0]
+    assert again.digest() == plan.digest()
+    assert run_plan(plan, 0).verdict.status != "violated"
+
+
+QUIET = settings(database=None, derandomize=True, deadline=None)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Condition)])
+def test_a_condition_can_speak_of_all_that_there_is(name: str) -> None:
+    def says_it(condition: Condition) -> bool:
+        return bool(getattr(condition, name) != getattr(Condition(), name))
+
+    assert says_it(find(conditions(), says_it, settings=QUIET))
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(ReplicaCondition) if f.default is None])
+def test_a_row_can_speak_of_all_that_there_is(name: str) -> None:
+    def says_it(condition: Condition) -> bool:
+        return any(getattr(row, name) is not None for row in condition.replicas)
+
+    assert says_it(find(conditions(says=["replicas"]), says_it, settings=QUIET))
+
+
+def test_conditions_that_nobody_can_have() -> None:
+    with pytest.raises(ValueError, match="a condition says nothing of `weather`; it can say acked, "):
+        conditions(says=["weather"])
+    with pytest.raises(ValueError, match="there is no event `rain` in traces"):
+        conditions(events=["rain"])
+
+
+def test_the_records_of_a_script_are_numbered() -> None:
+    def has_three(script: tuple[Step, ...]) -> bool:
+        return len([action for step in script for action in step.actions if isinstance(action, Send)]) == 3
+
+    script = find(scripts(waits=conditions()), has_three, settings=QUIET)
+    sent = [action.value for step in script for action in step.actions if isinstance(action, Send)]
+    assert sent == ["m0", "m1", "m2"]
+    assert len(script) == 1
+    assert script[0].when is None
+
+
+def test_a_loss_is_made_small_with_its_script() -> None:
+    """With acks=1 a record is lost that its leader takes to the grave."""
+    pair = clusters(brokers=(2, 2), partitions=(1, 1), replication_factor=(2, 2))
+    risky = plans(
+        cluster=pair,
+        workload=Workload(producers=(ProducerSpec(name="producer-0", settings={"acks": 1}),)),
+        demand=("lost-write",),
+        kinds=["broker_crash"],
+        size=(1, 3),
+        triggered=True,
+        steps=(1, 4),
+    )
+    done = search(risky, examples_max=500)
+    assert done.found is not None
+    assert done.found.verdict.rules["lost-write"].status == "violated"
+    plan = done.found.plan
+    assert [action for step in plan.script for action in step.actions] == [
+        Send(producer="producer-0", value="m0")
+    ]
+    assert len(plan.faults) == 1
+
+
+def test_a_fault_can_wait_for_a_condition() -> None:
+    upon = schedules(faults(kinds=["broker_crash"]), size=(1, 1), waits=conditions(says=["acked"]))
+    (injection,) = find(upon, lambda found: isinstance(found[0].timing, When), settings=QUIET)
+    assert injection.timing == When(condition=Condition(acked=("m0",)))
 
 
 def test_what_shrinks_is_plain() -> None:

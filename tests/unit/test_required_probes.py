@@ -69,6 +69,13 @@ def test_an_inconclusive_run_may_be_what_is_expected() -> None:
     assert outcome(as_only_run(requiring(result))) == AS_EXPECTED
 
 
+def test_what_was_expected_and_seen_is_no_success_without_the_state() -> None:
+    result = run_result(plan=plan(expect=Expectation(verdict=HELD)))
+    judged = as_only_run(requiring(result))
+    assert not judged.expected
+    assert outcome(judged) == UNDECIDED
+
+
 @pytest.mark.parametrize(
     ("seeds", "missed"),
     [

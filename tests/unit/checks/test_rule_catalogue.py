@@ -21,6 +21,7 @@ def test_rules_are_listed_in_order() -> None:
         "read-above-hw",
         "log-divergence",
         "two-leaders",
+        "unavailable",
         "poll-skip",
         "nonmonotonic-poll",
         "int-poll-skip",

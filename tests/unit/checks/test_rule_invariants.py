@@ -160,8 +160,8 @@ def test_every_invariant_has_a_rule() -> None:
 
 
 def test_what_was_not_watched_is_not_judged() -> None:
-    assert set(RULES) - set(rules_for(())) == set(RULE_OF_INVARIANT.values())
-    assert rules_for(INVARIANTS) == RULES
+    assert set(RULES) - set(rules_for((), core=True)) == set(RULE_OF_INVARIANT.values())
+    assert rules_for(INVARIANTS, core=True) == RULES
     run = committed("a")
     broken(run, "log-matching", 1, 0)
     # Nobody says here that anything was watched: only what the trace tells is judged.

@@ -1,0 +1,113 @@
+"""Ctrl-C, whenever it comes."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.interrupts import Interrupts, end_at_once_when_interrupted
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+
+
+@pytest.fixture(autouse=True)
+def as_python_has_it() -> Iterator[None]:
+    """Leave the process as it was."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def press() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def pressed_in_a_block(interrupts: Interrupts, done: list[int], times: int) -> None:
+    with interrupts.shielded():
+        for number in range(times):
+            press()
+            done.append(number)
+
+
+def test_it_waits_for_the_end_of_a_shielded_block() -> None:
+    done: list[int] = []
+    with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
+        pressed_in_a_block(interrupts, done, times=1)
+    assert done == [0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_whoever_presses_twice_does_not_wait() -> None:
+    done: list[int] = []
+    with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
+        pressed_in_a_block(interrupts, done, times=3)
+    assert done == [0]
+
+
+def test_after_everything_is_run_it_waits_for_ever() -> None:
+    with Interrupts() as interrupts:
+        interrupts.hold()
+        press()
+        with interrupts.shielded():
+            pass
+
+
+def test_one_that_got_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is raised in a callback of the garbage collector gets lost."""
+
+    def pressing(_phase: str, _info: object) -> None:
+        press()
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: None)
+    with Interrupts() as interrupts:
+        interrupts.check()
+        gc.callbacks.append(pressing)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(pressing)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+
+
+def test_who_ignores_interrupts_goes_on_ignoring_them() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_at_once_when_interrupted()
+    with Interrupts():
+        press()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_before_anything_runs_it_ends_without_a_word(environment: dict[str, str]) -> None:
+    script = (
+        "import cli.__main__, cli.interrupts, os, signal\n"
+        "cli.interrupts.end_at_once_when_interrupted()\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "run", "swarm", "--engine", "hypothesis", "--max-examples", "100000"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr.endswith("harrow: interrupted: 0 searches are finished\n")
+    assert "ignored" not in stderr

@@ -1,0 +1,214 @@
+"""A core that suffices is healed and has to serve; a model that is broken on purpose is noticed, on every path."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from campaigns.loader import load_text
+from campaigns.plan import Expectation, Plan
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+from campaigns.shrink import Shrinker
+from checks.evidence import HealedCore
+from checks.finding import Finding
+from cluster_model.kafka_controller import KafkaController
+from cluster_model.mutants import MUTANTS
+from cluster_model.partition import Partition
+from cluster_model.trace import named
+from tests.scenarios.mutant_campaigns import SCRIPTED
+
+LEADER_DIES = """
+    settings: {acks: all}
+    cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+    script:
+      - at: 1s
+        do: {send: m0}
+      - when: {acked: m0}
+        do: {broker_crash: {broker: 0, restart_after: 1s}}
+    core: {order: [1]}
+    expect: {verdict: held, rules: {unavailable: held}}
+    """
+
+FOLLOWER_IS_STUCK = """
+    settings: {acks: 1}
+    cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+    script:
+      - at: 1s
+        do: {slow_follower: {broker: 1}}
+      - at: 2s
+        do: [{send: m0}, {send: m1}]
+    workload: {duration: 3s, producers: [{name: producer-0}]}
+    core: {order: [0]}
+    expect: {verdict: held, rules: {unavailable: held}}
+    """
+
+
+def plan_of(text: str) -> Plan:
+    (plan,) = load_text(dedent(text), "campaign.yaml").plans
+    return plan
+
+
+def core_of(result: RunResult) -> HealedCore:
+    assert result.evidence.core is not None
+    return result.evidence.core
+
+
+def found_in(text: str) -> Finding:
+    """Return the one finding of the rule."""
+    result = run_plan(plan_of(text), 0)
+    (finding,) = result.verdict.rules["unavailable"].findings
+    assert finding.permitted_by is None
+    return finding
+
+
+def lacks(finding: Finding) -> Any:
+    return dict(finding.details)["lacks"]
+
+
+@pytest.mark.parametrize(("text", "core"), [(LEADER_DIES, (1,)), (FOLLOWER_IS_STUCK, (0,))])
+def test_a_core_serves_while_the_others_stay_as_they_are(text: str, core: tuple[int, ...]) -> None:
+    result = run_plan(plan_of(text), 0)
+    assert result.expected, result.missed
+    found = core_of(result)
+    assert found.brokers == core
+    assert found.looked_us - found.healed_us > 5_000_000, "nothing had to be waited for"
+    assert found.partitions["t-0"].leader == core[0]
+
+
+def test_nothing_that_was_planned_happens_to_the_others() -> None:
+    result = run_plan(plan_of(LEADER_DIES), 0)
+    core = core_of(result)
+    started = [event[0] for event in named(result.evidence.trace, "broker_started") if event[2] == 0]
+    assert not [at_us for at_us in started if core.healed_us <= at_us < core.looked_us]
+    assert [at_us for at_us in started if at_us >= core.looked_us]
+
+
+def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_self: KafkaController, _brokers: list[int]) -> Iterator[None]:
+        return iter(())
+
+    monkeypatch.setattr(KafkaController, "_on_broker_failure", nothing)
+    finding = found_in(LEADER_DIES)
+    assert lacks(finding) == "no-leader"
+    assert [link.event for link in finding.chain] == ["elected", "stopped", "core-healed", "conclusion"]
+    assert finding.because.endswith("the leader of t-0 was still broker 0, which was down")
+
+
+def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
+    finding = found_in(FOLLOWER_IS_STUCK)
+    assert lacks(finding) == "hw-behind"
+    assert finding.value == "m0"
+    assert "2 records of t-0, 2 of them acked, could not be read" in finding.because
+    assert "broker 1 alive with a fault still in force" in finding.because
+
+
+def test_a_leader_that_serves_no_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def readable_end(self: Partition, *, is_follower: bool) -> int:
+        return self.log.log_end_offset if is_follower else 0
+
+    monkeypatch.setattr(Partition, "readable_end", readable_end)
+    finding = found_in(LEADER_DIES)
+    assert lacks(finding) == "not-readable"
+    assert finding.value == "m0"
+
+
+def test_a_leader_that_nobody_has_told_is_noticed() -> None:
+    mutant = MUTANTS["bounce-unnoticed"]
+    assert "unavailable" in mutant.noticed_by
+    plan = plan_of(SCRIPTED["bounce-unnoticed"])
+    with_core = replace(plan, script=plan.script[:-1], core=plan_of("{core: {order: [0]}}").core)
+    sound = run_plan(with_core, 0)
+    assert sound.verdict.rules["unavailable"].status == "held"
+    broken = run_plan(replace(with_core, behaviours={mutant.switch: mutant.value}), 0)
+    (finding,) = broken.verdict.rules["unavailable"].findings
+    assert lacks(finding) == "leader-unaware"
+    assert "broker 0 still did not know that it leads t-0" in finding.because
+
+
+def test_a_leader_that_is_left_in_its_place_is_healed() -> None:
+    """Broker 0 keeps its session, so it leads on, and nobody can reach it."""
+    plan = plan_of("""
+        settings: {acks: all}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: {partition: {between: [0], and: [producer-0]}}
+        core: {order: [1, 2, 0]}
+        """)
+    result = run_plan(plan, 0)
+    assert core_of(result).brokers == (0,)
+    assert result.verdict.status == "held"
+
+
+def test_with_unclean_elections_any_replica_is_enough() -> None:
+    text = LEADER_DIES.replace("acks: all", "acks: all, unclean.leader.election.enable: true")
+    apart = text.replace(
+        "do: {broker_crash",
+        "do: [{broker_crash: {broker: 1}}, {wait: {}}]\n      - after: 20s\n        do: {broker_crash",
+    )
+    plan = plan_of(apart)
+    result = run_plan(plan, 0)
+    core = core_of(result)
+    assert core.brokers == (1,)
+    assert core.partitions["t-0"].leader == 1
+    assert result.verdict.rules["unavailable"].status == "held"
+    clean = run_plan(plan_of(apart.replace("enable: true", "enable: false")), 0)
+    assert core_of(clean).brokers == (0,)
+
+
+def test_a_run_that_does_not_get_so_far_cannot_tell() -> None:
+    result = run_plan(replace(plan_of(LEADER_DIES), events_limit=200), 0)
+    assert result.verdict.rules["unavailable"].status == "inconclusive"
+
+
+def test_a_run_without_a_core_is_not_judged_by_it() -> None:
+    result = run_plan(replace(plan_of(LEADER_DIES), core=None, expect=Expectation()), 0)
+    assert "unavailable" not in result.verdict.rules
+    assert result.evidence.core is None
+
+
+def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
+    """Broker 2, in the core, tells the first consumer of broker 0, which was told of no successor either.
+
+    Broker 0 cannot take broker 1 out of the ISR any more, so it commits nothing, and refuses nobody.
+    """
+    plan = plan_of("""
+        settings: {acks: 1}
+        cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 2, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {replicas: {t-0: {0: {hw: 1}, 2: {leo: 1, hw: 1}}}}
+            do: [{slow_follower: {broker: 1}}, {send: m1}]
+          - when: {replicas: {t-0: {0: {leo: 2, hw: 1}, 2: {leo: 2}}}}
+            do:
+              - broker_pause: {broker: 0}
+              - message: {action: drop, api: LeaderAndIsr, from: 2, count: 99, id: leader-and-isr}
+              - message: {action: drop, api: UpdateMetadata, from: 2, count: 99, id: metadata}
+          - when: {leader: {t-0: 2}}
+            do: {broker_resume: {broker: 0}}
+          - when: {registered: {0: true}, no_event: {follower: {broker: 0}}}
+          - after: 1s
+        core: {}
+        """)
+    result = run_plan(plan, 0)
+    core = core_of(result)
+    assert core.brokers == (2,)
+    assert result.verdict.rules["unavailable"].status == "held"
+    readers = [name for name in result.evidence.process_names.values() if name == "core-reader"]
+    assert len(readers) > 1, "the first consumer was enough"
+
+
+def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
+    shrunk = Shrinker(plan_of(FOLLOWER_IS_STUCK), 0).run()
+    assert shrunk.size() == (1, 1)
+    assert len(shrunk.plan.cluster.brokers) == 2
+    assert shrunk.plan.core is not None
+    assert lacks(shrunk.finding) == "hw-behind"
