@@ -231,6 +231,8 @@ class _Session:
             definition, folder, engine, limits=limits, on_progress=bar.show, shielded=interrupts.shielded
         )
         progress = sweep.run()
+        if progress.interrupted:
+            interrupts.hold()  # from here on there is only writing
         with interrupts.shielded():
             bar.end()
             folder.end(state_of(progress, engine.name))
