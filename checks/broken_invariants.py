@@ -17,8 +17,15 @@ from checks.copies import Copy, PartitionCopies, Placed
 from checks.evidence import Evidence
 from checks.finding import Finding, Link, RuleResult
 from checks.index import Index
-from checks.prevention import CLEAN_ELECTIONS, FLUSHING, FLUSHING_OR_PLACEMENT, by_behaviour, by_replication
-from checks.promise import DUPLICATE, FLUSH_INTERVAL, LOG_DIVERGENCE, TWO_LEADERS, UNCLEAN_ELECTION
+from checks.prevention import (
+    CLEAN_ELECTIONS,
+    FLUSHING,
+    FLUSHING_OR_PLACEMENT,
+    OF_CONTROL,
+    by_behaviour,
+    by_replication,
+)
+from checks.promise import DUPLICATE, FLUSH_INTERVAL, LOG_DIVERGENCE, UNCLEAN_ELECTION
 from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
 from checks.story import seconds, words
@@ -27,7 +34,6 @@ from cluster_model.invariants import (
     INVARIANTS,
     ISR_HOLDS_COMMITTED,
     LOG_MATCHING,
-    ONE_CONTROLLER_PER_EPOCH,
     PRODUCER_STATE_MATCHES_LOG,
     Invariant,
 )
@@ -123,8 +129,8 @@ def _finding(evidence: Evidence, index: Index, broken: _Break) -> Finding:
 
 
 def _prevented_by(evidence: Evidence, invariant: str) -> tuple[str, ...]:
-    if invariant == ONE_CONTROLLER_PER_EPOCH:
-        return by_behaviour(evidence, TWO_LEADERS)
+    if invariant in OF_CONTROL:
+        return by_behaviour(evidence, invariant)
     if invariant == PRODUCER_STATE_MATCHES_LOG:
         return by_behaviour(evidence, DUPLICATE)
     return by_replication(evidence, LOG_DIVERGENCE)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from checks import (
+    acked_below_min_isr,
     broken_invariants,
     duplicate,
     inconsistent_offsets,
@@ -29,6 +30,7 @@ RULES: Final[dict[str, Rule]] = {
         read_above_hw.RULE,
         log_divergence.RULE,
         two_leaders.RULE,
+        acked_below_min_isr.RULE,
         *HISTORY_RULES,
         *broken_invariants.RULES,
     )

@@ -1,7 +1,8 @@
 """How checks of invariants are told of changes, and how they tell what is broken."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
+from cluster_model.protocol import LeaderAndIsr
 from cluster_model.watched_replica import Leader, WatchedPartition, WatchedReplica
 
 Broken = Callable[[str, int, str, int, int, str], None]
@@ -15,12 +16,19 @@ class Checks:
         "_broken",
         "_reported",
         "on_append",
+        "on_broker_change",
         "on_checkpoint",
+        "on_control_request",
         "on_controller",
+        "on_failover",
         "on_high_watermark",
         "on_isr",
         "on_leader",
+        "on_leader_epoch",
         "on_open",
+        "on_registered",
+        "on_state_written",
+        "on_stop",
         "on_truncate",
     )
 
@@ -29,11 +37,18 @@ class Checks:
         self._reported: set[tuple[str, int, str, int]] = set()
         self.on_append: list[Callable[[WatchedReplica], None]] = []
         self.on_checkpoint: list[Callable[[WatchedReplica, str, int], None]] = []
+        self.on_broker_change: list[Callable[[int, int, Mapping[int, int], Mapping[int, int]], None]] = []
+        self.on_control_request: list[Callable[[int, str, int], None]] = []
         self.on_controller: list[Callable[[int, int], None]] = []
+        self.on_failover: list[Callable[[int, int, Collection[int], Mapping[str, LeaderAndIsr]], None]] = []
         self.on_high_watermark: list[Callable[[WatchedReplica], None]] = []
         self.on_isr: list[Callable[[WatchedPartition, list[WatchedReplica]], None]] = []
         self.on_leader: list[Callable[[WatchedReplica, Leader], None]] = []
+        self.on_leader_epoch: list[Callable[[int, str, int], None]] = []
         self.on_open: list[Callable[[WatchedReplica], None]] = []
+        self.on_registered: list[Callable[[int], None]] = []
+        self.on_state_written: list[Callable[[int, str, int, int, int], None]] = []
+        self.on_stop: list[Callable[[int], None]] = []
         self.on_truncate: list[Callable[[WatchedReplica], None]] = []
 
     def watch_replicas(self) -> bool:

@@ -162,12 +162,28 @@ class ZooKeeper:
             return ZooKeeperResult(zk.BAD_VERSION)
         if isinstance(operation, zk.SetData):
             self._zxid += 1
+            if isinstance(operation.data, zk.TopicPartitionState):
+                self._tell_leader_epoch(operation, node.data, session_id)
             node.data = operation.data
             node.version += 1
             self._fire(self._data_watches, operation.path, children=False)
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path)
         return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+
+    def _tell_leader_epoch(self, operation: zk.SetData, before: object, session_id: int) -> None:
+        """Tell of a new leader epoch, which controllers write; leaders write their ISR in theirs."""
+        state, session = operation.data, self._sessions.get(session_id)
+        assert isinstance(state, zk.TopicPartitionState)
+        if session is None or not isinstance(before, zk.TopicPartitionState):
+            return
+        if state.leader_epoch > before.leader_epoch:
+            present = self.data(zk.CONTROLLER_EPOCH)
+            assert isinstance(present, int)
+            partition = zk.partition_of(operation.path)
+            self._host.invariants.leader_epoch_written(
+                _broker_of(session), partition, state.leader_epoch, state.controller_epoch, present
+            )
 
     def _read(self, operation: zk.GetData | zk.GetChildren, session_id: int) -> ZooKeeperResult:
         node = self._nodes.get(operation.path)
@@ -262,10 +278,13 @@ class ZooKeeper:
 
     def _expire(self, session: Session) -> None:
         del self._sessions[session.id]
-        broker = session.client.rsplit("-", 1)[-1]
-        self._host.trace((self._host.clock.now_us, "session_expired", int(broker)))
+        self._host.trace((self._host.clock.now_us, "session_expired", _broker_of(session)))
         for path in session.ephemerals:
             self._delete(path)
+
+
+def _broker_of(session: Session) -> int:
+    return int(session.client.rsplit("-", 1)[-1])
 
 
 def _version_fits(version: int, node: Znode) -> bool:
