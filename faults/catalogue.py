@@ -9,6 +9,7 @@ from faults.fault import Fault
 from faults.message import Message, Release
 from faults.network_ack_loss import NetworkAckLoss
 from faults.partition import NetworkPartition
+from faults.session_expiry import SessionExpiry
 from faults.slow_follower import SlowFollower
 
 FAULTS: Final[dict[str, type[Fault]]] = {
@@ -19,6 +20,7 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         BrokerPause,
         BrokerResume,
         ControllerFailover,
+        SessionExpiry,
         NetworkAckLoss,
         SlowFollower,
         NetworkPartition,
