@@ -13,6 +13,7 @@ from checks.story import Story
 from cluster_model.trace import TraceEvent
 
 _ACKS_ALL: Final = -1
+_CONCERNED: Final = frozenset({"append", "duplicate_batch", "hw", "acknowledged"})
 
 
 class _Leading:
@@ -31,20 +32,40 @@ class _Leading:
         self.uncommitted: dict[int, int] = {}
         self.committed: dict[int, int] = {}
 
-    def append(self, base_offset: int, end_offset: int) -> None:
+    def set_isr(self, placed: Placed, *, is_thin: bool) -> None:
+        """The leader has this ISR from now on."""
+        if not is_thin:
+            self.thin_since = None
+        elif self.thin_since is None:
+            self.thin_since = placed
+
+    def follow(self, position: int, event: TraceEvent) -> Placed | None:
+        """Note an event; return where the ISR became too small for what is acknowledged with it."""
+        name = event[1]
+        if name == "append":
+            self._append(event[4], event[4] + len(event[8]))
+        elif name == "duplicate_batch":
+            # Its first record, which is all that the trace tells of it.
+            self._append(event[6], event[6] + 1)
+        elif name == "hw":
+            self._commit(position, event[4])
+        elif event[5] == _ACKS_ALL:
+            return self._too_thin_for(event[4])
+        return None
+
+    def _append(self, base_offset: int, end_offset: int) -> None:
         """A producer's batch has been taken, anew or as one that was there already."""
         self.appended[base_offset] = self.thin_since
         self.uncommitted[base_offset] = end_offset
         self.committed.pop(base_offset, None)
 
-    def commit(self, position: int, high_watermark: int) -> None:
-        """The high watermark has risen."""
+    def _commit(self, position: int, high_watermark: int) -> None:
         passed = [base for base, end in self.uncommitted.items() if end <= high_watermark]
         for base_offset in passed:
             del self.uncommitted[base_offset]
             self.committed[base_offset] = position
 
-    def too_thin_for(self, base_offset: int) -> Placed | None:
+    def _too_thin_for(self, base_offset: int) -> Placed | None:
         """Return where the ISR became too small for a batch that is acknowledged now.
 
         It has to be large enough at the append, and at some moment between the commit and the
@@ -59,31 +80,16 @@ class _Leading:
 
 def judge(evidence: Evidence, index: Index) -> RuleResult:
     """Follow the ISR of each leader, where one was ever too small."""
-    if not any(_is_thin(evidence, event) for event in (*index.leader_events, *index.isr_events)):
-        return rule_result(ACKED_BELOW_MIN_ISR, evidence, ())
-    led: dict[tuple[int, str], _Leading] = {}
-    findings = []
-    for position, event in enumerate(evidence.trace):
-        name = event[1]
-        if name in ("leader", "isr"):
-            leading = led.setdefault((event[2], event[3]), _Leading())
-            if not _is_thin(evidence, event):
-                leading.thin_since = None
-            elif leading.thin_since is None:
-                leading.thin_since = (position, event)
-        elif name in ("append", "duplicate_batch", "hw", "acknowledged"):
-            leading_now = led.get((event[2], event[3]))
-            if leading_now is None:
-                continue
-            if name == "append":
-                leading_now.append(event[4], event[4] + len(event[8]))
-            elif name == "duplicate_batch":
-                # It has at least this one record below the high watermark when it is answered.
-                leading_now.append(event[6], event[6] + 1)
-            elif name == "hw":
-                leading_now.commit(position, event[4])
-            elif event[5] == _ACKS_ALL:
-                thin = leading_now.too_thin_for(event[4])
+    findings: list[Finding] = []
+    if any(_is_thin(evidence, event) for event in (*index.leader_events, *index.isr_events)):
+        led: dict[tuple[int, str], _Leading] = {}
+        for position, event in enumerate(evidence.trace):
+            name = event[1]
+            if name in ("leader", "isr"):
+                leading = led.setdefault((event[2], event[3]), _Leading())
+                leading.set_isr((position, event), is_thin=_is_thin(evidence, event))
+            elif name in _CONCERNED and (event[2], event[3]) in led:
+                thin = led[event[2], event[3]].follow(position, event)
                 if thin is not None:
                     findings.append(_finding(evidence, index, thin, (position, event)))
     return rule_result(ACKED_BELOW_MIN_ISR, evidence, findings)

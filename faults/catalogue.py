@@ -3,6 +3,7 @@
 from typing import Final
 
 from faults.broker_crash import BrokerCrash, BrokerRestart
+from faults.broker_isolation import BrokerIsolation
 from faults.broker_pause import BrokerPause, BrokerResume
 from faults.controller_failover import ControllerFailover
 from faults.fault import Fault
@@ -19,6 +20,7 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         BrokerRestart,
         BrokerPause,
         BrokerResume,
+        BrokerIsolation,
         ControllerFailover,
         SessionExpiry,
         NetworkAckLoss,

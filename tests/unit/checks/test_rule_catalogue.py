@@ -21,6 +21,7 @@ def test_rules_are_listed_in_order() -> None:
         "read-above-hw",
         "log-divergence",
         "two-leaders",
+        "acked-below-min-isr",
         "poll-skip",
         "nonmonotonic-poll",
         "int-poll-skip",
@@ -39,6 +40,12 @@ def test_rules_are_listed_in_order() -> None:
         "epoch-cache-monotonic",
         "producer-state-matches-log",
         "checkpoint-within-log",
+        "controller-epoch-monotonic",
+        "leader-epoch-monotonic",
+        "controller-writes-fenced",
+        "registered-before-control",
+        "registrations-known",
+        "failover-shrinks-isr",
     ]
     assert RULES.keys() == PROMISES.keys()
 
