@@ -109,7 +109,7 @@ _MUTANTS: Final = (
             "A broker that goes and comes back between two looks of the controller is not noticed, and is told "
             "nothing: its partitions have a leader that does not lead."
         ),
-        source="KIP-380, KAFKA-7235, KAFKA-1120; Kafka before 2.2",
+        source="KIP-380 (KAFKA-7235), KAFKA-1120; Kafka before 2.2",
         noticed_by=("registrations-known",),
     ),
     Mutant(
