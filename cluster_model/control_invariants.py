@@ -13,6 +13,7 @@ from cluster_model.invariants import (
     REGISTRATIONS_KNOWN,
 )
 from cluster_model.protocol import LeaderAndIsr
+from cluster_model.zookeeper_protocol import TopicPartitionState
 
 
 class ControllerEpochMonotonic:
@@ -65,14 +66,20 @@ class ControllerWritesFenced:
         checks.on_state_written.append(self._written)
 
     def _written(
-        self, broker: int, partition: str, leader_epoch: int, controller_epoch: int, present_epoch: int
+        self,
+        broker: int,
+        partition: str,
+        before: TopicPartitionState,
+        state: TopicPartitionState,
+        present_epoch: int,
     ) -> None:
-        if controller_epoch < present_epoch:
+        # A leader that writes its ISR leaves the leader epoch as it is.
+        if state.leader_epoch > before.leader_epoch and state.controller_epoch < present_epoch:
             details = (
-                f"as controller of epoch {controller_epoch} it wrote leader epoch {leader_epoch}, when the controller "
-                f"epoch was {present_epoch}"
+                f"as controller of epoch {state.controller_epoch} it wrote leader epoch {state.leader_epoch}, when the "
+                f"controller epoch was {present_epoch}"
             )
-            self._broken_at(CONTROLLER_WRITES_FENCED, broker, partition, leader_epoch, -1, details)
+            self._broken_at(CONTROLLER_WRITES_FENCED, broker, partition, state.leader_epoch, -1, details)
 
 
 class RegisteredBeforeControl:
@@ -111,16 +118,28 @@ class RegistrationsKnown:
 
 
 class FailoverShrinksIsr:
-    """A new controller takes the dead out of the ISRs."""
+    """A new controller takes the dead out of the ISRs.
+
+    One without a session may be running all the same, and join an ISR again meanwhile: its leader
+    knows nothing of sessions.
+    """
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
         self._present_epoch = 0
+        self._joined: set[tuple[str, int]] = set()
         checks.on_controller.append(self._elected)
+        checks.on_state_written.append(self._written)
         checks.on_failover.append(self._completed)
 
     def _elected(self, _: int, controller_epoch: int) -> None:
         self._present_epoch = max(self._present_epoch, controller_epoch)
+        self._joined.clear()
+
+    def _written(
+        self, _: int, partition: str, before: TopicPartitionState, state: TopicPartitionState, __: int
+    ) -> None:
+        self._joined.update((partition, broker) for broker in state.isr if broker not in before.isr)
 
     def _completed(
         self,
@@ -133,7 +152,7 @@ class FailoverShrinksIsr:
             return  # It has been succeeded meanwhile: ISRs are no longer its business.
         for partition, state in leadership.items():
             for broker in state.isr if len(state.isr) > 1 else ():
-                if broker in dead:
+                if broker in dead and (partition, broker) not in self._joined:
                     details = (
                         f"it was dead when controller {controller} took over (controller epoch "
                         f"{controller_epoch}), and is in the ISR {list(state.isr)} still"

@@ -4,9 +4,13 @@ from collections.abc import Callable, Collection, Mapping
 
 from cluster_model.protocol import LeaderAndIsr
 from cluster_model.watched_replica import Leader, WatchedPartition, WatchedReplica
+from cluster_model.zookeeper_protocol import TopicPartitionState
 
 Broken = Callable[[str, int, str, int, int, str], None]
 """Reports (invariant, broker, partition, leader epoch, offset, details)."""
+
+StateWritten = Callable[[int, str, TopicPartitionState, TopicPartitionState, int], None]
+"""Is told (broker, partition, state before, state, present controller epoch)."""
 
 
 class Checks:
@@ -47,7 +51,7 @@ class Checks:
         self.on_leader_epoch: list[Callable[[int, str, int], None]] = []
         self.on_open: list[Callable[[WatchedReplica], None]] = []
         self.on_registered: list[Callable[[int], None]] = []
-        self.on_state_written: list[Callable[[int, str, int, int, int], None]] = []
+        self.on_state_written: list[StateWritten] = []
         self.on_stop: list[Callable[[int], None]] = []
         self.on_truncate: list[Callable[[WatchedReplica], None]] = []
 

@@ -16,6 +16,7 @@ from cluster_model.protocol import LeaderAndIsr
 from cluster_model.replica_invariants import REPLICA_CHECKS
 from cluster_model.replica_log import ReplicaLog
 from cluster_model.watched_replica import Leader, WatchedPartition
+from cluster_model.zookeeper_protocol import TopicPartitionState
 
 
 class InvariantMonitor:
@@ -142,12 +143,17 @@ class InvariantMonitor:
         for check in self._checks.on_leader_epoch:
             check(broker, partition, leader_epoch)
 
-    def leader_epoch_written(
-        self, broker: int, partition: str, leader_epoch: int, controller_epoch: int, present_epoch: int
+    def partition_state_written(
+        self,
+        broker: int,
+        partition: str,
+        before: TopicPartitionState,
+        state: TopicPartitionState,
+        present_epoch: int,
     ) -> None:
-        """A znode has got a new leader epoch, with *controller_epoch*; ``/controller_epoch`` has the present one."""
+        """A broker, as leader or as controller, has written a znode; ``/controller_epoch`` has *present_epoch*."""
         for check in self._checks.on_state_written:
-            check(broker, partition, leader_epoch, controller_epoch, present_epoch)
+            check(broker, partition, before, state, present_epoch)
 
     def broker_change_processed(
         self, controller: int, controller_epoch: int, registered: Mapping[int, int], known: Mapping[int, int]

@@ -163,7 +163,7 @@ class ZooKeeper:
         if isinstance(operation, zk.SetData):
             self._zxid += 1
             if isinstance(operation.data, zk.TopicPartitionState):
-                self._tell_leader_epoch(operation, node.data, session_id)
+                self._tell_partition_state(operation, node.data, session_id)
             node.data = operation.data
             node.version += 1
             self._fire(self._data_watches, operation.path, children=False)
@@ -171,19 +171,17 @@ class ZooKeeper:
             self._delete(operation.path)
         return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
 
-    def _tell_leader_epoch(self, operation: zk.SetData, before: object, session_id: int) -> None:
-        """Tell of a new leader epoch, which controllers write; leaders write their ISR in theirs."""
-        state, session = operation.data, self._sessions.get(session_id)
-        assert isinstance(state, zk.TopicPartitionState)
+    def _tell_partition_state(self, operation: zk.SetData, before: object, session_id: int) -> None:
+        session, state = self._sessions.get(session_id), operation.data
         if session is None or not isinstance(before, zk.TopicPartitionState):
             return
-        if state.leader_epoch > before.leader_epoch:
-            present = self.data(zk.CONTROLLER_EPOCH)
-            assert isinstance(present, int)
-            partition = zk.partition_of(operation.path)
-            self._host.invariants.leader_epoch_written(
-                _broker_of(session), partition, state.leader_epoch, state.controller_epoch, present
-            )
+        present_epoch = self.data(zk.CONTROLLER_EPOCH)
+        assert isinstance(state, zk.TopicPartitionState)
+        assert isinstance(present_epoch, int)
+        partition = zk.partition_of(operation.path)
+        self._host.invariants.partition_state_written(
+            _broker_of(session), partition, before, state, present_epoch
+        )
 
     def _read(self, operation: zk.GetData | zk.GetChildren, session_id: int) -> ZooKeeperResult:
         node = self._nodes.get(operation.path)

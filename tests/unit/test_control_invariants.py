@@ -3,7 +3,12 @@
 import pytest
 
 from cluster_model.protocol import LeaderAndIsr
+from cluster_model.zookeeper_protocol import TopicPartitionState
 from tests.unit.watched_cluster import T, Watched
+
+
+def state(leader_epoch: int, controller_epoch: int, isr: tuple[int, ...] = (0, 1)) -> TopicPartitionState:
+    return TopicPartitionState(0, leader_epoch, isr, controller_epoch)
 
 
 @pytest.fixture
@@ -59,11 +64,15 @@ class TestLeaderEpochMonotonic:
 
 class TestControllerWritesFenced:
     def test_one_that_has_been_succeeded_elects(self, watched: Watched) -> None:
-        watched.monitor.leader_epoch_written(2, T, 7, 3, 4)
+        watched.monitor.partition_state_written(2, T, state(6, 3), state(7, 3), 4)
         assert watched.broken == [("controller-writes-fenced", 2, T, 7, -1)]
 
     def test_the_present_one_elects(self, watched: Watched) -> None:
-        watched.monitor.leader_epoch_written(2, T, 7, 4, 4)
+        watched.monitor.partition_state_written(2, T, state(6, 3), state(7, 4), 4)
+        assert watched.broken == []
+
+    def test_a_leader_of_an_older_controller_writes_its_isr(self, watched: Watched) -> None:
+        watched.monitor.partition_state_written(2, T, state(7, 3), state(7, 3, (0,)), 4)
         assert watched.broken == []
 
 
@@ -105,6 +114,18 @@ class TestFailoverShrinksIsr:
     def test_the_living_stay(self, watched: Watched) -> None:
         watched.monitor.failover_completed(0, 4, (2,), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
         assert watched.broken == []
+
+    def test_one_without_a_session_that_runs_may_join_meanwhile(self, watched: Watched) -> None:
+        watched.monitor.controller_elected(0, 4)
+        watched.monitor.partition_state_written(0, T, state(7, 3, (0,)), state(7, 3, (0, 1)), 4)
+        watched.monitor.failover_completed(0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.broken == []
+
+    def test_one_that_had_joined_before_has_to_go(self, watched: Watched) -> None:
+        watched.monitor.partition_state_written(0, T, state(7, 3, (0,)), state(7, 3, (0, 1)), 3)
+        watched.monitor.controller_elected(0, 4)
+        watched.monitor.failover_completed(0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.names() == ["failover-shrinks-isr"]
 
     def test_one_that_has_been_succeeded_meanwhile_need_not_care(self, watched: Watched) -> None:
         watched.monitor.controller_elected(1, 5)
