@@ -46,10 +46,18 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
-def rules_for(invariants: Collection[str]) -> dict[str, Rule]:
-    """Return the rules that can be judged when these invariants were watched."""
+def rules_for(invariants: Collection[str], release: str = "") -> dict[str, Rule]:
+    """Return the rules that can be judged when these invariants were watched in a run of *release*.
+
+    An invariant that came with a later release was not promised: it is not judged.
+    """
+    version = tuple(int(number) for number in release.split(".")) if release else ()
     return {
         name: rule
         for name, rule in RULES.items()
-        if name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants
+        if name not in _INVARIANT_OF_RULE
+        or (
+            _INVARIANT_OF_RULE[name] in invariants
+            and (not version or INVARIANTS[_INVARIANT_OF_RULE[name]].since <= version)
+        )
     }

@@ -14,7 +14,10 @@ def judge(evidence: Evidence) -> Verdict:
     broken promise stays broken all the same.
     """
     index = Index(evidence)
-    results = {name: rule.judge(evidence, index) for name, rule in rules_for(evidence.invariants).items()}
+    results = {
+        name: rule.judge(evidence, index)
+        for name, rule in rules_for(evidence.invariants, evidence.release).items()
+    }
     for name in evidence.demanded & results.keys():
         results[name] = demanded(results[name])
     reasons = _reasons(evidence, index)

@@ -282,12 +282,10 @@ PROMISES: Final[dict[str, Promise]] = {
     CHECKPOINT_WITHIN_LOG: Promise(promised_by=(RECOVERY_POINT,)),
     CONTROLLER_EPOCH_MONOTONIC: Promise(promised_by=(CONTROLLER_EPOCH,)),
     LEADER_EPOCH_MONOTONIC: Promise(promised_by=(LEADER_EPOCH,)),
-    CONTROLLER_WRITES_FENCED: Promise(
-        promised_by=(CONTROLLER_EPOCH,), releases="kept since 2.1 (KAFKA-6082)"
-    ),
-    REGISTERED_BEFORE_CONTROL: Promise(promised_by=(REGISTRATION,), releases="kept since 2.0 (KAFKA-6772)"),
-    REGISTRATIONS_KNOWN: Promise(promised_by=(BROKER_EPOCH,), releases="kept since 2.2 (KIP-380)"),
-    FAILOVER_SHRINKS_ISR: Promise(promised_by=(IN_SYNC_REPLICAS,), releases="kept since 2.3 (KAFKA-3143)"),
+    CONTROLLER_WRITES_FENCED: Promise(promised_by=(CONTROLLER_EPOCH,), releases="since 2.1 (KAFKA-6082)"),
+    REGISTERED_BEFORE_CONTROL: Promise(promised_by=(REGISTRATION,), releases="since 2.0 (KAFKA-6772)"),
+    REGISTRATIONS_KNOWN: Promise(promised_by=(BROKER_EPOCH,), releases="since 2.2 (KIP-380)"),
+    FAILOVER_SHRINKS_ISR: Promise(promised_by=(IN_SYNC_REPLICAS,), releases="since 2.3 (KAFKA-3143)"),
 }
 """What promises what, by rule."""
 

@@ -29,12 +29,15 @@ class Invariant:
     """An invariant. ``definition`` says what holds, ``source`` who says so.
 
     One that is ``told_by_trace`` needs no watching: the trace alone shows where it is broken.
+    ``since`` is the version from which on Kafka does what it takes; what came with a mechanism was
+    not promised before.
     """
 
     name: str
     definition: str
     source: str
     told_by_trace: bool = False
+    since: tuple[int, ...] = ()
 
 
 INVARIANTS: Final[dict[str, Invariant]] = {
@@ -116,6 +119,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             name=CONTROLLER_WRITES_FENCED,
+            since=(2, 1),
             definition=(
                 "A new leader epoch stands in a partition's znode with the controller epoch that is in "
                 "/controller_epoch: no controller that has been succeeded elects."
@@ -124,6 +128,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             name=REGISTERED_BEFORE_CONTROL,
+            since=(2, 0),
             definition=(
                 "A broker obeys no LeaderAndIsr, UpdateMetadata or StopReplica before it has registered in ZooKeeper: "
                 "what comes earlier was meant for a former life."
@@ -132,6 +137,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             name=REGISTRATIONS_KNOWN,
+            since=(2, 2),
             definition=(
                 "A controller that has dealt with a change of /brokers/ids knows every broker there by its present "
                 "registration: one that went and came back has been told anew what it leads and follows."
@@ -140,6 +146,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             name=FAILOVER_SHRINKS_ISR,
+            since=(2, 3),
             definition=(
                 "Once a new controller has taken over, no broker that it found dead is in an ISR, except as its last "
                 "member."
