@@ -65,7 +65,8 @@ def _led_without(evidence: Evidence, index: Index, partition: str, last: Pair, u
     """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
 
     None unless the leader had lost it with its power, or was elected uncleanly. A leader that came
-    back before any controller missed it was not elected: it goes on in its leader epoch.
+    back before any controller missed it was not elected: it leads on, in a new leader epoch when
+    another replica is missed.
     """
     copies = index.copies(partition)
     group = [copy for copy in copies.of_value(last[1]) if copy.offset == last[0]]

@@ -4,7 +4,7 @@ from tests.unit.checks.evidence_builder import PARTITION, RunBuilder
 
 
 def sent_back(*, power_loss: bool) -> RunBuilder:
-    """Broker 0 leads, restarts before any controller misses it, and leads on with less; broker 1 is elected later."""
+    """Broker 0 leads, is not missed while it restarts, and leads on in a new epoch; broker 1 is elected later."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -14,9 +14,12 @@ def sent_back(*, power_loss: bool) -> RunBuilder:
     run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
     if power_loss:
         run.lose_power(0, flushed=0)
-    run.lead(0, 0, (0, 1))
+    run.lead(0, 1, (0, 1))
     run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
-    run.elect(1, 1, (1,))
+    run.elect(1, 2, (1,))
+    if power_loss:
+        for value in ("a", "b"):
+            run.replicate(0, value)
     run.read_to_end(1)
     return run
 
