@@ -190,7 +190,7 @@ _MUTANTS: Final = (
         value=False,
         doc="A leader that has been succeeded writes its ISR, and with it itself and its epoch, over its successor.",
         source="ReplicationUtils.updateLeaderAndIsr (conditional update)",
-        noticed_by=("lost-write", "two-leaders", "log-matching"),
+        noticed_by=("lost-write", "two-leaders", "log-matching", "controller-writes-fenced"),
     ),
     Mutant(
         name="min-isr-ignored",
