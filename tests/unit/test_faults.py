@@ -138,11 +138,6 @@ class FakeSurroundings:
             [("restore", 0, "zookeeper"), ("restore", "zookeeper", 0)],
         ),
         (
-            BrokerIsolation(broker=1, from_="brokers"),
-            [("cut", 1, 0), ("cut", 1, 2), ("cut", 0, 1), ("cut", 2, 1)],
-            [],
-        ),
-        (
             BrokerIsolation(broker=0),
             [
                 *(("cut", 0, 1), ("cut", 0, 2), ("cut", 0, "zookeeper")),
