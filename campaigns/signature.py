@@ -8,7 +8,7 @@ from checks.catalogue import RULES
 from checks.finding import VIOLATED, Finding, Verdict
 from cluster_model.invariants import INVARIANTS
 
-_SEEN_IN_LOGS: Final = frozenset({"log-divergence", "two-leaders"})
+_SEEN_IN_LOGS: Final = frozenset({"log-divergence", "two-leaders", "acked-below-min-isr"})
 _ORDER: Final = tuple(RULES)
 
 

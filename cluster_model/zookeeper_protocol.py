@@ -36,6 +36,12 @@ def state_path(partition: str) -> str:
     return f"{BROKER_TOPICS}/{topic}/partitions/{number}/state"
 
 
+def partition_of(state_path: str) -> str:
+    """Return the partition whose leader and ISR stand at a path (see `state_path`)."""
+    _, _, _, topic, _, number, _ = state_path.split("/")
+    return f"{topic}-{number}"
+
+
 @dataclass(slots=True, frozen=True)
 class TopicPartitionState:
     """What the state znode of a partition holds (``TopicPartitionStateZNode``)."""

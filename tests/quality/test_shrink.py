@@ -1,39 +1,30 @@
 """What a swarm finds becomes small enough to read, and still fails for the same reason."""
 
-from dataclasses import replace
-
 import pytest
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign, load_text
-from campaigns.plan import Plan
+from campaigns.loader import load_text
 from campaigns.runner import run_plan
 from campaigns.shrink import NothingToShrinkError, Shrinker
 from campaigns.shrunk_campaign import shrunk_text
 from campaigns.signature import signatures
 from cluster_model.mutants import MUTANTS
+from tests.library_swarm import first_failing_seed, first_held_seed, library_swarm, swarm_with_mutant
 
 FAULTS_MAX = 4
 RECORDS_MAX = 3
 
 
-def swarm(mutant: str) -> Plan:
-    plan = load_campaign(resolve("swarm")[0]).plans[0]
-    flaw = MUTANTS[mutant]
-    return replace(plan, behaviours={**plan.behaviours, flaw.switch: flaw.value})
-
-
 @pytest.mark.parametrize(
-    ("mutant", "seed", "rule"),
+    ("mutant", "rule"),
     [
-        ("hw-truncation", 8, "lost-write"),
-        ("no-dedup", 2, "duplicate"),
-        ("ack-before-replication", 5, "lost-write"),
-        ("silent-unclean-election", 1, "lost-write"),
+        ("hw-truncation", "lost-write"),
+        ("no-dedup", "duplicate"),
+        ("ack-before-replication", "lost-write"),
+        ("silent-unclean-election", "lost-write"),
     ],
 )
-def test_a_failure_becomes_small(mutant: str, seed: int, rule: str) -> None:
-    shrinker = Shrinker(swarm(mutant), seed, time_max_s=120)
+def test_a_failure_becomes_small(mutant: str, rule: str) -> None:
+    shrinker = Shrinker(swarm_with_mutant(mutant), first_failing_seed(mutant, rule), time_max_s=120)
     assert shrinker.signature.rule == rule
     best = shrinker.run()
     assert shrinker.complete
@@ -51,7 +42,7 @@ def test_a_failure_becomes_small(mutant: str, seed: int, rule: str) -> None:
 def test_the_same_run_shrinks_to_the_same_campaign() -> None:
     texts = []
     for _ in range(2):
-        shrinker = Shrinker(swarm("no-dedup"), 2)
+        shrinker = Shrinker(swarm_with_mutant("no-dedup"), first_failing_seed("no-dedup", "duplicate"))
         shrinker.run()
         texts.append(shrunk_text(shrinker, "harrow run swarm"))
     assert texts[0] == texts[1]
@@ -59,7 +50,9 @@ def test_the_same_run_shrinks_to_the_same_campaign() -> None:
 
 @pytest.mark.parametrize("runs_max", [1, 2, 20])
 def test_what_the_budget_allows_is_a_failure_too(runs_max: int) -> None:
-    shrinker = Shrinker(swarm("no-dedup"), 2, runs_max=runs_max)
+    shrinker = Shrinker(
+        swarm_with_mutant("no-dedup"), first_failing_seed("no-dedup", "duplicate"), runs_max=runs_max
+    )
     best = shrinker.run()
     assert not shrinker.complete
     assert shrinker.runs <= runs_max
@@ -71,4 +64,4 @@ def test_what_the_budget_allows_is_a_failure_too(runs_max: int) -> None:
 
 def test_a_run_that_breaks_nothing_cannot_be_shrunk() -> None:
     with pytest.raises(NothingToShrinkError, match="held"):
-        Shrinker(load_campaign(resolve("swarm")[0]).plans[0], 0)
+        Shrinker(library_swarm(), first_held_seed())
