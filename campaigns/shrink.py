@@ -19,7 +19,7 @@ from campaigns.plan import Plan, Send
 from campaigns.plan_file import UnwritablePlanError, campaign_text
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
-from campaigns.signature import Signature, signatures
+from campaigns.signature import Signature, same_failure, signatures
 from campaigns.simpler_cluster import (
     with_defaults,
     with_fewer_replicas,
@@ -102,7 +102,7 @@ class Shrinker:
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
-        broken = signatures(result.verdict)
+        broken = signatures(result)
         if not broken or result.verdict.status != VIOLATED:
             raise NothingToShrinkError(result.verdict.status)
         self.signature: Signature = next(iter(broken))
@@ -218,7 +218,7 @@ class Shrinker:
         result = run_plan(replace(plan, events_limit=limit), seed)
         if result.events >= limit:
             return False
-        finding = signatures(result.verdict).get(self.signature)
+        finding = same_failure(result, self.signature)
         if finding is None or result.verdict.status != VIOLATED or not (checked or _is_writable(plan)):
             return False
         self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)

@@ -380,6 +380,12 @@ _BY_PRODUCER: Final[Mapping[str, Callable[[ProducerSettings], str]]] = {
 }
 
 
+def promise_to(rule: str, producer: ProducerSettings) -> str:
+    """Return what *rule* holds a producer's settings to, empty where no producer's settings decide."""
+    of_producer = _BY_PRODUCER.get(rule)
+    return "" if of_producer is None else of_producer(producer)
+
+
 def promise(rule: str, evidence: Evidence) -> str:
     """Return what *rule* holds this run to, in its settings.
 
