@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from campaigns.delta_debugging import fewest
-from campaigns.explicit_plan import explicit_plans
+from campaigns.explicit_plan import explicit_plans, with_named_controllers
+from campaigns.fewer_records import with_few_records
 from campaigns.plan import Plan, Send
 from campaigns.plan_file import UnwritablePlanError, campaign_text
 from campaigns.run_result import RunResult
@@ -128,6 +129,7 @@ class Shrinker:
         for plan in explicit_plans(self.original.result):
             if self._accept(replace(plan, campaign=name), seed):
                 break
+        self._accept(with_named_controllers(self.best.plan, self.best.result), seed)
         plan = self.best.plan
         if self.best.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
             # Waiting ten minutes for what never recovers would be nearly all that the search does.
@@ -139,6 +141,9 @@ class Shrinker:
         while before != (self.best.plan, self.best.seed):
             before = self.best.plan, self.best.seed
             self._take(with_fixed_latency)
+            self._remove_faults()
+            self._take(with_plainer_faults)
+            self._send_few_records()
             self._remove_faults()
             self._remove_others()
             self._take(with_fewer_clients)
@@ -178,6 +183,10 @@ class Shrinker:
             return self._accept_any(with_timeline(self.best.plan, [*kept, *parts]))
 
         fewest([moment for moment in moments if removable(moment)], still_fails)
+
+    def _send_few_records(self) -> None:
+        """Put one or two records in the place of many."""
+        any(self._accept_any(plan) for plan in with_few_records(self.best.plan, self.best.finding))
 
     def _use_seed_zero(self) -> None:
         """Take the seed that a campaign is run with by default, so that it fails without an option."""
