@@ -18,21 +18,22 @@ from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 
 _HOPS_MAX: Final = 8
 """A record is sent at most so many latencies before something happens: metadata, id, produce, ack."""
+_FEW: Final = 3
 _PLACES_MAX: Final = 40
-_PLANS_MAX: Final = 250
+_PLANS_MAX: Final = 150
 """So many plans are made at most of one network and one number of records."""
 
 
 def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
-    """Yield plans that send one or two records, where *plan* sends more, in place of all."""
+    """Yield plans that send one or two records in place of all, where *plan* sends more or is slow."""
     moments = timeline(plan)
     sends = [moment for moment in moments if isinstance(moment.action, Send)]
     faults = sorted({moment.at_us for moment in moments if moment.is_fault()})
     told = {link.at_us for link in finding.chain if link.at_us is not None}
     events = sorted({*faults, *told})
     for count in (1, 2):
-        if len(sends) > count:
-            for network in _networks(plan):
+        if len(sends) > count or (len(sends) == count and next(with_fixed_latency(plan), None)):
+            for network in _networks(plan, many=len(sends) > _FEW):
                 latency_us = max(network.cluster.network.latency_max_us, US_PER_MS)
                 near = _just_before(faults, latency_us)
                 far = _at_leisure(events)
@@ -40,10 +41,13 @@ def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
                 yield from (_sending(network, at, sends, finding.partition) for at in islice(times, _PLANS_MAX))
 
 
-def _networks(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with each latency that might do, the fixed ones first."""
-    yield from with_fixed_latency(plan)
-    yield plan
+def _networks(plan: Plan, *, many: bool) -> Iterator[Plan]:
+    """Yield the plan with each latency that might do, the plainest first; without *many* records only that."""
+    if many:
+        yield from with_fixed_latency(plan)
+        yield plan
+    else:
+        yield next(with_fixed_latency(plan), plan)
 
 
 def _sending(plan: Plan, times: tuple[int, ...], sends: list[Moment], partition: str) -> Plan:

@@ -30,14 +30,15 @@ from campaigns.simpler_cluster import (
     with_plain_numbers,
 )
 from campaigns.simpler_schedule import (
-    with_crashes_for_failovers,
+    with_crashes,
+    with_end_in_script,
     with_fewer_clients,
     with_plain_values,
     with_plainer_faults,
     with_rounder_times,
 )
 from campaigns.timeline import Moment, timeline, with_timeline
-from checks.finding import VIOLATED, Finding
+from checks.finding import INCONCLUSIVE, Finding
 from cluster_model.virtual_time import US_PER_SECOND
 
 RUNS_MAX: Final = 20_000
@@ -51,12 +52,12 @@ _OTHER_SEEDS: Final = (0, 1, 2)
 
 
 class NothingToShrinkError(ValueError):
-    """A run that broke no promise; ``status`` is its verdict."""
+    """A run without the failure that was asked for; ``status`` is its verdict."""
 
-    def __init__(self, status: str) -> None:
-        """Say what came out instead."""
-        super().__init__(f"no promise is broken, the verdict is {status}")
-        self.status = status
+    def __init__(self, result: RunResult, rule: str | None) -> None:
+        """Say what came out instead, and what could be shrunk."""
+        self.status = result.verdict.status
+        super().__init__(_nothing(result, rule))
 
 
 class OutOfBudgetError(Exception):
@@ -86,14 +87,17 @@ class Shrinker:
         plan: Plan,
         seed: int,
         *,
+        rule: str | None = None,
         runs_max: int = RUNS_MAX,
         time_max_s: float | None = None,
         on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
     ) -> None:
         """Run the plan, and see what it breaks.
 
+        With *rule* that rule's anomaly is taken, also one that the settings permit.
+
         Raises:
-            NothingToShrinkError: nothing is broken.
+            NothingToShrinkError: nothing is broken, or there is no such anomaly.
 
         """
         self._runs_max = runs_max
@@ -103,11 +107,12 @@ class Shrinker:
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
-        broken = signatures(result)
-        if not broken or result.verdict.status != VIOLATED:
-            raise NothingToShrinkError(result.verdict.status)
-        self.signature: Signature = next(iter(broken))
-        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=broken[self.signature])
+        found = signatures(result, permitted=rule is not None)
+        wanted = [signature for signature in found if rule in (None, signature.rule)]
+        if not wanted or result.verdict.status == INCONCLUSIVE:
+            raise NothingToShrinkError(result, rule)
+        self.signature: Signature = wanted[0]
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=found[self.signature])
         self.best = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
 
@@ -116,6 +121,7 @@ class Shrinker:
         try:
             self._make_explicit()
             self._until_nothing_is_simpler()
+            self._take(with_end_in_script, checked=True)
             self.complete = True
         except OutOfBudgetError:
             pass
@@ -156,8 +162,8 @@ class Shrinker:
             self._take(with_fewer_settings, checked=True)
             self._take(with_defaults, checked=True)
             self._take(with_plainer_faults)
+            self._take(with_crashes)
             self._take(with_rounder_times)
-            self._take(with_crashes_for_failovers)
             self._take(with_plain_numbers, checked=True)
             self._take(with_plain_values)
 
@@ -228,11 +234,28 @@ class Shrinker:
         if result.events >= limit:
             return False
         finding = same_failure(result, self.signature)
-        if finding is None or result.verdict.status != VIOLATED or not (checked or _is_writable(plan)):
+        if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):
             return False
         self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
         self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
         return True
+
+
+def _nothing(result: RunResult, rule: str | None) -> str:
+    found = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
+    verdict = f"the verdict is {result.verdict.status}"
+    if rule is not None:
+        others = f"; there is {', '.join(found)}" if found else ""
+        return f"no {rule} is found, {verdict}{others}"
+    text = f"no promise is broken, {verdict}"
+    if found:
+        text += f"; `--rule {next(iter(found))}` shrinks what is permitted"
+    elif result.missed:
+        text += (
+            f", and it is not as expected: {result.missed[0].message}. The less a campaign does, the more of what "
+            "it expects is missing, so there is nothing to go by: take out by hand what has no part in it"
+        )
+    return text
 
 
 def _is_writable(plan: Plan) -> bool:
