@@ -61,7 +61,9 @@ def _shrink(name: str, plan: Plan, seed: int) -> str:
     seconds = time.process_time() - begun_s
     faults, records = best.size()
     given = shrinker.original.result
-    sent = sum(operation.type == "invoke" and operation.f == "send" for operation in given.evidence.operations)
+    sent = sum(
+        operation.type == "invoke" and operation.f == "send" for operation in given.evidence.operations
+    )
     cells = (
         f"`{name}`",
         seed,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from campaigns.plan import Expectation, Plan, Send
+from campaigns.plan import Action, Expectation, Plan, Send
 from campaigns.run_result import RunResult
 from campaigns.timeline import Moment, timeline, with_timeline
 from cluster_model.history import INVOKE
@@ -42,7 +42,7 @@ def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
 
     Which broker is the controller depends on all that happened before.
     """
-    crashes = {
+    crashes: dict[tuple[int, Action], Action] = {
         (fault.at_us, fault.concrete): BrokerCrash(broker=broker, restart_after=fault.concrete.restart_after)
         for fault in result.faults
         if isinstance(fault.concrete, ControllerFailover) and fault.concrete.how == "crash"

@@ -38,7 +38,9 @@ def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
                 near = _just_before(faults, latency_us)
                 far = _at_leisure(events)
                 times = _single(near, far, events) if count == 1 else _pairs(near, far)
-                yield from (_sending(network, at, sends, finding.partition) for at in islice(times, _PLANS_MAX))
+                yield from (
+                    _sending(network, at, sends, finding.partition) for at in islice(times, _PLANS_MAX)
+                )
 
 
 def _networks(plan: Plan, *, many: bool) -> Iterator[Plan]:

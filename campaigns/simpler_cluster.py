@@ -13,7 +13,6 @@ from cluster_model.virtual_time import US_PER_MS
 from faults import fields as markers
 from faults.fault import Fault
 
-
 _ACKS: Final = "acks"
 """Kept rather than what implies it, such as idempotence: it says what was promised."""
 

@@ -106,7 +106,7 @@ def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
     plan = load_campaign(resolve("acks-1-leader-crash")[0]).plans[0]
     with pytest.raises(NothingToShrinkError, match="--rule lost-write"):
         Shrinker(plan, 0)
-    with pytest.raises(NothingToShrinkError, match="no duplicate is found.*there is lost-write"):
+    with pytest.raises(NothingToShrinkError, match=r"no duplicate is found.*there is lost-write"):
         Shrinker(plan, 0, rule="duplicate")
     shrinker = Shrinker(plan, 0, rule="lost-write")
     assert shrinker.run().size() <= (2, 1)
@@ -118,4 +118,3 @@ def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
     assert again.verdict.status == PERMITTED
     assert again.expected
     assert dict(written.expect.rules) == {"lost-write": PERMITTED}
-

@@ -64,7 +64,11 @@ def test_what_clients_saw_comes_first_and_invariants_last() -> None:
         (("m0 was committed",), (), False),
         ((), ("m0 was committed",), False),
         # Who has what says nothing of the cause.
-        (("m0 was committed", "offset 3 is m0 (polled) and m1"), ("m2 was committed", "offset 0 is m2"), True),
+        (
+            ("m0 was committed", "offset 3 is m0 (polled) and m1"),
+            ("m2 was committed", "offset 0 is m2"),
+            True,
+        ),
         # A setting is no name.
         (("with enable.idempotence=false",), ("with max.in.flight=5",), False),
     ],
@@ -74,5 +78,3 @@ def test_the_cause_is_what_the_rule_concludes(
 ) -> None:
     (wanted,) = signatures(run_result(concluding("m0", *given)))
     assert (same_failure(run_result(concluding("m0", *other)), wanted) is not None) is same
-
-
