@@ -57,7 +57,6 @@ def shrunk(plan: Plan, seed: int) -> Shrinker:
         "deposed-leader-acks-pending",
         "uncommitted-reads",
         "no-dedup",
-        "followers-forget-producers",
     ],
 )
 def test_a_failure_becomes_small(mutant: str) -> None:
