@@ -19,6 +19,7 @@ from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 _HOPS_MAX: Final = 8
 """A record is sent at most so many latencies before something happens: metadata, id, produce, ack."""
 _FEW: Final = 3
+"""With so many records or fewer there is no need to try one latency after the other."""
 _PLACES_MAX: Final = 40
 _PLANS_MAX: Final = 150
 """So many plans are made at most of one network and one number of records."""
