@@ -1,6 +1,6 @@
 """A shrunk failure as a campaign file that says what it shows and where it comes from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from campaigns.plan import Expectation
@@ -63,16 +63,20 @@ def _story(best: Shrunk) -> Iterator[str]:
     healed_us = max([best.plan.duration_us, *(step.at_us or 0 for step in best.plan.script)])
     if all(step.at_us is not None for step in best.plan.script):
         events.append((healed_us, f"{seconds(healed_us)} the cluster is healed"))
-    for link in links:
-        while events and link.at_us is not None and _comes_before(events[0][0], link):
+    for place, link in enumerate(links):
+        while events and _comes_before(events[0][0], links[place:]):
             yield events.pop(0)[1]
         yield link.text
 
 
-def _comes_before(at_us: int, link: Link) -> bool:
-    """Return whether what is done to the cluster comes first; a stop is itself something that is done to it."""
-    assert link.at_us is not None
-    return at_us < link.at_us or (at_us == link.at_us and link.event != "stopped")
+def _comes_before(at_us: int, links: Sequence[Link]) -> bool:
+    """Return whether what is done to the cluster comes before the rest of the story.
+
+    At the same instant it comes after what stops, for that is done to the cluster as well, and is told.
+    """
+    begin_us = links[0].at_us
+    stops = any(link.event == "stopped" and link.at_us == at_us for link in links)
+    return begin_us is not None and (at_us < begin_us or (at_us == begin_us and not stops))
 
 
 def _fault_text(fault: InjectedFault) -> str:

@@ -74,7 +74,8 @@ def test_a_failure_becomes_small(mutant: str) -> None:
     assert same_failure(again, shrinker.signature) is not None
     assert not again.expected
     # A loss despite acks=all is no smaller failure when acks=1 loses the record as well.
-    assert f"despite {shrinker.signature.promise}" in text.replace("\n#", "")
+    if shrinker.signature.rule == "lost-write":
+        assert f"despite {shrinker.signature.promise}" in text.replace("\n#", "")
 
 
 def test_the_same_run_shrinks_to_the_same_campaign() -> None:
