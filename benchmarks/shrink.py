@@ -21,7 +21,7 @@ from campaigns.signature import signatures
 from cluster_model.mutants import MUTANTS
 
 DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
-_SEEDS_MAX = 3_000
+_SEEDS_MAX = 200
 _COLUMNS = ("mutant", "seed", "rule", "seconds", "runs", "faults", "records", "brokers")
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", default=list(MUTANTS))
-    parser.add_argument("--failures", type=int, default=2, help="of each mutant so many")
+    parser.add_argument("--failures", type=int, default=1, help="of each mutant so many")
     parser.add_argument("--seeds", type=int, default=_SEEDS_MAX, help="look for failures in so many seeds")
     parser.add_argument("--into", type=Path, help="keep the shrunk campaigns in this folder")
     options = parser.parse_args()
