@@ -75,7 +75,9 @@ def _shrink(name: str, plan: Plan, seed: int) -> str:
         f"{len(given.plan.cluster.brokers)} -> {len(best.plan.cluster.brokers)}",
     )
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
-    return shrunk_text(shrinker, f"harrow run swarm --seed {seed} --set mutants={name}")
+    mutant = MUTANTS[name]
+    override = f"behaviours.{mutant.switch}={str(mutant.value).lower()}"
+    return shrunk_text(shrinker, f"harrow run swarm --seed {seed} --set {override}")
 
 
 if __name__ == "__main__":
