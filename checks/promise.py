@@ -354,6 +354,13 @@ _BY_PRODUCER: Final[Mapping[str, Callable[[ProducerSettings], str]]] = {
 }
 
 
+def promise_to(rule: str, producer: ProducerSettings) -> str:
+    """Return what a producer was promised that has a part in a rule, empty where none of its settings has."""
+    acked = rule in (INCONSISTENT_OFFSETS, UNSEEN)
+    of_producer = durability if acked else _BY_PRODUCER.get(rule)
+    return "" if of_producer is None else of_producer(producer)
+
+
 def promise(rule: str, evidence: Evidence) -> str:
     """Return what *rule* holds this run to, in its settings.
 

@@ -35,7 +35,7 @@ def first_failing_seed(mutant: str, rule: str) -> int:
     """Return the first seed in which the flaw breaks *rule*, and nothing that is worse for clients."""
     plan = swarm_with_mutant(mutant)
     for seed in range(SEEDS_MAX):
-        broken = signatures(run_plan(plan, seed).verdict)
+        broken = signatures(run_plan(plan, seed))
         if broken and next(iter(broken)).rule == rule:
             return seed
     raise AssertionError(f"{mutant} breaks {rule} in none of {SEEDS_MAX} seeds")

@@ -24,7 +24,7 @@ def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Pat
     assert ended.stdout == text
     assert text.startswith("# Doubled m0 despite enable.idempotence=true.\n")
     assert f"harrow run swarm --seed {SEED} --set behaviours.producer_batches_retained=0" in text
-    assert re.search("[1-4] faults? and 1 record left", ended.stderr)
+    assert re.search("[1-4] faults? and [1-3] records? left", ended.stderr)
     assert "wrote small.yaml: harrow run small.yaml\n" in ended.stderr
     again = harrow("run", "small.yaml", "--no-results")
     assert again.returncode == 1
@@ -54,6 +54,7 @@ def test_nothing_to_shrink(harrow: Harrow) -> None:
     [
         (("calm.yaml",), "--seed"),
         (("calm.yaml", "--seed", "-1"), "seed"),
+        (("calm.yaml", "--seed", "0", "--rule", "lost-writ"), "lost-write"),
         (("missing.yaml", "--seed", "0"), "missing.yaml"),
         (("wrong.yaml", "--seed", "0"), "clutser"),
         ((".", "--seed", "0"), "wrong.yaml"),
@@ -67,6 +68,25 @@ def test_wrong_usage(harrow: Harrow, arguments: tuple[str, ...], message: str) -
     assert ended.returncode == 2
     assert message in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_the_settings_permit_is_shrunk_when_it_is_named(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("shrink", "permitted.yaml", "--seed", "0")
+    assert "`--rule lost-write` shrinks what is permitted" in ended.stderr
+    ended = harrow("shrink", "permitted.yaml", "--seed", "0", "--rule", "lost-write", "-o", "small.yaml")
+    assert ended.returncode == 0, ended.stderr
+    assert "rules: {lost-write: permitted}" in ended.stdout
+    again = harrow("run", "small.yaml", "--no-results")
+    assert again.returncode == 0
+    assert "as expected" in again.stdout
+
+
+def test_a_missed_expectation_is_nothing_to_go_by(harrow: Harrow, folder: Path) -> None:
+    text = (folder / "calm.yaml").read_text(encoding="utf-8")
+    (folder / "wrong-hope.yaml").write_text(f"{text}\nexpect: {{verdict: violated}}\n", encoding="utf-8")
+    ended = harrow("shrink", "wrong-hope.yaml", "--seed", "0")
+    assert ended.returncode == 2
+    assert "not as expected: the verdict is held, expected violated" in ended.stderr
 
 
 def test_a_folder_is_too_much(harrow: Harrow, folder: Path) -> None:
@@ -114,7 +134,7 @@ def test_an_interrupt_before_there_is_a_best(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shrink, "run_plan", interrupt)
-    assert shrink_session(ShrinkRequest(argument="swarm", seed=2), quiet=False, no_color=True) == 130
+    assert shrink_session(ShrinkRequest(argument="swarm", seed=SEED), quiet=False, no_color=True) == 130
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "interrupted before" in shown.err
