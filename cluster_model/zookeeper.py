@@ -166,6 +166,8 @@ class ZooKeeper:
                 self._tell_partition_state(operation, node.data, session_id)
             node.data = operation.data
             node.version += 1
+            if operation.tells is not None:
+                self._host.trace((self._host.clock.now_us, *operation.tells))
             self._fire(self._data_watches, operation.path, children=False)
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path)

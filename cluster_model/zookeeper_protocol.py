@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from cluster_model.trace import TraceEvent
+
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
@@ -64,11 +66,16 @@ class Create:
 
 @dataclass(slots=True, frozen=True)
 class SetData:
-    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is)."""
+    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is).
+
+    ``tells`` is no part of the protocol: what the trace says once the write has taken effect, without
+    the time. Whoever asked for it may never hear of it.
+    """
 
     path: str
     data: Any
     version: int = ANY_VERSION
+    tells: TraceEvent | None = None
 
 
 @dataclass(slots=True, frozen=True)
