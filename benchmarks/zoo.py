@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int, default=2_000)
     seeds = parser.parse_args().seeds
     plan = load_campaign(resolve("swarm")[0]).plans[0]
-    print("| mutant | seeds | seconds | first seen by |")
+    print("| mutant | seeds | seconds | noticed by |")
     print("| --- | --- | --- | --- |")
     for name, mutant in MUTANTS.items():
         broken = replace(plan, behaviours={**plan.behaviours, mutant.switch: mutant.value})

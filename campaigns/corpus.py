@@ -140,6 +140,9 @@ def entry_text(plan: Plan, seed: int, name: str | None = None) -> tuple[str, str
     violated = _violated(result)
     if result.verdict.status != VIOLATED or not violated:
         reasons = f" ({'; '.join(result.verdict.reasons)})" if result.verdict.reasons else ""
+        if result.verdict.status == PERMITTED:
+            rule = anomalies(result)[0].rule
+            reasons = f"; to hold it against Kafka all the same, `--set 'demand=[{rule}]'`"
         raise NotFailingError(
             f"it does not fail: with seed {seed} the verdict is {result.verdict.status}{reasons}"
         )

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from campaigns.plan import Expectation, Plan, Send
+from campaigns.plan import Action, Expectation, Plan, Send
 from campaigns.run_result import RunResult
-from campaigns.timeline import Moment, with_timeline
+from campaigns.timeline import Moment, timeline, with_timeline
 from cluster_model.history import INVOKE
 from cluster_model.topology import ClusterSpec
+from faults.broker_crash import BrokerCrash
+from faults.controller_failover import ControllerFailover
 
 
 def explicit_plans(result: RunResult) -> Iterator[Plan]:
@@ -33,6 +35,25 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
         struck = with_timeline(replace(plan, script=(), faults=()), _faults(result, scripted=False))
         yield replace(plan, faults=struck.faults)
     yield plan
+
+
+def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
+    """Return a plan in which a controller's crash is that of the broker which *result*, its run, had as controller.
+
+    Which broker is the controller depends on all that happened before.
+    """
+    crashes: dict[tuple[int, Action], Action] = {
+        (fault.at_us, fault.concrete): BrokerCrash(broker=broker, restart_after=fault.concrete.restart_after)
+        for fault in result.faults
+        if isinstance(fault.concrete, ControllerFailover) and fault.concrete.how == "crash"
+        for broker in [dict(fault.details).get("broker")]
+        if isinstance(broker, int)
+    }
+    moments = [
+        replace(moment, action=crashes.get((moment.at_us, moment.action), moment.action))
+        for moment in timeline(plan)
+    ]
+    return with_timeline(plan, moments)
 
 
 def _without_words(plan: Plan) -> Plan:

@@ -48,7 +48,7 @@ _VERBS: Final = {
     "read-above-hw": "read too early",
     "two-leaders": "two leaders for",
     "unseen": "never read",
-    **{invariant: f"{invariant} broken at" for invariant in _INVARIANTS},
+    **{invariant: f"{invariant} broken in" for invariant in _INVARIANTS},
 }
 _BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"}) | _INVARIANTS
 """Rules whose findings are about a place in a log rather than about a record."""
@@ -131,8 +131,8 @@ def when_and_what(link: Link) -> tuple[str, str]:
 
 
 def place(finding: Finding) -> str:
-    """Return where a finding is, as in ``t-0 offset 1``."""
-    partition = printable(finding.partition)
+    """Return where a finding is, as in ``t-0 offset 1``; what concerns no partition is the cluster's."""
+    partition = printable(finding.partition) or "the cluster"
     return partition if finding.offset is None else f"{partition} offset {finding.offset}"
 
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from campaigns.delta_debugging import fewest
-from campaigns.explicit_plan import explicit_plans
+from campaigns.explicit_plan import explicit_plans, with_named_controllers
+from campaigns.fewer_records import with_few_records
 from campaigns.plan import Plan, Send
 from campaigns.plan_file import UnwritablePlanError, campaign_text
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
-from campaigns.signature import Signature, signatures
+from campaigns.signature import Signature, same_failure, signatures
 from campaigns.simpler_cluster import (
     with_defaults,
     with_fewer_replicas,
@@ -29,14 +30,15 @@ from campaigns.simpler_cluster import (
     with_plain_numbers,
 )
 from campaigns.simpler_schedule import (
-    with_crashes_for_failovers,
+    with_crashes,
+    with_end_in_script,
     with_fewer_clients,
     with_plain_values,
     with_plainer_faults,
     with_rounder_times,
 )
 from campaigns.timeline import Moment, timeline, with_timeline
-from checks.finding import VIOLATED, Finding
+from checks.finding import INCONCLUSIVE, Finding
 from cluster_model.virtual_time import US_PER_SECOND
 
 RUNS_MAX: Final = 20_000
@@ -50,12 +52,12 @@ _OTHER_SEEDS: Final = (0, 1, 2)
 
 
 class NothingToShrinkError(ValueError):
-    """A run that broke no promise; ``status`` is its verdict."""
+    """A run without the failure that was asked for; ``status`` is its verdict."""
 
-    def __init__(self, status: str) -> None:
-        """Say what came out instead."""
-        super().__init__(f"no promise is broken, the verdict is {status}")
-        self.status = status
+    def __init__(self, result: RunResult, rule: str | None) -> None:
+        """Say what came out instead, and what could be shrunk."""
+        self.status = result.verdict.status
+        super().__init__(_nothing(result, rule))
 
 
 class OutOfBudgetError(Exception):
@@ -85,14 +87,17 @@ class Shrinker:
         plan: Plan,
         seed: int,
         *,
+        rule: str | None = None,
         runs_max: int = RUNS_MAX,
         time_max_s: float | None = None,
         on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
     ) -> None:
         """Run the plan, and see what it breaks.
 
+        With *rule* that rule's anomaly is taken, also one that the settings permit.
+
         Raises:
-            NothingToShrinkError: nothing is broken.
+            NothingToShrinkError: nothing is broken, or there is no such anomaly.
 
         """
         self._runs_max = runs_max
@@ -102,11 +107,12 @@ class Shrinker:
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
-        broken = signatures(result.verdict)
-        if not broken or result.verdict.status != VIOLATED:
-            raise NothingToShrinkError(result.verdict.status)
-        self.signature: Signature = next(iter(broken))
-        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=broken[self.signature])
+        found = signatures(result, permitted=rule is not None)
+        wanted = [signature for signature in found if rule in (None, signature.rule)]
+        if not wanted or result.verdict.status == INCONCLUSIVE:
+            raise NothingToShrinkError(result, rule)
+        self.signature: Signature = wanted[0]
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=found[self.signature])
         self.best = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
 
@@ -115,6 +121,7 @@ class Shrinker:
         try:
             self._make_explicit()
             self._until_nothing_is_simpler()
+            self._take(with_end_in_script, checked=True)
             self.complete = True
         except OutOfBudgetError:
             pass
@@ -128,6 +135,7 @@ class Shrinker:
         for plan in explicit_plans(self.original.result):
             if self._accept(replace(plan, campaign=name), seed):
                 break
+        self._accept(with_named_controllers(self.best.plan, self.best.result), seed)
         plan = self.best.plan
         if self.best.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
             # Waiting ten minutes for what never recovers would be nearly all that the search does.
@@ -140,6 +148,9 @@ class Shrinker:
             before = self.best.plan, self.best.seed
             self._take(with_fixed_latency)
             self._remove_faults()
+            self._take(with_plainer_faults)
+            self._send_few_records()
+            self._remove_faults()
             self._remove_others()
             self._take(with_fewer_clients)
             self._take(lambda plan: with_one_partition(plan, self.best.finding.partition), checked=True)
@@ -151,8 +162,8 @@ class Shrinker:
             self._take(with_fewer_settings, checked=True)
             self._take(with_defaults, checked=True)
             self._take(with_plainer_faults)
+            self._take(with_crashes)
             self._take(with_rounder_times)
-            self._take(with_crashes_for_failovers)
             self._take(with_plain_numbers, checked=True)
             self._take(with_plain_values)
 
@@ -178,6 +189,10 @@ class Shrinker:
             return self._accept_any(with_timeline(self.best.plan, [*kept, *parts]))
 
         fewest([moment for moment in moments if removable(moment)], still_fails)
+
+    def _send_few_records(self) -> None:
+        """Put one or two records in the place of many."""
+        any(self._accept_any(plan) for plan in with_few_records(self.best.plan, self.best.finding))
 
     def _use_seed_zero(self) -> None:
         """Take the seed that a campaign is run with by default, so that it fails without an option."""
@@ -218,12 +233,29 @@ class Shrinker:
         result = run_plan(replace(plan, events_limit=limit), seed)
         if result.events >= limit:
             return False
-        finding = signatures(result.verdict).get(self.signature)
-        if finding is None or result.verdict.status != VIOLATED or not (checked or _is_writable(plan)):
+        finding = same_failure(result, self.signature)
+        if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):
             return False
         self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
         self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
         return True
+
+
+def _nothing(result: RunResult, rule: str | None) -> str:
+    found = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
+    verdict = f"the verdict is {result.verdict.status}"
+    if rule is not None:
+        others = f"; there is {', '.join(found)}" if found else ""
+        return f"no {rule} is found, {verdict}{others}"
+    text = f"no promise is broken, {verdict}"
+    if found:
+        text += f"; `--rule {next(iter(found))}` shrinks what is permitted"
+    elif result.missed:
+        text += (
+            f", and it is not as expected: {result.missed[0].message}. The less a campaign does, the more of what "
+            "it expects is missing, so there is nothing to go by: take out by hand what has no part in it"
+        )
+    return text
 
 
 def _is_writable(plan: Plan) -> bool:

@@ -5,11 +5,12 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
 from campaigns.generated_sections import fault_fields
-from campaigns.plan import Plan, RestartProducer, Send
+from campaigns.plan import Plan, RestartProducer, Send, Step
 from campaigns.timeline import Moment, timeline, with_timeline
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 from faults import fields as markers
 from faults.broker_crash import BrokerCrash
+from faults.broker_pause import BrokerPause
 from faults.controller_failover import ControllerFailover
 from faults.fault import Fault
 from faults.message import Message
@@ -34,6 +35,7 @@ _SAID: Final[dict[type[Fault], frozenset[str]]] = {
 """What is not left out of a fault, although there is a default: it would be less plain."""
 
 PRODUCER: Final = "producer-0"
+HEALED: Final = "The cluster is healed."
 
 
 def with_fewer_clients(plan: Plan) -> Iterator[Plan]:
@@ -129,16 +131,31 @@ def _plainer(fault: Any) -> Iterator[Fault]:
         yield replace(fault, how="crash")
 
 
-def with_crashes_for_failovers(plan: Plan) -> Iterator[Plan]:
-    """Yield plans in which a controller's crash is that of a broker, by its id."""
+def with_crashes(plan: Plan) -> Iterator[Plan]:
+    """Yield plans in which a broker crashes, by its id, where it is paused or crashes as the controller."""
     moments = timeline(plan)
     for place, moment in enumerate(moments):
-        action = moment.action
-        if isinstance(action, ControllerFailover) and action.how == "crash":
-            for broker in plan.cluster.brokers:
-                crash = BrokerCrash(broker=broker.id, restart_after=action.restart_after)
-                changed = replace(moment, action=crash)
-                yield with_timeline(plan, (*moments[:place], changed, *moments[place + 1 :]))
+        for crash in _crashes(moment.action, plan):
+            changed = replace(moment, action=crash)
+            yield with_timeline(plan, (*moments[:place], changed, *moments[place + 1 :]))
+
+
+def _crashes(fault: Any, plan: Plan) -> Iterator[BrokerCrash]:
+    if isinstance(fault, BrokerPause):
+        yield BrokerCrash(broker=fault.broker, restart_after=fault.duration)
+        yield BrokerCrash(broker=fault.broker)
+    elif isinstance(fault, ControllerFailover) and fault.how == "crash":
+        for broker in plan.cluster.brokers:
+            yield BrokerCrash(broker=broker.id, restart_after=fault.restart_after)
+
+
+def with_end_in_script(plan: Plan) -> Iterator[Plan]:
+    """Yield the plan with its end as the last step of the script, with a note, where nothing is generated."""
+    generated = any(producer.interval_us is not None for producer in plan.producers)
+    last_us = max((moment.at_us for moment in timeline(plan)), default=0)
+    if plan.script and last_us < plan.duration_us and not generated and not plan.faults:
+        end = Step(at_us=plan.duration_us, actions=(), note=HEALED)
+        yield replace(plan, script=(*plan.script, end), duration_us=0)
 
 
 def with_rounder_times(plan: Plan) -> Iterator[Plan]:

@@ -17,8 +17,15 @@ from checks.copies import Copy, PartitionCopies, Placed
 from checks.evidence import Evidence
 from checks.finding import Finding, Link, RuleResult
 from checks.index import Index
-from checks.prevention import CLEAN_ELECTIONS, FLUSHING, FLUSHING_OR_PLACEMENT, by_behaviour, by_replication
-from checks.promise import DUPLICATE, FLUSH_INTERVAL, LOG_DIVERGENCE, TWO_LEADERS, UNCLEAN_ELECTION
+from checks.prevention import (
+    CLEAN_ELECTIONS,
+    FLUSHING,
+    FLUSHING_OR_PLACEMENT,
+    OF_CONTROL,
+    by_behaviour,
+    by_replication,
+)
+from checks.promise import DUPLICATE, FLUSH_INTERVAL, LOG_DIVERGENCE, UNCLEAN_ELECTION
 from checks.resumed_epoch import RESUMED, is_excused
 from checks.rule import Rule, rule_result
 from checks.story import seconds, words
@@ -27,7 +34,6 @@ from cluster_model.invariants import (
     INVARIANTS,
     ISR_HOLDS_COMMITTED,
     LOG_MATCHING,
-    ONE_CONTROLLER_PER_EPOCH,
     PRODUCER_STATE_MATCHES_LOG,
     Invariant,
 )
@@ -37,6 +43,7 @@ _BETWEEN_REPLICAS: Final = (ISR_HOLDS_COMMITTED, LOG_MATCHING)
 """What a replica without the records of the others breaks."""
 
 _RECORDS_TOLD: Final = 3
+_NOBODY: Final = -1
 _WITHIN_LOGS: Final = (EPOCH_CACHE_MONOTONIC, PRODUCER_STATE_MATCHES_LOG)
 """What a log that is made of two histories breaks."""
 
@@ -123,8 +130,8 @@ def _finding(evidence: Evidence, index: Index, broken: _Break) -> Finding:
 
 
 def _prevented_by(evidence: Evidence, invariant: str) -> tuple[str, ...]:
-    if invariant == ONE_CONTROLLER_PER_EPOCH:
-        return by_behaviour(evidence, TWO_LEADERS)
+    if invariant in OF_CONTROL:
+        return by_behaviour(evidence, invariant)
     if invariant == PRODUCER_STATE_MATCHES_LOG:
         return by_behaviour(evidence, DUPLICATE)
     return by_replication(evidence, LOG_DIVERGENCE)
@@ -136,7 +143,7 @@ def _prevented_by(evidence: Evidence, invariant: str) -> tuple[str, ...]:
 def _cause(evidence: Evidence, copies: PartitionCopies, broken: _Break) -> _Cause | None:
     """Return what permits a break, None if nothing in the trace does."""
     if broken.invariant in _BETWEEN_REPLICAS:
-        for group in _concerned(copies, broken):
+        for group in _concerned(evidence, copies, broken):
             found = _unclean_election(evidence, copies, broken, group) or _power_loss(broken, group)
             if found is not None:
                 return found
@@ -147,11 +154,12 @@ def _cause(evidence: Evidence, copies: PartitionCopies, broken: _Break) -> _Caus
     return None
 
 
-def _concerned(copies: PartitionCopies, broken: _Break) -> list[list[Copy]]:
+def _concerned(evidence: Evidence, copies: PartitionCopies, broken: _Break) -> list[list[Copy]]:
     """Return the committed records that stood at the offset until then, each as its copies.
 
     Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier
-    history does not explain that it lacks the present one.
+    history does not explain that it lacks the present one. Where a leader has just committed
+    it, perhaps one that has been succeeded and does not know, it is that leader's history.
     """
     groups: dict[tuple[str, int], list[Copy]] = {}
     for value, stored in copies.by_value.items():
@@ -162,7 +170,19 @@ def _concerned(copies: PartitionCopies, broken: _Break) -> list[list[Copy]]:
     if broken.invariant != ISR_HOLDS_COMMITTED:
         return committed
     lacking = [group for group in committed if not _has(group, broken.broker, broken.position)]
-    return sorted(lacking, key=lambda group: group[0].leader_epoch)[-1:]
+    committer = _committer(evidence, broken)
+    of_committer = [group for group in lacking if _has(group, committer, broken.position)]
+    return sorted(of_committer or lacking, key=lambda group: group[0].leader_epoch)[-1:]
+
+
+def _committer(evidence: Evidence, broken: _Break) -> int:
+    """Return the broker whose high watermark has just passed the offset, -1 if it broke by something else."""
+    position = broken.position
+    while position > 0 and evidence.trace[position][1] == "invariant_broken":
+        position -= 1
+    event = evidence.trace[position]
+    is_commit = event[1] == "hw" and event[3] == broken.partition and event[4] > broken.offset
+    return int(event[2]) if is_commit else _NOBODY
 
 
 def _has(group: list[Copy], broker: int, position: int) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from checks import (
+    acked_below_min_isr,
     broken_invariants,
     duplicate,
     inconsistent_offsets,
@@ -31,6 +32,7 @@ RULES: Final[dict[str, Rule]] = {
         log_divergence.RULE,
         two_leaders.RULE,
         unavailable.RULE,
+        acked_below_min_isr.RULE,
         *HISTORY_RULES,
         *broken_invariants.RULES,
     )
@@ -46,11 +48,22 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
-def rules_for(invariants: Collection[str], *, core: bool) -> dict[str, Rule]:
-    """Return the rules that can be judged when these invariants were watched; with *core*, when one was healed."""
+def rules_for(invariants: Collection[str], release: str = "", *, core: bool) -> dict[str, Rule]:
+    """Return the rules that can be judged in a run of *release* when these invariants were watched.
+
+    With *core* one was healed. An invariant that came with a later release was not promised: it is
+    not judged.
+    """
+    version = tuple(int(number) for number in release.split(".")) if release else ()
     return {
         name: rule
         for name, rule in RULES.items()
-        if (name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants)
-        and (core or name != unavailable.RULE.name)
+        if (core or name != unavailable.RULE.name)
+        and (
+            name not in _INVARIANT_OF_RULE
+            or (
+                _INVARIANT_OF_RULE[name] in invariants
+                and (not version or INVARIANTS[_INVARIANT_OF_RULE[name]].since <= version)
+            )
+        )
     }

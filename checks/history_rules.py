@@ -64,12 +64,15 @@ def _by_loss(evidence: Evidence, index: Index, finding: Finding) -> Finding:
 def _led_without(evidence: Evidence, index: Index, partition: str, last: Pair, until_us: int) -> Loss | None:
     """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
 
-    None unless the leader had lost it with its power, or was elected uncleanly.
+    None unless the leader had lost it with its power, or was elected uncleanly. A leader that came
+    back before any controller missed it was not elected: it leads on, in a new leader epoch when
+    another replica is missed.
     """
     copies = index.copies(partition)
     group = [copy for copy in copies.of_value(last[1]) if copy.offset == last[0]]
-    for position, event in copies.elections:
-        at_us, leader, unclean = event[0], event[4], event[7]
+    led = [(place, event[0], event[4], event[7], "was elected") for place, event in copies.elections]
+    led += [(place, event[0], event[2], False, "led") for place, event in copies.events("leader")]
+    for position, at_us, leader, unclean, verb in sorted(led):
         if at_us > until_us or any(copy.broker == leader and copy.is_there(position) for copy in group):
             continue
         lost = [copy for copy in group if copy.broker == leader and copy.lost_with_power]
@@ -79,7 +82,7 @@ def _led_without(evidence: Evidence, index: Index, partition: str, last: Pair, u
             setting, prevented_by = UNCLEAN_ELECTION, CLEAN_ELECTIONS
         else:
             continue
-        text = f"{seconds(at_us)} broker {leader} was elected without {last[1]} ({setting})"
+        text = f"{seconds(at_us)} broker {leader} {verb} without {last[1]} ({setting})"
         link = Link(event="elected", text=text, at_us=at_us, broker=leader, offset=last[0])
         return Loss((link,), setting, (prevented_by,))
     return None

@@ -32,6 +32,7 @@ class Index:
         "acked",
         "broken_invariants",
         "history",
+        "isr_events",
         "leader_events",
         "logs",
         "orders",
@@ -53,12 +54,14 @@ class Index:
             for partition, replicas in evidence.replicas.items()
         }
         self.broken_invariants: list[TraceEvent] = []
+        self.isr_events: list[TraceEvent] = []
         self.leader_events: list[TraceEvent] = []
         self.watermark_events: list[TraceEvent] = []
         self._read_trace()
 
     def _read_trace(self) -> None:
         wanted = {
+            "isr": self.isr_events.append,
             "leader": self.leader_events.append,
             "hw": self.watermark_events.append,
             "recover": self.watermark_events.append,

@@ -125,13 +125,13 @@ def _tell_deposed_leader(story: Story, copy: Copy) -> None:
     position, event = newer
     begin, epoch = copy.stored[0], copy.leader_epoch
     story.tell(position, "elected", f"broker {event[4]} was elected (epoch {event[5]})", event[0], event[4])
-    for placed, order in story.copies.elections:
-        if position < placed < begin and order[5] <= epoch:
-            _tell_deposed_controller(story, order[2], placed)
-            text = f"broker {order[2]} finished its election of broker {order[4]} (epoch {order[5]})"
-            story.tell(placed, "deposed-controller", text, order[0], order[2])
     for placed, led in story.copies.events("leader"):
         if position < placed < begin and led[2] == copy.broker and led[4] <= epoch:
+            for _, order in [p for p in story.copies.elections if p[0] < placed and p[1][5] == led[4]][-1:]:
+                # ZooKeeper had the election long before; what was late are the requests that tell of it.
+                _tell_deposed_controller(story, order[2], placed)
+                text = f"broker {order[2]} told of its election of broker {order[4]} (epoch {order[5]})"
+                story.tell(placed, "deposed-controller", text, led[0], order[2])
             text = f"broker {led[2]} led again, in epoch {led[4]}, although epoch {event[5]} had begun"
             story.tell(placed, "deposed-leader", text, led[0], led[2])
 

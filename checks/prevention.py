@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from checks.evidence import Evidence
 from checks.promise import (
+    ACKED_BELOW_MIN_ISR,
     DUPLICATE,
     INCONSISTENT_OFFSETS,
     LOG_DIVERGENCE,
@@ -18,6 +19,15 @@ from checks.promise import (
     TWO_LEADERS,
     UNAVAILABLE,
     UNSEEN,
+)
+from cluster_model.invariants import (
+    CONTROLLER_EPOCH_MONOTONIC,
+    CONTROLLER_WRITES_FENCED,
+    FAILOVER_SHRINKS_ISR,
+    LEADER_EPOCH_MONOTONIC,
+    ONE_CONTROLLER_PER_EPOCH,
+    REGISTERED_BEFORE_CONTROL,
+    REGISTRATIONS_KNOWN,
 )
 
 WAITING_FOR_ANSWERS: Final = "acks=1 or acks=all, with retries"
@@ -76,6 +86,7 @@ _SAFE: Final[Mapping[str, tuple[Any, str]]] = {
         True,
         "what is cut off a log is not remembered as a batch of its producer",
     ),
+    "min_isr_checked": (True, "acks=all is refused below min.insync.replicas (KAFKA-1555)"),
     "consumer_limited_by_hw": (True, "consumers read below the high watermark only"),
     "idempotence": (True, "the idempotent producer (KIP-98)"),
     "producer_batches_retained": (
@@ -128,8 +139,29 @@ _CONCERNED: Final[Mapping[str, tuple[str, ...]]] = {
     LOG_DIVERGENCE: _REPLICATION,
     TWO_LEADERS: _LEADERSHIP,
     UNAVAILABLE: _REPLICATION,
+    ACKED_BELOW_MIN_ISR: ("min_isr_checked",),
+    ONE_CONTROLLER_PER_EPOCH: _LEADERSHIP,
+    CONTROLLER_EPOCH_MONOTONIC: ("controller_epoch_fencing", "requests_after_registration"),
+    LEADER_EPOCH_MONOTONIC: ("leader_epoch_fencing", "controller_epoch_fencing"),
+    CONTROLLER_WRITES_FENCED: ("controller_writes_fenced",),
+    REGISTERED_BEFORE_CONTROL: ("requests_after_registration",),
+    REGISTRATIONS_KNOWN: ("broker_epoch",),
+    FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
 }
 """The behaviours that keep a rule's anomaly from happening."""
+
+OF_CONTROL: Final = frozenset(
+    {
+        ONE_CONTROLLER_PER_EPOCH,
+        CONTROLLER_EPOCH_MONOTONIC,
+        LEADER_EPOCH_MONOTONIC,
+        CONTROLLER_WRITES_FENCED,
+        REGISTERED_BEFORE_CONTROL,
+        REGISTRATIONS_KNOWN,
+        FAILOVER_SHRINKS_ISR,
+    }
+)
+"""The invariants of which logs tell nothing: who is obeyed, and what controllers know."""
 
 
 def by_behaviour(evidence: Evidence, rule: str) -> tuple[str, ...]:

@@ -7,20 +7,27 @@ settings has to do.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from checks.evidence import Evidence, ProducerSettings
+from checks.permission import Permission, Promise, always
 from checks.stated_settings import StatedSettings
 from cluster_model.invariants import (
     CHECKPOINT_WITHIN_LOG,
+    CONTROLLER_EPOCH_MONOTONIC,
+    CONTROLLER_WRITES_FENCED,
     EPOCH_CACHE_MONOTONIC,
+    FAILOVER_SHRINKS_ISR,
     HW_MONOTONIC,
     HW_WITHIN_LOG,
     ISR_HOLDS_COMMITTED,
+    LEADER_EPOCH_MONOTONIC,
     LOG_MATCHING,
     ONE_CONTROLLER_PER_EPOCH,
     PRODUCER_STATE_MATCHES_LOG,
+    REGISTERED_BEFORE_CONTROL,
+    REGISTRATIONS_KNOWN,
 )
 
 LOST_WRITE: Final = "lost-write"
@@ -42,6 +49,7 @@ READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
 UNAVAILABLE: Final = "unavailable"
+ACKED_BELOW_MIN_ISR: Final = "acked-below-min-isr"
 
 ACKS_0: Final = "acks=0"
 ACKS_1: Final = "acks=1"
@@ -58,8 +66,11 @@ FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
+BROKER_EPOCH: Final = "broker epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
 LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
+REGISTRATION: Final = "/brokers/ids"
+MIN_ISR: Final = "min.insync.replicas"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
@@ -67,51 +78,6 @@ DEFINITE_ERROR: Final = "definite error"
 SUBSCRIBED: Final = "subscribe()"
 WRITES_INTERLEAVE: Final = "write interleaving"
 """Kafka does not isolate the writes of transactions from each other."""
-
-
-def _by_cause(_: StatedSettings) -> bool:
-    return False
-
-
-def _always(_: StatedSettings) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """A setting under which Kafka never promised that an anomaly does not happen.
-
-    ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
-    whether it may have been the case; never, where that takes a trace or the anomaly itself.
-    ``prevented_by`` is what keeps it from happening, for findings of which nothing but the
-    history is known.
-    """
-
-    setting: str
-    when: str = ""
-    stated: Callable[[StatedSettings], bool] = _by_cause
-    prevented_by: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the setting with its condition."""
-        return f"{self.setting}, {self.when}" if self.when else self.setting
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """What promises that an anomaly does not happen, and what permits it all the same.
-
-    ``releases`` says since when the promise is made, or kept, if not always.
-    """
-
-    promised_by: tuple[str, ...]
-    permissions: tuple[Permission, ...] = ()
-    releases: str = ""
-
-    @property
-    def permitted_by(self) -> tuple[str, ...]:
-        """The permissions in words."""
-        return tuple(str(permission) for permission in self.permissions)
 
 
 _CLEAN: Final = ("unclean.leader.election.enable=false",)
@@ -208,7 +174,7 @@ _IN_SEND_ORDER = Promise(
 )
 _INTERLEAVED = Promise(
     promised_by=(),
-    permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=_always),),
+    permissions=(Permission(setting=WRITES_INTERLEAVE, when=_INTERLEAVING, stated=always),),
 )
 
 PROMISES: Final[dict[str, Promise]] = {
@@ -292,12 +258,15 @@ PROMISES: Final[dict[str, Promise]] = {
     ),
     TWO_LEADERS: Promise(promised_by=(LEADER_EPOCH,)),
     UNAVAILABLE: Promise(promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}")),
+    ACKED_BELOW_MIN_ISR: Promise(
+        promised_by=(f"{ACKS_ALL} with {MIN_ISR}",), releases="since 0.8.2 (KAFKA-1555)"
+    ),
     HW_MONOTONIC: Promise(promised_by=(HIGH_WATERMARK,)),
     HW_WITHIN_LOG: Promise(promised_by=(HIGH_WATERMARK,)),
     ISR_HOLDS_COMMITTED: Promise(
         promised_by=(IN_SYNC_REPLICAS,),
         permissions=(_UNCLEAN, _MEMBER_WITHOUT_POWER, _RESUMED),
-        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0 (KAFKA-7128)",
+        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0.1 (KAFKA-7128)",
     ),
     ONE_CONTROLLER_PER_EPOCH: Promise(promised_by=(CONTROLLER_EPOCH,)),
     LOG_MATCHING: Promise(
@@ -310,6 +279,12 @@ PROMISES: Final[dict[str, Promise]] = {
         promised_by=(IDEMPOTENT,), permissions=(_RESUMED,), releases="since 0.11 (KIP-98)"
     ),
     CHECKPOINT_WITHIN_LOG: Promise(promised_by=(RECOVERY_POINT,)),
+    CONTROLLER_EPOCH_MONOTONIC: Promise(promised_by=(CONTROLLER_EPOCH,)),
+    LEADER_EPOCH_MONOTONIC: Promise(promised_by=(LEADER_EPOCH,)),
+    CONTROLLER_WRITES_FENCED: Promise(promised_by=(CONTROLLER_EPOCH,), releases="since 2.1 (KAFKA-6082)"),
+    REGISTERED_BEFORE_CONTROL: Promise(promised_by=(REGISTRATION,), releases="since 2.0 (KAFKA-6772)"),
+    REGISTRATIONS_KNOWN: Promise(promised_by=(BROKER_EPOCH,), releases="since 2.2 (KIP-380)"),
+    FAILOVER_SHRINKS_ISR: Promise(promised_by=(IN_SYNC_REPLICAS,), releases="since 2.3 (KAFKA-3143)"),
 }
 """What promises what, by rule."""
 
@@ -377,6 +352,13 @@ _BY_PRODUCER: Final[Mapping[str, Callable[[ProducerSettings], str]]] = {
     NONMONOTONIC_SEND: order,
     INT_NONMONOTONIC_SEND: order,
 }
+
+
+def promise_to(rule: str, producer: ProducerSettings) -> str:
+    """Return what a producer was promised that has a part in a rule, empty where none of its settings has."""
+    acked = rule in (INCONSISTENT_OFFSETS, UNSEEN)
+    of_producer = durability if acked else _BY_PRODUCER.get(rule)
+    return "" if of_producer is None else of_producer(producer)
 
 
 def promise(rule: str, evidence: Evidence) -> str:

@@ -62,3 +62,14 @@ def parse_time_s(text: str) -> float:
         return duration(text) / _US_PER_SECOND
     except LiteralError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def check_rule(name: str | None) -> str | None:
+    """Return the name of a rule that runs are judged by, or None for None."""
+    from campaigns.sections.judged import rule_names
+    from campaigns.spelling import suggestion
+
+    known = rule_names()
+    if name is None or name in known:
+        return name
+    raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, known)}", param_hint="--rule")

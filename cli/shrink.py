@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import NoColor, Overrides, Quiet, check_seed, parse_time_s
+from cli.options import NoColor, Overrides, Quiet, check_rule, check_seed, parse_time_s
 
 _TIME_MAX = "5m"
 
@@ -30,6 +30,10 @@ def shrink(
     variant: Annotated[
         str | None, typer.Option(metavar="NAME", help="This variant (`base`, the default, for none).")
     ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="Shrink this anomaly, also if the settings permit it."),
+    ] = None,
     time_max: Annotated[
         str, typer.Option("--max-time", metavar="DURATION", help="Be content with the best after this time.")
     ] = _TIME_MAX,
@@ -40,7 +44,8 @@ def shrink(
 
     Faults, records, brokers and settings are left out while it still fails, times are rounded; each
     candidate is run. The campaign that is left fails by itself: `harrow run` ends with 1. Ctrl-C keeps
-    the best so far. A run that breaks no promise cannot be shrunk (exit code 2; 3 if inconclusive).
+    the best so far. A run that breaks no promise cannot be shrunk (exit code 2; 3 if inconclusive), but
+    what the settings permit can, with `--rule`: the campaign that is left expects it.
     """
     from cli.shrink_session import ShrinkRequest, shrink_session
 
@@ -49,6 +54,7 @@ def shrink(
         seed=check_seed(seed),
         overrides=tuple(overrides or ()),
         variant=variant,
+        rule=check_rule(rule),
         output=None if str(output) == "-" else output,
         time_max_s=parse_time_s(time_max),
     )

@@ -29,6 +29,7 @@ class ShrinkRequest:
     seed: int
     overrides: tuple[str, ...] = ()
     variant: str | None = None
+    rule: str | None = None
     output: Path | None = None
     time_max_s: float | None = None
 
@@ -73,6 +74,7 @@ class _Session:
             shrinker = Shrinker(
                 self._plan,
                 self._request.seed,
+                rule=self._request.rule,
                 time_max_s=self._request.time_max_s,
                 on_run=self._show_progress,
             )

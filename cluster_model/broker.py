@@ -98,6 +98,7 @@ class Broker:
             return
         self._broker_epoch = result.czxid
         self._host.trace((self._host.clock.now_us, "broker_registered", self.id, result.czxid))
+        self._host.invariants.broker_registered(self.id)
         self.controller.broker_registered()
         self._accept_requests()
 
@@ -160,6 +161,7 @@ class Broker:
         elif request.api == "LeaderAndIsr":
             self.replicas.handle_leader_and_isr(message, self.metadata.live_brokers)
         else:
+            self._host.invariants.control_request_obeyed(self.id, request.api, request.controller_epoch)
             if request.api == "UpdateMetadata":
                 self.metadata.update(message[2])
             else:

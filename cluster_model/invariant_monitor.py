@@ -7,13 +7,16 @@ an old release or a mutant it is what the run is there to find.
 
 from collections.abc import Collection, Mapping
 
+from cluster_model.control_invariants import CONTROL_CHECKS
 from cluster_model.disk import Disk
 from cluster_model.invariant_checks import Broken, Checks
 from cluster_model.invariants import INVARIANTS
 from cluster_model.log_invariants import LOG_CHECKS
+from cluster_model.protocol import LeaderAndIsr
 from cluster_model.replica_invariants import REPLICA_CHECKS
 from cluster_model.replica_log import ReplicaLog
 from cluster_model.watched_replica import Leader, WatchedPartition
+from cluster_model.zookeeper_protocol import TopicPartitionState
 
 
 class InvariantMonitor:
@@ -28,7 +31,7 @@ class InvariantMonitor:
         self._disks = disks
         self._partitions: dict[str, WatchedPartition] = {}
         self._checks = Checks(broken)
-        watched = {**LOG_CHECKS, **REPLICA_CHECKS}
+        watched = {**LOG_CHECKS, **REPLICA_CHECKS, **CONTROL_CHECKS}
         for name in INVARIANTS:
             if name in names and name in watched:
                 watched[name](self._checks)
@@ -88,6 +91,8 @@ class InvariantMonitor:
             if replica is not None:
                 replica.log = None
                 replica.leader = None
+        for check in self._checks.on_stop:
+            check(broker)
 
     # Leaders, ISRs, controllers
 
@@ -120,6 +125,53 @@ class InvariantMonitor:
         """A broker has become controller."""
         for check in self._checks.on_controller:
             check(broker, controller_epoch)
+
+    # Who is obeyed, and what a controller knows
+
+    def broker_registered(self, broker: int) -> None:
+        """A broker's registration stands in ``/brokers/ids``, and the broker knows it."""
+        for check in self._checks.on_registered:
+            check(broker)
+
+    def control_request_obeyed(self, broker: int, api: str, controller_epoch: int) -> None:
+        """A broker does what a controller of this epoch says."""
+        for check in self._checks.on_control_request:
+            check(broker, api, controller_epoch)
+
+    def leader_epoch_taken(self, broker: int, partition: str, leader_epoch: int) -> None:
+        """A replica leads or follows in this leader epoch from now on."""
+        for check in self._checks.on_leader_epoch:
+            check(broker, partition, leader_epoch)
+
+    def partition_state_written(
+        self,
+        broker: int,
+        partition: str,
+        before: TopicPartitionState,
+        state: TopicPartitionState,
+        present_epoch: int,
+    ) -> None:
+        """A broker, as leader or as controller, has written a znode; ``/controller_epoch`` has *present_epoch*."""
+        for check in self._checks.on_state_written:
+            check(broker, partition, before, state, present_epoch)
+
+    def broker_change_processed(
+        self, controller: int, controller_epoch: int, registered: Mapping[int, int], known: Mapping[int, int]
+    ) -> None:
+        """A controller has dealt with ``/brokers/ids``: the broker epochs there, and those that it goes by."""
+        for check in self._checks.on_broker_change:
+            check(controller, controller_epoch, registered, known)
+
+    def failover_completed(
+        self,
+        controller: int,
+        controller_epoch: int,
+        dead: Collection[int],
+        leadership: Mapping[str, LeaderAndIsr],
+    ) -> None:
+        """A new controller has taken over; these brokers were dead, this is how partitions are led."""
+        for check in self._checks.on_failover:
+            check(controller, controller_epoch, dead, leadership)
 
     # Small parts
 

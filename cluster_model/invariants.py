@@ -16,6 +16,12 @@ LOG_MATCHING: Final = "log-matching"
 EPOCH_CACHE_MONOTONIC: Final = "epoch-cache-monotonic"
 PRODUCER_STATE_MATCHES_LOG: Final = "producer-state-matches-log"
 CHECKPOINT_WITHIN_LOG: Final = "checkpoint-within-log"
+CONTROLLER_EPOCH_MONOTONIC: Final = "controller-epoch-monotonic"
+LEADER_EPOCH_MONOTONIC: Final = "leader-epoch-monotonic"
+CONTROLLER_WRITES_FENCED: Final = "controller-writes-fenced"
+REGISTERED_BEFORE_CONTROL: Final = "registered-before-control"
+REGISTRATIONS_KNOWN: Final = "registrations-known"
+FAILOVER_SHRINKS_ISR: Final = "failover-shrinks-isr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +29,15 @@ class Invariant:
     """An invariant. ``definition`` says what holds, ``source`` who says so.
 
     One that is ``told_by_trace`` needs no watching: the trace alone shows where it is broken.
+    ``since`` is the version from which on Kafka does what it takes; what came with a mechanism was
+    not promised before.
     """
 
     name: str
     definition: str
     source: str
     told_by_trace: bool = False
+    since: tuple[int, ...] = ()
 
 
 INVARIANTS: Final[dict[str, Invariant]] = {
@@ -83,9 +92,10 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=PRODUCER_STATE_MATCHES_LOG,
             definition=(
                 "What a log remembers of an idempotent producer is what its batches say: the last batches with "
-                "their offsets (5 of them from 1.0 on), and sequence numbers without a gap."
+                "their offsets, as many as the producer may have in flight (5 from 1.0 on, 1 before), and sequence "
+                "numbers without a gap."
             ),
-            source="KIP-98; ProducerStateManager.scala.",
+            source="KIP-98, KAFKA-5494; ProducerStateManager.scala (ProducerStateEntry.NumBatchesToRetain).",
         ),
         Invariant(
             name=CHECKPOINT_WITHIN_LOG,
@@ -94,6 +104,54 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "and a log that is opened has all that is below its recovery point."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
+        ),
+        Invariant(
+            name=CONTROLLER_EPOCH_MONOTONIC,
+            definition=(
+                "While it runs, a broker obeys no controller of an older controller epoch than one that it has obeyed."
+            ),
+            source="ReplicaManager.becomeLeaderOrFollower, stopReplicas, maybeUpdateMetadataCache.",
+        ),
+        Invariant(
+            name=LEADER_EPOCH_MONOTONIC,
+            definition="While its broker runs, the leader epoch of a replica never goes back.",
+            source="ReplicaManager.becomeLeaderOrFollower.",
+        ),
+        Invariant(
+            name=CONTROLLER_WRITES_FENCED,
+            since=(2, 1),
+            definition=(
+                "A new leader epoch stands in a partition's znode with the controller epoch that is in "
+                "/controller_epoch: no controller that has been succeeded elects."
+            ),
+            source="KAFKA-6082; KafkaZkClient.updateLeaderAndIsr (retryRequestsUntilConnected with expectedControllerEpochZkVersion).",
+        ),
+        Invariant(
+            name=REGISTERED_BEFORE_CONTROL,
+            since=(2, 0),
+            definition=(
+                "A broker obeys no LeaderAndIsr, UpdateMetadata or StopReplica before it has registered in ZooKeeper: "
+                "what comes earlier was meant for a former life."
+            ),
+            source="KAFKA-6772; KafkaServer.startup (SocketServer.startControlPlaneProcessor).",
+        ),
+        Invariant(
+            name=REGISTRATIONS_KNOWN,
+            since=(2, 2),
+            definition=(
+                "A controller that has dealt with a change of /brokers/ids knows every broker there by its present "
+                "registration: one that went and came back has been told anew what it leads and follows."
+            ),
+            source="KIP-380; KafkaController.processBrokerChange.",
+        ),
+        Invariant(
+            name=FAILOVER_SHRINKS_ISR,
+            since=(2, 3),
+            definition=(
+                "Once a new controller has taken over, no broker that it found dead is in an ISR, except as its last "
+                "member."
+            ),
+            source="KAFKA-3143; ReplicaStateMachine.startup.",
         ),
     )
 }

@@ -190,11 +190,13 @@ class KafkaController:
         yield from self._partitions.read_states(list(context.assignments))
         self._batch().send_update_metadata(context.live(), {}, context.live())
         self._send_state_to(context.live())
+        dead = context.dead_brokers()
         if self._behaviours.failover_takes_out_dead_replicas:
-            for broker in context.dead_brokers():
+            for broker in dead:
                 yield from self._partitions.remove_from_isrs(broker)
         context.mark_offline_partitions()
         yield from self._partitions.trigger_online_partitions("controller failover")
+        self._host.invariants.failover_completed(self._broker, context.epoch, dead, context.leadership)
         if preferred.error == zk.OK:
             yield from self._process_preferred_replica_election()
         if self._config.auto_leader_rebalance:
@@ -246,6 +248,9 @@ class KafkaController:
         if dead:
             context.remove_live_brokers(dead)
             yield from self._on_broker_failure(dead)
+        self._host.invariants.broker_change_processed(
+            self._broker, context.epoch, current, context.live_brokers
+        )
 
     def _on_broker_startup(self, brokers: list[int]) -> Processing:
         """Tell new brokers what they have, and elect leaders where that was impossible."""

@@ -127,15 +127,16 @@ class ProducerStateMatchesLog:
         ):
             details = _unlike(batch.producer_id, entry)
             self._broken(PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
-        # With one batch retained (before 1.0) the batch before it is not known.
-        if len(known) > 1:
-            expected = known[-2][1] + 1
-        elif log.producers.batches_retained > 1:
-            expected = 0
-        else:
-            return
-        if first != expected:
-            details = f"producer id {batch.producer_id} has sequence number {first} after {expected - 1}"
+        if len(known) > 1 and first != known[-2][1] + 1:
+            details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
+            self._broken(PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+        # Of fewer batches than may be in flight the first one has to be the producer's first.
+        in_flight_max = log.producers.in_flight_max
+        if len(known) < in_flight_max and known[0][0] != 0:
+            details = (
+                f"of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, nothing below "
+                f"sequence number {known[0][0]} is remembered"
+            )
             self._broken(PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
 
     def _check_all(self, replica: WatchedReplica) -> None:

@@ -80,6 +80,18 @@ _MUTANTS: Final = (
         value=False,
         doc="Brokers obey a controller that has been succeeded: a paused one that wakes appoints leaders of its own.",
         source="ReplicaManager.becomeLeaderOrFollower (STALE_CONTROLLER_EPOCH)",
+        noticed_by=("controller-epoch-monotonic",),
+    ),
+    Mutant(
+        name="zombie-controller-writes",
+        switch="controller_writes_fenced",
+        value=False,
+        doc=(
+            "A controller that has been succeeded still writes to ZooKeeper: it elects leaders of which no broker "
+            "hears, and its successor goes by what stood there before."
+        ),
+        source="KAFKA-6082; Kafka up to 2.0",
+        noticed_by=("controller-writes-fenced",),
     ),
     Mutant(
         name="stale-leader-epoch-accepted",
@@ -87,7 +99,7 @@ _MUTANTS: Final = (
         value=False,
         doc="Brokers obey a LeaderAndIsr of an older leader epoch: a delayed one makes a former leader lead again.",
         source="ReplicaManager.becomeLeaderOrFollower",
-        noticed_by=("lost-write",),
+        noticed_by=("leader-epoch-monotonic", "lost-write"),
     ),
     Mutant(
         name="bounce-unnoticed",
@@ -97,15 +109,16 @@ _MUTANTS: Final = (
             "A broker that goes and comes back between two looks of the controller is not noticed, and is told "
             "nothing: its partitions have a leader that does not lead."
         ),
-        source="KIP-380, KAFKA-1120; Kafka before 2.2",
-        noticed_by=("unavailable",),
+        source="KIP-380 (KAFKA-7235), KAFKA-1120; Kafka before 2.2",
+        noticed_by=("registrations-known", "unavailable"),
     ),
     Mutant(
         name="requests-before-registration",
         switch="requests_after_registration",
         value=False,
         doc="A starting broker obeys requests that were meant for its earlier life.",
-        source="KafkaServer.startup (SocketServer.startProcessors)",
+        source="KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors); Kafka up to 1.1",
+        noticed_by=("registered-before-control",),
     ),
     Mutant(
         name="dead-replicas-stay-in-isr",
@@ -113,6 +126,7 @@ _MUTANTS: Final = (
         value=False,
         doc="A new controller leaves brokers that died while there was none in the ISRs.",
         source="KAFKA-3143; Kafka up to 2.2",
+        noticed_by=("failover-shrinks-isr",),
     ),
     # Who is elected
     Mutant(
@@ -167,7 +181,7 @@ _MUTANTS: Final = (
         switch="refused_isr_write_obeyed",
         value=False,
         doc="A leader that has been succeeded goes on with an ISR that ZooKeeper refused, and commits by itself.",
-        source="Partition.shrinkIsr, KAFKA-2729",
+        source="Partition.maybeUpdateIsrAndVersion (skip updating ISR)",
         noticed_by=("lost-write", "isr-holds-committed", "log-matching"),
     ),
     Mutant(
@@ -176,14 +190,15 @@ _MUTANTS: Final = (
         value=False,
         doc="A leader that has been succeeded writes its ISR, and with it itself and its epoch, over its successor.",
         source="ReplicationUtils.updateLeaderAndIsr (conditional update)",
-        noticed_by=("lost-write", "two-leaders", "log-matching"),
+        noticed_by=("lost-write", "two-leaders", "log-matching", "controller-writes-fenced"),
     ),
     Mutant(
         name="min-isr-ignored",
         switch="min_isr_checked",
         value=False,
         doc="acks=all is accepted and acknowledged by fewer replicas than min.insync.replicas.",
-        source="KAFKA-1555",
+        source="KAFKA-1555, Partition.appendRecordsToLeader",
+        noticed_by=("acked-below-min-isr",),
     ),
     # What is committed
     Mutant(
@@ -266,6 +281,7 @@ _MUTANTS: Final = (
         value=1,
         doc="Leaders remember one batch of a producer, which may have five in flight: a retry of an older one is refused.",
         source="KAFKA-5494; Kafka 0.11",
+        noticed_by=("producer-state-matches-log",),
     ),
     Mutant(
         name="no-sequence-check",

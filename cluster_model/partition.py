@@ -136,6 +136,7 @@ class Partition:
     def _take_over(self, state: PartitionState) -> None:
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_and_isr.leader_epoch
+        self._host.invariants.leader_epoch_taken(self.broker, self.name, self.leader_epoch)
         self.zk_version = state.leader_and_isr.zk_version
         self.replicas = state.replicas
         for broker in state.replicas:

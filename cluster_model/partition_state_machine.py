@@ -15,6 +15,7 @@ from cluster_model.leader_election import elect_for_offline, elect_preferred, wi
 from cluster_model.protocol import LeaderAndIsr
 from cluster_model.release import Behaviours
 from cluster_model.settings import TopicConfig
+from cluster_model.trace import TraceEvent
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
 Wanted = tuple[Operations, bool, bool]
@@ -79,7 +80,9 @@ class PartitionStateMachine:
         for (partition, state), result in zip(initial.items(), response.results, strict=True):
             if result.error == zk.OK:
                 context.leadership[partition] = state
-                self._trace_election(partition, state, unclean=False, reason="topic creation")
+                election = self._election(partition, state, unclean=False, reason="topic creation")
+                self._host.trace((self._host.clock.now_us, *election))
+                self._tell_invariants(partition)
                 batch.add_leader_and_isr(state.isr, partition, context.state(partition))
         batch.send(context.live())
 
@@ -91,16 +94,17 @@ class PartitionStateMachine:
         while remaining:
             current = yield from self._read_current(remaining)
             elected: dict[str, LeaderAndIsr] = {}
+            tells: dict[str, TraceEvent] = {}
             for partition, state in current.items():
                 winner = self._elect(partition, state, preferred=preferred)
                 if winner is not None:
                     elected[partition] = winner
-            written, remaining = yield from self._write(elected)
+                    unclean = winner.leader not in state.isr
+                    tells[partition] = self._election(partition, winner, unclean=unclean, reason=reason)
+            written, remaining = yield from self._write(elected, tells)
             for partition in written:
-                state = context.leadership[partition]
                 context.offline_partitions.discard(partition)
-                unclean = state.leader not in current[partition].isr
-                self._trace_election(partition, state, unclean=unclean, reason=reason)
+                self._tell_invariants(partition)
                 live = [b for b in context.assignments[partition] if b in context.live_brokers]
                 batch.add_leader_and_isr(live, partition, context.state(partition))
         batch.send(context.live())
@@ -128,7 +132,8 @@ class PartitionStateMachine:
         while remaining:
             current = yield from self._read_current(remaining)
             reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}
-            written, remaining = yield from self._write(reduced)
+            tells = {p: self._isr_reduced(p, state) for p, state in reduced.items()}
+            written, remaining = yield from self._write(reduced, tells)
             for partition, state in current.items():
                 if partition not in reduced:
                     context.leadership[partition] = state
@@ -136,7 +141,7 @@ class PartitionStateMachine:
                     others = [b for b in context.assignments[partition] if b != broker]
                     batch.add_leader_and_isr(others, partition, context.state(partition))
             for partition in written:
-                self._trace_isr_reduced(partition, context.leadership[partition])
+                self._tell_invariants(partition)
         batch.send(context.live())
 
     def _read_current(
@@ -151,13 +156,17 @@ class PartitionStateMachine:
         }
 
     def _write(
-        self, states: dict[str, LeaderAndIsr]
+        self, states: dict[str, LeaderAndIsr], tells: dict[str, TraceEvent]
     ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
-        """Write znodes conditionally; return those written, and those that changed meanwhile."""
+        """Write znodes conditionally; return those written, and those that changed meanwhile.
+
+        An election takes place when ZooKeeper has it: the trace *tells* it then, also if this
+        controller dies before it hears so. Its successor goes by what stands there.
+        """
         if not states:
             return [], []
         writes = tuple(
-            zk.SetData(zk.state_path(partition), self._znode(state), state.zk_version)
+            zk.SetData(zk.state_path(partition), self._znode(state), state.zk_version, tells[partition])
             for partition, state in states.items()
         )
         response = yield writes, False, True
@@ -183,34 +192,23 @@ class PartitionStateMachine:
     def _batch(self) -> RequestBatch:
         return RequestBatch(self._broker, self._context.epoch, self._channels)
 
-    def _trace_election(self, partition: str, state: LeaderAndIsr, *, unclean: bool, reason: str) -> None:
-        self._host.trace(
-            (
-                self._host.clock.now_us,
-                "election",
-                self._broker,
-                partition,
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-                unclean,
-                reason,
-            )
+    def _election(self, partition: str, state: LeaderAndIsr, *, unclean: bool, reason: str) -> TraceEvent:
+        return (
+            "election",
+            self._broker,
+            partition,
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+            unclean,
+            reason,
         )
-        self._host.invariants.leader_and_isr_written(partition, state.leader_epoch, state.isr)
 
-    def _trace_isr_reduced(self, partition: str, state: LeaderAndIsr) -> None:
-        self._host.trace(
-            (
-                self._host.clock.now_us,
-                "isr_reduced",
-                self._broker,
-                partition,
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-            )
-        )
+    def _isr_reduced(self, partition: str, state: LeaderAndIsr) -> TraceEvent:
+        return "isr_reduced", self._broker, partition, state.leader, state.leader_epoch, state.isr
+
+    def _tell_invariants(self, partition: str) -> None:
+        state = self._context.leadership[partition]
         self._host.invariants.leader_and_isr_written(partition, state.leader_epoch, state.isr)
 
 

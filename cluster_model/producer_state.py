@@ -36,6 +36,11 @@ class ProducerStates:
         """How many batches of a producer are remembered; 0 for no producer state at all."""
         return self._behaviours.producer_batches_retained
 
+    @property
+    def in_flight_max(self) -> int:
+        """How many requests of an idempotent producer may be in flight, and so may come again."""
+        return self._behaviours.idempotent_in_flight_max
+
     def find_duplicate(self, batch: RecordBatch) -> int | None:
         """Return the base offset of a retained batch with the same epoch and sequence range."""
         entry = self.entries.get(batch.producer_id)

@@ -56,13 +56,13 @@ class Behaviours:
         True,
         "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
         "between two looks at /brokers/ids.",
-        "KIP-380, KAFKA-1120",
+        "KIP-380 (KAFKA-7235), KAFKA-1120",
     )
     requests_after_registration: bool = _switch(
         True,
         "A starting broker handles no request before it is registered in ZooKeeper, so none that was meant "
         "for its earlier life while nobody knew that it had died.",
-        "KafkaServer.startup (SocketServer.startProcessors)",
+        "KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors)",
     )
     controller_writes_fenced: bool = _switch(
         True,

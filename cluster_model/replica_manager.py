@@ -293,6 +293,7 @@ class ReplicaManager:
         again = partial(self.handle_leader_and_isr, message, live_brokers)
         if self._blocked(request.partition_states, again):
             return
+        self._host.invariants.control_request_obeyed(self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
         changed = []
         for name, state in request.partition_states.items():

@@ -162,12 +162,28 @@ class ZooKeeper:
             return ZooKeeperResult(zk.BAD_VERSION)
         if isinstance(operation, zk.SetData):
             self._zxid += 1
+            if isinstance(operation.data, zk.TopicPartitionState):
+                self._tell_partition_state(operation, node.data, session_id)
             node.data = operation.data
             node.version += 1
+            if operation.tells is not None:
+                self._host.trace((self._host.clock.now_us, *operation.tells))
             self._fire(self._data_watches, operation.path, children=False)
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path)
         return ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+
+    def _tell_partition_state(self, operation: zk.SetData, before: object, session_id: int) -> None:
+        session, state = self._sessions.get(session_id), operation.data
+        if session is None or not isinstance(before, zk.TopicPartitionState):
+            return
+        present_epoch = self.data(zk.CONTROLLER_EPOCH)
+        assert isinstance(state, zk.TopicPartitionState)
+        assert isinstance(present_epoch, int)
+        partition = zk.partition_of(operation.path)
+        self._host.invariants.partition_state_written(
+            _broker_of(session), partition, before, state, present_epoch
+        )
 
     def _read(self, operation: zk.GetData | zk.GetChildren, session_id: int) -> ZooKeeperResult:
         node = self._nodes.get(operation.path)
@@ -262,10 +278,13 @@ class ZooKeeper:
 
     def _expire(self, session: Session) -> None:
         del self._sessions[session.id]
-        broker = session.client.rsplit("-", 1)[-1]
-        self._host.trace((self._host.clock.now_us, "session_expired", int(broker)))
+        self._host.trace((self._host.clock.now_us, "session_expired", _broker_of(session)))
         for path in session.ephemerals:
             self._delete(path)
+
+
+def _broker_of(session: Session) -> int:
+    return int(session.client.rsplit("-", 1)[-1])
 
 
 def _version_fits(version: int, node: Znode) -> bool:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from cluster_model.trace import TraceEvent
+
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
@@ -36,6 +38,12 @@ def state_path(partition: str) -> str:
     return f"{BROKER_TOPICS}/{topic}/partitions/{number}/state"
 
 
+def partition_of(state_path: str) -> str:
+    """Return the partition whose leader and ISR stand at a path (see `state_path`)."""
+    _, _, _, topic, _, number, _ = state_path.split("/")
+    return f"{topic}-{number}"
+
+
 @dataclass(slots=True, frozen=True)
 class TopicPartitionState:
     """What the state znode of a partition holds (``TopicPartitionStateZNode``)."""
@@ -58,11 +66,16 @@ class Create:
 
 @dataclass(slots=True, frozen=True)
 class SetData:
-    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is)."""
+    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is).
+
+    ``tells`` is no part of the protocol: what the trace says once the write has taken effect, without
+    the time. Whoever asked for it may never hear of it.
+    """
 
     path: str
     data: Any
     version: int = ANY_VERSION
+    tells: TraceEvent | None = None
 
 
 @dataclass(slots=True, frozen=True)

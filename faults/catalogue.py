@@ -3,12 +3,14 @@
 from typing import Final
 
 from faults.broker_crash import BrokerCrash, BrokerRestart
+from faults.broker_isolation import BrokerIsolation
 from faults.broker_pause import BrokerPause, BrokerResume
 from faults.controller_failover import ControllerFailover
 from faults.fault import Fault
 from faults.message import Message, Release
 from faults.network_ack_loss import NetworkAckLoss
 from faults.partition import NetworkPartition
+from faults.session_expiry import SessionExpiry
 from faults.slow_follower import SlowFollower
 
 FAULTS: Final[dict[str, type[Fault]]] = {
@@ -18,7 +20,9 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         BrokerRestart,
         BrokerPause,
         BrokerResume,
+        BrokerIsolation,
         ControllerFailover,
+        SessionExpiry,
         NetworkAckLoss,
         SlowFollower,
         NetworkPartition,

@@ -10,9 +10,11 @@ from campaigns import shrink
 from cli.progress import ProgressLine
 from cli.shrink_session import ShrinkRequest, shrink_session
 from tests.cli.conftest import Harrow
+from tests.library_swarm import first_failing_seed
 
 RUNS = 10
-FLAWED = ("swarm", "--seed", "2", "--set", "behaviours.producer_batches_retained=0")
+SEED = first_failing_seed("no-dedup", "duplicate")
+FLAWED = ("swarm", "--seed", str(SEED), "--set", "behaviours.producer_batches_retained=0")
 
 
 def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Path) -> None:
@@ -21,8 +23,8 @@ def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Pat
     text = (folder / "small.yaml").read_text(encoding="utf-8")
     assert ended.stdout == text
     assert text.startswith("# Doubled m0 despite enable.idempotence=true.\n")
-    assert "harrow run swarm --seed 2 --set behaviours.producer_batches_retained=0" in text
-    assert "1 fault and 1 record left" in ended.stderr
+    assert f"harrow run swarm --seed {SEED} --set behaviours.producer_batches_retained=0" in text
+    assert re.search("[1-4] faults? and [1-3] records? left", ended.stderr)
     assert "wrote small.yaml: harrow run small.yaml\n" in ended.stderr
     again = harrow("run", "small.yaml", "--no-results")
     assert again.returncode == 1
@@ -52,6 +54,7 @@ def test_nothing_to_shrink(harrow: Harrow) -> None:
     [
         (("calm.yaml",), "--seed"),
         (("calm.yaml", "--seed", "-1"), "seed"),
+        (("calm.yaml", "--seed", "0", "--rule", "lost-writ"), "lost-write"),
         (("missing.yaml", "--seed", "0"), "missing.yaml"),
         (("wrong.yaml", "--seed", "0"), "clutser"),
         ((".", "--seed", "0"), "wrong.yaml"),
@@ -65,6 +68,25 @@ def test_wrong_usage(harrow: Harrow, arguments: tuple[str, ...], message: str) -
     assert ended.returncode == 2
     assert message in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_the_settings_permit_is_shrunk_when_it_is_named(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("shrink", "permitted.yaml", "--seed", "0")
+    assert "`--rule lost-write` shrinks what is permitted" in ended.stderr
+    ended = harrow("shrink", "permitted.yaml", "--seed", "0", "--rule", "lost-write", "-o", "small.yaml")
+    assert ended.returncode == 0, ended.stderr
+    assert "rules: {lost-write: permitted}" in ended.stdout
+    again = harrow("run", "small.yaml", "--no-results")
+    assert again.returncode == 0
+    assert "as expected" in again.stdout
+
+
+def test_a_missed_expectation_is_nothing_to_go_by(harrow: Harrow, folder: Path) -> None:
+    text = (folder / "calm.yaml").read_text(encoding="utf-8")
+    (folder / "wrong-hope.yaml").write_text(f"{text}\nexpect: {{verdict: violated}}\n", encoding="utf-8")
+    ended = harrow("shrink", "wrong-hope.yaml", "--seed", "0")
+    assert ended.returncode == 2
+    assert "not as expected: the verdict is held, expected violated" in ended.stderr
 
 
 def test_a_folder_is_too_much(harrow: Harrow, folder: Path) -> None:
@@ -96,7 +118,7 @@ def test_an_interrupt_keeps_the_best_so_far(
 
     monkeypatch.setattr(ProgressLine, "update", interrupt)
     output = folder / "small.yaml"
-    request = ShrinkRequest(argument="swarm", seed=2, overrides=FLAWED[-1:], output=output)
+    request = ShrinkRequest(argument="swarm", seed=SEED, overrides=FLAWED[-1:], output=output)
     assert shrink_session(request, quiet=False, no_color=True) == 130
     shown = capsys.readouterr()
     assert "interrupted: this is the best so far" in shown.err
@@ -112,7 +134,7 @@ def test_an_interrupt_before_there_is_a_best(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shrink, "run_plan", interrupt)
-    assert shrink_session(ShrinkRequest(argument="swarm", seed=2), quiet=False, no_color=True) == 130
+    assert shrink_session(ShrinkRequest(argument="swarm", seed=SEED), quiet=False, no_color=True) == 130
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "interrupted before" in shown.err

@@ -54,6 +54,16 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: {expect: {registered: {1: false}, isr: {t-0: [0]}}}
         """,
+    # The controller finds a broker gone, and is succeeded before it has written what comes of that.
+    "zombie-controller-writes": """
+        settings: {acks: all}
+        cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1]]}]}
+        script:
+          - at: 1s
+            do: {send: m0}
+          - when: {acked: m0}
+            do: [{session_expiry: {broker: 0}}, {controller_failover: {how: delete_znode}}]
+        """,
     # The controller sleeps while the leader goes and comes back.
     "bounce-unnoticed": """
         settings: {acks: all}

@@ -120,7 +120,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("controller-elected", None, "controller epoch 2"),
             ("elected", 0, "epoch 2"),
             ("resumed", 2, "still controller for all that it knew"),
-            ("deposed-controller", 2, "finished its election of broker 1 (epoch 1)"),
+            ("deposed-controller", 2, "told of its election of broker 1 (epoch 1)"),
             ("deposed-leader", 1, "led again, in epoch 1, although epoch 2 had begun"),
             ("appended", 1, "m2 at offset 2 (epoch 1, which had ended)"),
             ("acked", 1, "for all that it knew alone in the ISR [1]"),

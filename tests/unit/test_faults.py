@@ -9,6 +9,7 @@ import pytest
 from cluster_model.choices import RecordedStream, Stream
 from cluster_model.message_rule import MessageRule
 from faults.broker_crash import BrokerCrash, BrokerRestart
+from faults.broker_isolation import BrokerIsolation
 from faults.broker_pause import BrokerPause, BrokerResume
 from faults.catalogue import FAULTS
 from faults.controller_failover import ControllerFailover
@@ -18,6 +19,7 @@ from faults.fields import draw_duration
 from faults.message import Message, Release
 from faults.network_ack_loss import NetworkAckLoss
 from faults.partition import NetworkPartition
+from faults.session_expiry import SessionExpiry
 from faults.slow_follower import SlowFollower
 
 SECOND = 1_000_000
@@ -128,6 +130,21 @@ class FakeSurroundings:
             [("delete /controller",)],
             [],
         ),
+        (SessionExpiry(broker=0), [("expire", 0)], []),
+        (SessionExpiry(broker=1), [("expire", 1)], []),  # a paused process has a session, too
+        (
+            BrokerIsolation(broker="leader of t-0", from_="zookeeper", duration=(SECOND, SECOND)),
+            [("cut", 0, "zookeeper"), ("cut", "zookeeper", 0)],
+            [("restore", 0, "zookeeper"), ("restore", "zookeeper", 0)],
+        ),
+        (
+            BrokerIsolation(broker=0),
+            [
+                *(("cut", 0, 1), ("cut", 0, 2), ("cut", 0, "zookeeper")),
+                *(("cut", 1, 0), ("cut", 2, 0), ("cut", "zookeeper", 0)),
+            ],
+            [],
+        ),
         (Release(id="known"), [("release", "known")], []),
         (
             NetworkPartition(between=(0,), and_=(1, "zookeeper")),
@@ -158,6 +175,9 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BrokerRestart(broker=1),
         BrokerRestart(broker="nobody"),
         BrokerPause(broker=1),
+        SessionExpiry(broker=2),
+        SessionExpiry(broker="nobody"),
+        BrokerIsolation(broker="nobody"),
         BrokerPause(broker=2),
         BrokerPause(broker="nobody"),
         BrokerResume(broker=0),
@@ -334,6 +354,7 @@ def test_durations_are_drawn_in_whole_milliseconds(
         BrokerPause(broker=0, duration=(SECOND, 3 * SECOND)),
         ControllerFailover(restart_after=(SECOND, 3 * SECOND)),
         NetworkPartition(between=(0,), and_=(1,), duration=(SECOND, 3 * SECOND)),
+        BrokerIsolation(broker=0, duration=(SECOND, 3 * SECOND)),
     ],
 )
 def test_how_long_a_fault_lasts_is_drawn(fault: Fault) -> None:
@@ -354,6 +375,8 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "broker_pause",
         "broker_resume",
         "controller_failover",
+        "broker_isolation",
+        "session_expiry",
         "network_ack_loss",
         "slow_follower",
         "partition",

@@ -4,6 +4,8 @@ import pytest
 
 from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT
 from cluster_model.invariants import INVARIANTS, TOLD_BY_TRACE, Invariant
+from cluster_model.protocol import LeaderAndIsr
+from cluster_model.zookeeper_protocol import TopicPartitionState
 from tests.unit.fakes import batch
 from tests.unit.watched_cluster import Leader, T, Watched
 
@@ -38,6 +40,14 @@ def break_everything(watched: Watched) -> None:
     watched.monitor.checkpoint_written(1, REPLICATION_OFFSET_CHECKPOINT, {T: 9})
     watched.monitor.controller_elected(0, 1)
     watched.monitor.controller_elected(1, 1)
+    watched.monitor.control_request_obeyed(2, "LeaderAndIsr", 2)
+    watched.monitor.control_request_obeyed(2, "LeaderAndIsr", 1)
+    watched.monitor.leader_epoch_taken(0, T, 2)
+    watched.monitor.leader_epoch_taken(0, T, 1)
+    before, state = TopicPartitionState(0, 0, (0,), 1), TopicPartitionState(0, 1, (0,), 1)
+    watched.monitor.partition_state_written(0, T, before, state, 2)
+    watched.monitor.broker_change_processed(0, 1, {1: 9}, {1: 8})
+    watched.monitor.failover_completed(0, 1, (2,), {T: LeaderAndIsr(0, 1, (0, 2), 3)})
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)

@@ -125,10 +125,22 @@ class TestProducerStateMatchesLog:
         assert watched.names() == ["producer-state-matches-log"]
 
     def test_with_one_batch_retained_gaps_cannot_be_seen(self) -> None:
-        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=1))
+        watched = Watched(
+            behaviours=replace(Behaviours(), producer_batches_retained=1, idempotent_in_flight_max=1)
+        )
         self.send(watched, 3, "c")
         self.send(watched, 8, "d")
         assert watched.broken == []
+
+    def test_fewer_batches_are_remembered_than_may_come_again(self) -> None:
+        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=1))
+        self.send(watched, 0, "a")
+        assert watched.broken == []
+        self.send(watched, 1, "b")
+        assert watched.names() == ["producer-state-matches-log"]
+        assert watched.details == [
+            "of producer id 7, which may have 5 requests in flight, nothing below sequence number 1 is remembered"
+        ]
 
     def test_without_producer_state_there_is_nothing_to_match(self) -> None:
         watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=0))

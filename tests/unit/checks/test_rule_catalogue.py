@@ -22,6 +22,7 @@ def test_rules_are_listed_in_order() -> None:
         "log-divergence",
         "two-leaders",
         "unavailable",
+        "acked-below-min-isr",
         "poll-skip",
         "nonmonotonic-poll",
         "int-poll-skip",
@@ -40,6 +41,12 @@ def test_rules_are_listed_in_order() -> None:
         "epoch-cache-monotonic",
         "producer-state-matches-log",
         "checkpoint-within-log",
+        "controller-epoch-monotonic",
+        "leader-epoch-monotonic",
+        "controller-writes-fenced",
+        "registered-before-control",
+        "registrations-known",
+        "failover-shrinks-isr",
     ]
     assert RULES.keys() == PROMISES.keys()
 

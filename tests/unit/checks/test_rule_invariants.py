@@ -1,5 +1,7 @@
 """The rules of the invariants: what the trace says was broken, and what permits it."""
 
+from dataclasses import replace
+
 import pytest
 
 from checks.catalogue import RULE_OF_INVARIANT, RULES, rules_for
@@ -58,6 +60,34 @@ def test_a_controller_has_no_partition() -> None:
     broken(run, "one-controller-per-epoch", 1, -1, partition="")
     (finding,) = run.judge("one-controller-per-epoch").findings
     assert (finding.partition, finding.offset) == ("", None)
+
+
+def test_what_a_leader_of_the_past_commits_is_of_its_own_history() -> None:
+    run = RunBuilder((0, 1, 2))
+    run.elect(0, 0, (0, 1, 2))
+    run.append(0, "a")
+    for broker in (1, 2):
+        run.replicate(broker, "a")
+        run.lose_power(broker, flushed=0)
+    run.elect(2, 1, (2,))
+    run.append(2, "b")
+    run.raise_hw(1, 2)
+    run.raise_hw(1, 0)
+    broken(run, "isr-holds-committed", 1, 0, epoch=1)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == FLUSH
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.0"])
+def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> None:
+    run = committed("a")
+    for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
+        broken(run, invariant, 1, -1, partition="")
+    evidence = replace(run.evidence(), release=release, invariants=frozenset(INVARIANTS))
+    judged = judge(evidence).rules
+    assert judged["one-controller-per-epoch"].status == VIOLATED
+    assert "registrations-known" not in judged
+    assert ("registered-before-control" in judged) == (release == "2.0")
 
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])

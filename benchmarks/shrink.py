@@ -1,0 +1,84 @@
+"""How small a failure becomes, and how long that takes: every known flaw that clients notice in their data.
+
+Run ``python -m benchmarks.shrink [--failures N] [--into FOLDER] [MUTANT...]``; the table is that of
+docs/shrink.md. Seconds are of one core, whatever else the machine does.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from campaigns.shrink import Shrinker
+from campaigns.shrunk_campaign import shrunk_text
+from campaigns.signature import signatures
+from cluster_model.mutants import MUTANTS
+
+DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
+_SEEDS_MAX = 200
+_COLUMNS = ("mutant", "seed", "rule", "seconds", "runs", "faults", "records", "brokers")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mutants", nargs="*", metavar="MUTANT", default=list(MUTANTS))
+    parser.add_argument("--failures", type=int, default=1, help="of each mutant so many")
+    parser.add_argument("--seeds", type=int, default=_SEEDS_MAX, help="look for failures in so many seeds")
+    parser.add_argument("--into", type=Path, help="keep the shrunk campaigns in this folder")
+    options = parser.parse_args()
+    swarm = load_campaign(resolve("swarm")[0]).plans[0]
+    print(f"| {' | '.join(_COLUMNS)} |")
+    print(f"| {' | '.join('---' for _ in _COLUMNS)} |")
+    for name in options.mutants:
+        mutant = MUTANTS[name]
+        plan = replace(swarm, behaviours={**swarm.behaviours, mutant.switch: mutant.value})
+        for seed in islice(_failing(plan, options.seeds), options.failures):
+            text = _shrink(name, plan, seed)
+            if options.into is not None:
+                options.into.mkdir(parents=True, exist_ok=True)
+                (options.into / f"{name}-{seed}.yaml").write_text(text, encoding="utf-8")
+
+
+def _failing(plan: Plan, seeds: int) -> Iterator[int]:
+    """Yield the seeds with which clients lose or double data, or see two records at one offset."""
+    for seed in range(seeds):
+        broken = signatures(run_plan(plan, seed))
+        if any(signature.rule in DATA_RULES for signature in broken):
+            yield seed
+
+
+def _shrink(name: str, plan: Plan, seed: int) -> str:
+    begun_s = time.process_time()
+    shrinker = Shrinker(plan, seed)
+    best = shrinker.run()
+    seconds = time.process_time() - begun_s
+    faults, records = best.size()
+    given = shrinker.original.result
+    sent = sum(
+        operation.type == "invoke" and operation.f == "send" for operation in given.evidence.operations
+    )
+    cells = (
+        f"`{name}`",
+        seed,
+        shrinker.signature.rule,
+        f"{seconds:.1f}",
+        shrinker.runs,
+        f"{len(given.faults)} -> {faults}",
+        f"{sent} -> {records}",
+        f"{len(given.plan.cluster.brokers)} -> {len(best.plan.cluster.brokers)}",
+    )
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    mutant = MUTANTS[name]
+    override = f"behaviours.{mutant.switch}={str(mutant.value).lower()}"
+    return shrunk_text(shrinker, f"harrow run swarm --seed {seed} --set {override}")
+
+
+if __name__ == "__main__":
+    main()

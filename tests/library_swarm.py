@@ -1,0 +1,47 @@
+"""The swarm of the library with a known flaw, and where it first fails: no seed is written down, for what a
+seed draws changes with every change of swarm.yaml."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.plan import Plan
+from campaigns.runner import run_plan
+from campaigns.signature import signatures
+from cluster_model.mutants import MUTANTS
+
+SEEDS_MAX = 500
+
+
+@cache
+def library_swarm() -> Plan:
+    return load_campaign(resolve("swarm")[0]).plans[0]
+
+
+def swarm_with(behaviours: Mapping[str, Any]) -> Plan:
+    plan = library_swarm()
+    return replace(plan, behaviours={**plan.behaviours, **behaviours})
+
+
+def swarm_with_mutant(name: str) -> Plan:
+    return swarm_with({MUTANTS[name].switch: MUTANTS[name].value})
+
+
+@cache
+def first_failing_seed(mutant: str, rule: str) -> int:
+    """Return the first seed in which the flaw breaks *rule*, and nothing that is worse for clients."""
+    plan = swarm_with_mutant(mutant)
+    for seed in range(SEEDS_MAX):
+        broken = signatures(run_plan(plan, seed))
+        if broken and next(iter(broken)).rule == rule:
+            return seed
+    raise AssertionError(f"{mutant} breaks {rule} in none of {SEEDS_MAX} seeds")
+
+
+@cache
+def first_held_seed() -> int:
+    """Return the first seed in which the sound model breaks nothing."""
+    return next(seed for seed in range(SEEDS_MAX) if run_plan(library_swarm(), seed).verdict.status == "held")

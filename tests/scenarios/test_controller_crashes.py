@@ -1,0 +1,44 @@
+"""A controller that dies between its write to ZooKeeper and the answer: what it decided holds all the same."""
+
+from campaigns.loader import load_text
+from campaigns.runner import run_plan
+from checks.finding import PERMITTED
+
+UNHEARD = """
+name: unheard-election
+description: >
+  The only member of the ISR dies, and the controller elects uncleanly. It dies before it hears that ZooKeeper
+  has the election; its successor finds the new leader there.
+kafka: "2.4"
+settings: {acks: all, unclean.leader.election.enable: true, replica.lag.time.max.ms: 2s}
+cluster:
+  brokers: 4
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1]]}]
+workload: {producers: [{name: producer-0}]}
+script:
+  - do:
+      - partition: {between: [0], and: [1]}
+      - send: m0
+  - when: {isr: {t-0: [0]}, acked: m0}
+    do: {broker_crash: {broker: 0}}
+  - when: {leader: {t-0: 1}}
+    do:
+      - expect:
+          event: {election: {controller: 2, partition: t-0, leader: 1, isr: [1], unclean: true}}
+          replicas: {t-0: {1: {role: follower}}}
+      - broker_crash: {broker: 2}
+  - when: {replicas: {t-0: {1: {role: leader}}}}
+    do: {broker_restart: {broker: 0}}
+expect: {verdict: permitted, lost: [m0]}
+"""
+
+
+def test_an_election_that_nobody_heard_of_took_place_when_zookeeper_had_it() -> None:
+    (plan,) = load_text(UNHEARD, "unheard-election.yaml").plans
+    result = run_plan(plan, 0)
+    assert result.expected, [missed.message for missed in result.missed]
+    (finding,) = result.verdict.rules["lost-write"].findings
+    assert result.verdict.status == PERMITTED
+    assert finding.permitted_by == "unclean.leader.election.enable=true"
+    assert "elected-uncleanly" in [link.event for link in finding.chain]

@@ -1,0 +1,71 @@
+"""What a search for a smaller failure tries."""
+
+from campaigns.fewer_records import with_few_records
+from campaigns.loader import load_text
+from campaigns.plan import Plan, Send
+from campaigns.runner import run_plan
+from campaigns.simpler_cluster import with_fewer_settings
+from campaigns.simpler_schedule import HEALED, with_crashes, with_end_in_script
+from campaigns.timeline import timeline
+from checks.finding import Finding, Link
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from faults.broker_crash import BrokerCrash
+
+_PAUSED = """
+name: paused
+settings: {acks: all, enable.idempotence: true}
+cluster:
+  brokers: 2
+  topics: [{name: t, replication_factor: 2}]
+  network: {latency: 200us..50ms}
+workload: {duration: 20s, producers: [{name: p}]}
+script:
+  - {at: 1s, do: {send: {value: a}}}
+  - {at: 2s, do: {send: {value: b}}}
+  - {at: 3s, do: {send: {value: c}}}
+  - {at: 4s, do: {send: {value: d}}}
+  - {at: 5s, do: {broker_pause: {broker: 0, duration: 8s}}}
+"""
+_FINDING = Finding(partition="t-0", chain=(Link(event="elected", text="", at_us=11 * US_PER_SECOND),))
+
+
+def paused() -> Plan:
+    return load_text(_PAUSED, "paused.yaml").plans[0]
+
+
+def sent_at(plan: Plan) -> list[int]:
+    return [moment.at_us for moment in timeline(plan) if isinstance(moment.action, Send)]
+
+
+def test_few_records_are_sent_at_leisure_or_just_before_a_fault() -> None:
+    plans = list(with_few_records(paused(), _FINDING))
+    assert {len(sent_at(plan)) for plan in plans} == {1, 2}
+    fixed = [p for p in plans if p.cluster.network.latency_min_us == p.cluster.network.latency_max_us]
+    assert plans[: len(fixed)] != plans
+    assert plans[0].cluster.network.latency_max_us == US_PER_MS
+    single = [sent_at(plan)[0] for plan in fixed if len(sent_at(plan)) == 1]
+    assert {5 * US_PER_SECOND - US_PER_MS, 8 * US_PER_SECOND, 12 * US_PER_SECOND} <= set(single)
+    # Whatever else there is stays.
+    assert all([m for m in timeline(p) if m.is_fault()] == [timeline(paused())[-1]] for p in plans)
+
+
+def test_a_pause_becomes_a_crash_and_a_crash_stays() -> None:
+    with_restart, for_good = with_crashes(paused())
+    assert timeline(with_restart)[-1].action == BrokerCrash(
+        broker=0, restart_after=(8 * US_PER_SECOND, 8 * US_PER_SECOND)
+    )
+    assert timeline(for_good)[-1].action == BrokerCrash(broker=0)
+    assert not list(with_crashes(for_good))
+
+
+def test_the_end_is_a_step_and_the_run_is_the_same() -> None:
+    (plan,) = with_end_in_script(paused())
+    assert (plan.duration_us, plan.script[-1].note) == (0, HEALED)
+    assert run_plan(plan, 0).trace_digest == run_plan(paused(), 0).trace_digest
+    assert not list(with_end_in_script(plan))
+
+
+def test_acks_outlives_what_implies_it() -> None:
+    _, without_idempotence, without_acks, *_ = with_fewer_settings(paused())
+    assert "acks" in without_idempotence.producers[0].settings
+    assert "acks" not in without_acks.producers[0].settings
