@@ -73,7 +73,11 @@ def _shrunk(
     plan = _cell(definition, group.campaign, example).plan
     try:
         shrinker = Shrinker(
-            plan, example.seed, time_max_s=time_max_s, on_run=lambda runs, _best: on_shrink(group, runs)
+            plan,
+            example.seed,
+            rule=group.rule,
+            time_max_s=time_max_s,
+            on_run=lambda runs, _best: on_shrink(group, runs),
         )
         shrinker.run()
     except NothingToShrinkError:

@@ -161,8 +161,8 @@ def _row(cell: Cell, result: RunResult, wall_us: int) -> Row:
 
 def _failure(result: RunResult) -> FailureSignature:
     """Return the worst failure of a run."""
-    for signature, finding in signatures(result.verdict).items():
-        promise = result.verdict.rules[signature.rule].promise
+    for signature, finding in signatures(result).items():
+        promise = signature.promise or result.verdict.rules[signature.rule].promise
         return FailureSignature(rule=signature.rule, promise=promise, chain=_kinds(finding))
     messages = sorted({missed.message for missed in result.missed})
     return FailureSignature(rule=EXPECTATION, promise="", chain="; ".join(messages))
