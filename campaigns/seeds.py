@@ -1,6 +1,7 @@
 """Seeds, as people write them."""
 
 import re
+import sys
 from typing import Final
 
 _SEED_END: Final = 2**63
@@ -23,7 +24,10 @@ def parse_seeds(text: str) -> range:
     first, end = int(match[1]), int(match[2])
     if first >= end:
         raise SeedError(f"there is no seed in {text}: A..B begins with A and ends before B")
-    return range(check_seed(first), check_seed(end - 1) + 1)
+    found = range(check_seed(first), check_seed(end - 1) + 1)
+    if end - first > sys.maxsize:
+        raise SeedError(f"{text} are more seeds than can be counted: {sys.maxsize} at most")
+    return found
 
 
 def check_seed(seed: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from campaigns.plan import Expectation
 from campaigns.plan_file import campaign_text
@@ -14,6 +15,9 @@ from campaigns.version import VERSION
 from checks.finding import PERMITTED, VIOLATED, Link
 from checks.story import seconds
 
+SHRUNK_BY: Final = "Shrunk by harrow"
+"""What a comment of such a campaign begins with."""
+
 
 def shrunk_text(shrinker: Shrinker, command: str) -> str:
     """Return the text of the best that a search has found; *command* is what runs the original."""
@@ -25,7 +29,7 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     if prevented_by:
         comments += ["", "What would have prevented it:", *(f"  {way}" for way in prevented_by)]
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
-    comments += ["", f"Shrunk by harrow {VERSION}{state} from:", f"  {command}"]
+    comments += ["", f"{SHRUNK_BY} {VERSION}{state} from:", f"  {command}"]
     if best.seed:
         comments += [f"It takes --seed {best.seed} to fail."]
     plan = best.plan

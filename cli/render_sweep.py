@@ -1,13 +1,14 @@
 """What a sweep found, for people: failures by kind, how often per setting, rare states, durations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from campaigns.report import BASE
 from campaigns.sweep.failures import WrittenFailure
 from campaigns.sweep.row import ERROR
 from campaigns.sweep.row import FAILED as FAILED_OUTCOME
@@ -60,12 +61,17 @@ def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[Re
         yield indented(Text.assemble(("promised  ", DIM), group.promise), 2)
     if group.chain:
         yield indented(Text.assemble((_CHAIN_LABEL, DIM), group.chain), 2)
-    yield indented(unbroken(Text.assemble(("earliest  ", DIM), group.earliest.reproduce)), 2)
+    yield _line(("earliest  ", DIM), group.earliest.reproduce)
     if (group.shortest.cell, group.shortest.seed) != (group.earliest.cell, group.earliest.seed):
-        yield indented(unbroken(Text.assemble(("shortest  ", DIM), group.shortest.reproduce)), 2)
+        yield _line(("shortest  ", DIM), group.shortest.reproduce)
     if written is not None:
         label = "shrunk    " if written.shrunk else "campaign  "
-        yield indented(unbroken(Text.assemble((label, DIM), str(written.path))), 2)
+        yield _line((label, DIM), str(written.path))
+
+
+def _line(label: tuple[str, str], text: str) -> Text:
+    """Return a line to be copied: never broken, nor cut off at the edge as padded text would be."""
+    return unbroken(Text.assemble("  ", label, text))
 
 
 def _matrix(report: SweepReport) -> Iterator[RenderableType]:
@@ -73,33 +79,40 @@ def _matrix(report: SweepReport) -> Iterator[RenderableType]:
         return
     several = len({rate.campaign for rate in report.rates}) > 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="bold")
-    table.add_column("anomaly", overflow="fold")
-    if several:
-        table.add_column("campaign", overflow="fold")
-    table.add_column("settings", overflow="fold")
-    table.add_column("runs with it", justify="right", no_wrap=True)
+    table.add_column("anomaly, and with which settings", overflow="fold")
     table.add_column("rate", justify="right", no_wrap=True)
     table.add_column("95% interval", no_wrap=True)
+    table.add_column("runs with it", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for rule, rates in groupby(report.rates, key=lambda rate: rate.rule):
-        name = rule
-        for rate in rates:
+    # What was broken first; then what was permitted.
+    groups = [
+        (rule, campaign, tuple(rates))
+        for (rule, campaign), rates in groupby(report.rates, key=lambda rate: (rate.rule, rate.campaign))
+    ]
+    groups.sort(key=lambda group: all(rate.status != VIOLATED for rate in group[2]))
+    for rule, campaign, rates in groups:
+        table.add_row(f"{rule}  {campaign}" if several else rule)
+        for rate, settings in zip(rates, _settings(rates), strict=True):
             table.add_row(
-                name,
-                *([rate.campaign] if several else []),
-                rate.cell,
-                f"{grouped(rate.hits)} of {grouped(rate.runs)}",
+                indented(Text(settings), 2),
                 percent(rate.hits / rate.runs) if rate.runs else "",
                 interval(rate),
+                f"{grouped(rate.hits)} of {grouped(rate.runs)}",
                 Text(
                     rate.status or "",
                     FAILED if rate.status == VIOLATED else STYLES.get(rate.status or HELD, ""),
                 ),
             )
-            name = ""
     yield Text("How often, of the runs that could tell:", "bold")
     yield indented(table, 2)
     yield Text()
+
+
+def _settings(rates: Sequence[Rate]) -> list[str]:
+    """Return what sets cells of a campaign apart; where none is a variant, `base` goes without saying."""
+    prefix = f"{BASE} "
+    grid_alone = all(rate.cell.startswith(prefix) for rate in rates)
+    return [rate.cell.removeprefix(prefix) if grid_alone else rate.cell for rate in rates]
 
 
 def interval(rate: Rate) -> str:
@@ -110,16 +123,30 @@ def interval(rate: Rate) -> str:
 def percent(rate: float) -> str:
     """Return a rate in percent, small ones with more digits."""
     hundred = rate * 100
-    if hundred == 0 or hundred >= 99.95:
+    if hundred in {0, 100}:
         return f"{hundred:.0f}%"
+    if hundred >= 99.95:
+        return ">99.9%"  # almost all is not all
     if hundred >= 1:
         return f"{hundred:.1f}%"
-    return f"{hundred:.1g}%" if hundred >= 0.001 else f"{hundred:.1e}%"
+    return f"{hundred:.2g}%" if hundred >= 0.0001 else f"{hundred:.1e}%"
 
 
 def grouped(number: int) -> str:
     """Return a number with its thousands apart."""
     return f"{number:,}".replace(",", " ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def _by_whom(state: Mapping[str, Any], repeated: int) -> str:
+    """Return who repeated runs: with one worker it is the same one again."""
+    elsewhere = int(state.get("repeated_elsewhere", repeated))
+    if elsewhere == repeated:
+        return " by another worker"
+    return f", {grouped(elsewhere)} of them by another worker" if elsewhere else " by the same worker"
 
 
 def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
@@ -152,7 +179,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     how = f"{grouped(failed)} not as expected" if failed else "none unexpected"
     cells = len(report.cells)
     settings = f" in {cells} cells" if cells > 1 else ""
-    yield Text(f"{grouped(report.runs)} runs{settings}: {verdicts}; {how}")
+    yield Text(f"{_count(report.runs, 'run')}{settings}: {verdicts}; {how}")
     repeated, unequal = int(state.get("repeated", 0)), state.get("unequal") or []
     if unequal:
         yield Text(
@@ -161,11 +188,11 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
             FAILED,
         )
     elif repeated:
-        yield Text(f"{grouped(repeated)} runs repeated by another worker: all equal", DIM)
+        yield Text(f"{_count(repeated, 'run')} repeated{_by_whom(state, repeated)}: all equal", DIM)
     if state.get("elapsed_s"):
         wall = rough_duration_text(round(float(state["elapsed_s"]) * _US_PER_S))
         yield Text(
-            f"{state.get('engine')}, {state.get('workers')} workers, {wall}; answers by {report.answered_by}",
+            f"{state.get('engine')}, {_count(int(state['workers']), 'worker')}, {wall}; answers by {report.answered_by}",
             DIM,
         )
     if not state.get("complete"):

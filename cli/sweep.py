@@ -103,10 +103,18 @@ def sweep(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Run campaigns for many seeds and settings, on Spark or on all cores of this machine.
+    r"""Run campaigns for many seeds and settings, on Spark or on all cores of this machine.
 
     Every run leaves a row in Parquet files. The report groups what failed, says for each setting how
     often an anomaly was seen, with its 95% interval, and which rare states were never reached.
+
+    \b
+    How often does acks=1 lose records that acks=all keeps?
+      harrow sweep swarm --seeds 0..2000 --vary acks=1,all --set enable.idempotence=false
+    On a cluster, and on with it after an interrupt:
+      harrow sweep swarm --seeds 0..1000000 --master spark://host:7077 --resume
+    What a sweep found, once more, and its failures shrunk:
+      harrow sweep --report results/sweep-1f0c35ab-0.1.0 --shrink
     """
     if master is not None and remote is not None:
         raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
@@ -118,10 +126,12 @@ def sweep(
 
     if report is None:
         if not campaigns:
-            raise typer.BadParameter("name a campaign", param_hint="CAMPAIGN")
+            raise typer.BadParameter(
+                "name a campaign, as in `harrow sweep swarm --seeds 0..1000`", param_hint="CAMPAIGN"
+            )
         if seeds is None:
             raise typer.BadParameter("say which seeds, as --seeds 0..1000", param_hint="--seeds")
-    elif campaigns or seeds is not None or varies or overrides or resume:
+    elif campaigns or seeds is not None or varies or overrides or variants or out is not None or resume:
         raise typer.BadParameter(
             "the folder says what the sweep is of; give nothing else", param_hint="--report"
         )

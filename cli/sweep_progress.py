@@ -16,7 +16,7 @@ from cli.console import say
 _LINE_EVERY_S: Final = 10.0
 _SIGNATURES_SHOWN: Final = 5
 _PROBES_SHOWN: Final = 6
-_BAR_WIDTH: Final = 30
+_BAR_WIDTH: Final = 16
 _US_PER_S: Final = 1_000_000
 
 

@@ -1,6 +1,7 @@
 """One `harrow sweep`: what is asked for, which engine runs it, and what is said of it."""
 
 import json
+import os
 import shlex
 import sys
 from contextlib import ExitStack
@@ -12,7 +13,9 @@ from typing import Any, Final
 from rich.console import Console
 
 from campaigns.problem import CampaignError, Problem
+from campaigns.report import UNDECIDED
 from campaigns.sweep.definition import Definition, VaryError, define, parse_vary
+from campaigns.version import VERSION
 from cli import exit_code
 from cli.console import data_console, destination, message_console, say
 from cli.interrupts import Interrupts
@@ -76,6 +79,9 @@ def sweep_session(request: SweepRequest) -> int:
         show_problems(messages, error.problems)
     except (_UsageError, EngineError, SweepFolderError, VaryError) as error:
         say(messages, str(error), style="red")
+    except KeyboardInterrupt:
+        say(messages, "interrupted; what was finished is written")
+        return exit_code.INTERRUPTED
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -89,6 +95,7 @@ class _Session:
         self._messages = messages
         self._spark: Any = None
         self._interrupted = False
+        self._spark_is_lost = False
 
     def run(self) -> int:
         request = self._request
@@ -97,14 +104,17 @@ class _Session:
 
             definition, path = read_definition(request.report), request.report
             with Interrupts() as interrupts, ExitStack() as stack:
-                if self._chosen_engine() is SweepEngine.SPARK:
-                    self._start_spark(stack, None)
+                # DuckDB has answered before Spark has started; who wants Spark says so.
+                if request.engine is SweepEngine.SPARK or request.master or request.remote:
+                    self._chosen_engine()
+                    self._start_spark(stack, path)
                 return self._report(definition, path, interrupts)
         definition = self._define()
         engine = self._chosen_engine()
         path = self._request.out or _RESULTS / definition.name()
         folder = self._folder(definition, path)
         with Interrupts() as interrupts, ExitStack() as stack:
+            stack.enter_context(folder.held())
             folder.begin()
             self._sweep(definition, folder, engine, interrupts, stack)
             return self._report(definition, path, interrupts)
@@ -154,51 +164,47 @@ class _Session:
         if request.engine is SweepEngine.SPARK or request.master or request.remote:
             raise _UsageError(missing)
         if not request.quiet:
-            say(
-                self._messages,
-                f"no Spark ({missing}): {'DuckDB answers' if request.report else 'a pool of processes runs it'}",
-            )
+            say(self._messages, f"no Spark ({missing}): a pool of processes runs it")
         return SweepEngine.PROCESS
 
     def _folder(self, definition: Definition, path: Path) -> Any:
-        from campaigns.sweep.sweep_folder import SWEEP, SweepFolder, SweepFolderError, read_definition
+        from campaigns.sweep.sweep_folder import SWEEP, SweepFolder, is_only_begun, read_state
 
+        folder = SweepFolder(path, definition)
         if (path / SWEEP).exists():
-            if not self._request.resume:
+            if folder.parts() and not self._request.resume:
                 raise _UsageError(
                     f"{path} has this sweep already: --resume goes on with it, `harrow sweep --report {path}` "
                     "prints it, --out names another folder"
                 )
-            earlier = read_definition(path)
-            if [(c.campaign, c.name, c.digest) for c in earlier.cells] != [
-                (c.campaign, c.name, c.digest) for c in definition.cells
-            ]:
+            earlier, now = read_state(path), definition.as_mapping()
+            if any(earlier.get(key) != now[key] for key in ("version", "cells")):
                 raise _UsageError(
                     f"{path} has another sweep: its campaigns, settings or version are not these"
                 )
-            if earlier.seeds.start < definition.seeds.start or earlier.seeds.stop > definition.seeds.stop:
-                seeds = f"{earlier.seeds.start}..{earlier.seeds.stop}"
-                raise _UsageError(f"{path} has the seeds {seeds}: go on with these, or with more")
-        elif path.exists() and any(path.iterdir()):
-            raise SweepFolderError(f"{path} is no sweep, and not empty")
+            first, end = earlier["seeds"]
+            if first < definition.seeds.start or end > definition.seeds.stop:
+                raise _UsageError(f"{path} has the seeds {first}..{end}: go on with these, or with more")
+        elif not is_only_begun(path):
+            raise _UsageError(f"{path} is no sweep, and not empty")
         elif self._request.resume and not self._request.quiet:
             say(self._messages, f"nothing to resume in {path}: it is begun")
-        return SweepFolder(path, definition)
+        return folder
 
     # Running it
 
-    def _start_spark(self, stack: ExitStack, path: Path | None) -> None:
-        from campaigns.sweep.spark_session import DEFAULT_MASTER, start_session
+    def _start_spark(self, stack: ExitStack, path: Path) -> None:
+        from campaigns.sweep.spark_availability import without_token
+        from campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
 
         request = self._request
+        embedded = f"local[{request.workers}]" if request.workers else DEFAULT_MASTER
+        master = request.master or embedded
         if not request.quiet:
-            say(self._messages, f"starting Spark ({request.remote or request.master or DEFAULT_MASTER})")
-        self._spark = start_session(
-            master=request.master or DEFAULT_MASTER,
-            remote=request.remote,
-            log=None if path is None else path / _LOG,
-        )
-        stack.callback(self._spark.stop)
+            say(self._messages, f"starting Spark ({without_token(request.remote or master)})")
+        log = path / _LOG if os.access(path, os.W_OK) else Path(os.devnull)
+        self._spark = start_session(master=master, remote=request.remote, log=log)
+        stack.callback(stop_session, self._spark)
 
     def _engine(self, engine: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
         if engine is SweepEngine.SPARK:
@@ -218,6 +224,7 @@ class _Session:
         interrupts: Interrupts,
         stack: ExitStack,
     ) -> None:
+        from campaigns.sweep.spark_availability import without_token
         from campaigns.sweep.sweep import Limits, Sweep, state_of
         from cli.sweep_progress import SweepProgress, progress_line
 
@@ -237,6 +244,7 @@ class _Session:
             bar.end()
             folder.end(state_of(progress, engine.name))
         self._interrupted = progress.interrupted
+        self._spark_is_lost = progress.engine_lost is not None
         if not request.quiet:
             say(self._messages, progress_line(progress))
         for why, count in progress.lost.most_common():
@@ -248,7 +256,7 @@ class _Session:
             say(self._messages, progress.stopped)
         if not progress.is_complete():
             again = shlex.join(["harrow", *sys.argv[1:], *([] if request.resume else ["--resume"])])
-            say(self._messages, f"what was finished is written; to go on: {again}")
+            say(self._messages, f"what was finished is written; to go on: {without_token(again)}")
 
     # What is said of it
 
@@ -260,6 +268,11 @@ class _Session:
 
         request = self._request
         state = read_state(path)
+        if state.get("version") != VERSION:
+            say(
+                self._messages,
+                f"a sweep by harrow {state.get('version')}: with this version, {VERSION}, runs may come out differently",
+            )
         has_rows = bool(SweepFolder(path, definition).parts())
         report = report_of(self._sql(path), definition, state) if has_rows else empty_report(state)
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
@@ -276,6 +289,10 @@ class _Session:
             )
         except KeyboardInterrupt:
             self._interrupted = True
+        except (
+            OSError
+        ) as error:  # The folder may be somebody else's, or the disk full: the report is still good.
+            say(self._messages, f"cannot write {error.filename}: {error.strerror or error}", style="red")
         finally:
             interrupts.hold()
             line.clear()
@@ -295,13 +312,15 @@ class _Session:
             return exit_code.INTERRUPTED
         if report.verdict() == "error":
             return exit_code.INTERNAL
-        return exit_code_of([exit_outcome(report)])
+        return exit_code_of([exit_outcome(report), *([UNDECIDED] if self._spark_is_lost else [])])
 
     def _sql(self, path: Path) -> Any:
         from campaigns.sweep.spark_availability import is_on_this_machine
 
         if (
             self._spark is not None
+            and not self._spark_is_lost
+            and not self._interrupted  # whoever has interrupted does not want to wait
             and self._request.remote is None
             and is_on_this_machine(self._request.master)
         ):

@@ -145,14 +145,17 @@ def define(
 
     Raises:
         CampaignError: a setting of the grid does not fit a campaign, or two have the same name.
+        VaryError: the grid leaves cells that cannot be told apart by campaign and name.
 
     """
     sources: list[Source] = []
     cells: list[Cell] = []
     problems: list[Problem] = []
     for campaign, argument in campaigns:
-        if any(source.campaign == campaign.name for source in sources):
-            message = f"another campaign of this sweep is named {quoted(campaign.name)} too"
+        # Each has a folder, and not everywhere do folders differ by case.
+        same = [s.campaign for s in sources if s.campaign.casefold() == campaign.name.casefold()]
+        if same:
+            message = f"another campaign of this sweep is named {quoted(same[0])} too"
             problems.append(Problem(str(campaign.path), 0, 0, message))
             continue
         source = Source(
@@ -178,10 +181,16 @@ def _cells(source: Source, path: Path, varies: Sequence[Vary], variants: frozens
         except CampaignError as error:
             problems += error.problems
             continue
-        found = (cell_of(plan, settings) for plan in plans)
+        found = [cell_of(plan, settings) for plan in plans]
         cells += [cell for cell in found if not variants or cell.variant in variants]
+        if any(cell.campaign != source.campaign for cell in found):
+            raise VaryError("--vary name: a grid is of one campaign; vary what it does, not its name")
     if problems:
         raise CampaignError(dict.fromkeys(problems))
+    names = [cell.name for cell in cells]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise VaryError(f"two cells of {source.campaign} would be named {quoted(twice)}: rename a variant")
     return cells
 
 

@@ -8,7 +8,7 @@ from campaigns.campaign_copy import campaign_copy
 from campaigns.loader import load_text
 from campaigns.results_folder import whole_file
 from campaigns.shrink import NothingToShrinkError, Shrinker
-from campaigns.shrunk_campaign import shrunk_text
+from campaigns.shrunk_campaign import SHRUNK_BY, shrunk_text
 from campaigns.sweep.cell import Cell
 from campaigns.sweep.definition import Definition, overrides_of
 from campaigns.sweep.row import ERROR, EXPECTATION
@@ -50,9 +50,20 @@ def write_failures(
         path = folder / FAILURES / group.signature / name
         path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
+        if text is None and _is_shrunk(path):
+            # What was found with more time is not thrown away by printing the report again.
+            yield WrittenFailure(group=group, path=path, shrunk=True)
+            continue
         with whole_file(path) as stream:
             stream.write(_as_it_was(definition, group) if text is None else text)
         yield WrittenFailure(group=group, path=path, shrunk=shrunk)
+
+
+def _is_shrunk(path: Path) -> bool:
+    try:
+        return f"# {SHRUNK_BY}" in path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
 
 
 def _as_it_was(definition: Definition, group: FailureGroup) -> str:

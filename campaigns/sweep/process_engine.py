@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
@@ -50,10 +50,8 @@ class ProcessEngine:
         try:
             futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
             return pa.Table.from_batches([future.result() for future in futures])
-        except (
-            BrokenProcessPool,
-            RuntimeError,
-        ) as error:  # submit() raises RuntimeError once it is shut down
+        except (BrokenProcessPool, CancelledError, RuntimeError) as error:
+            # submit() raises RuntimeError once the pool is shut down; what waited then is cancelled.
             self._drop(pool)
             raise ChunkLostError("a worker process died") from error
 

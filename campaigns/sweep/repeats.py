@@ -3,8 +3,9 @@
 import itertools
 import zlib
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ ONE_IN: Final = 50
 _TRIES_MAX: Final = 6
 """A worker that ran a run first leaves it to another; after so many tries there is no other."""
 _BATCH: Final = 40
+NOTHING: Final[Mapping[int, Collection[int]]] = MappingProxyType({})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,10 +53,18 @@ class Repeats:
         """Number the cells."""
         self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
 
-    def sample(self, rows: pa.Table, done: Collection[tuple[int, int]] = ()) -> None:
-        """Take from rows those that are to be repeated, but for those *done*, as (cell, seed)."""
+    def are_owed(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
+        """Return whether seeds of cells have one among them that is to be repeated and is not *done*."""
+        return any(
+            seed not in done.get(number, ()) and is_sampled(self.cells[number], seed)
+            for number, seeds in covers
+            for seed in seeds
+        )
+
+    def sample(self, rows: pa.Table, done: Mapping[int, Collection[int]] = NOTHING) -> None:
+        """Take from rows those that are to be repeated, but for those *done*, seeds by cell."""
         for number, seed, digest, worker in self._runs(rows):
-            if digest is None or (number, seed) in done or not is_sampled(self.cells[number], seed):
+            if digest is None or seed in done.get(number, ()) or not is_sampled(self.cells[number], seed):
                 continue
             self._waiting.append(_Sample(cell=number, seed=seed, digest=digest, worker=worker))
 

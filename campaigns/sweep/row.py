@@ -97,9 +97,9 @@ def run_row(cell: Cell, seed: int) -> Row:
     begun_ns = time.perf_counter_ns()
     try:
         result = run_plan(cell.plan, seed)
+        return _row(cell, result, _since_us(begun_ns))
     except Exception as error:  # noqa: BLE001 - a flaw of harrow is one row, and not the end of a sweep
         return error_row(cell, seed, *_told(error), wall_us=_since_us(begun_ns))
-    return _row(cell, result, _since_us(begun_ns))
 
 
 def error_row(cell: Cell, seed: int, error: str, where: str, *, wall_us: int = 0) -> Row:
@@ -184,4 +184,5 @@ def _told(error: Exception) -> tuple[str, str]:
         where = f"{type(error).__name__} in {file}:{frame.lineno}"
         lines += [f"{file}:{frame.lineno} in {frame.name}", f"    {frame.line}"]
     lines += [line.rstrip("\n") for line in traceback.format_exception_only(error)]
-    return "\n".join(lines), where
+    # What Arrow cannot have, half of a surrogate pair, must not be the end of a sweep either.
+    return "\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"), where

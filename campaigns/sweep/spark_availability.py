@@ -21,7 +21,8 @@ def what_is_missing(*, remote: bool = False) -> str | None:
     if find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
     if remote:
-        return None
+        # Spark Connect speaks gRPC, which pyspark[sql] alone does not bring.
+        return None if find_spec("grpc") else "gRPC is not installed: pip install 'kafka-harrow[connect]'"
     java = _java()
     if java is None:
         return (
@@ -38,6 +39,11 @@ def what_is_missing(*, remote: bool = False) -> str | None:
 def is_on_this_machine(master: str | None) -> bool:
     """Return whether a master's executors see the files of this machine; None is embedded Spark."""
     return master is None or master.startswith("local")
+
+
+def without_token(url: str) -> str:
+    """Return the address of a Spark without what is secret in it."""
+    return re.sub(r"(token=)[^;&\s]*", r"\1...", url)
 
 
 def _java() -> str | None:

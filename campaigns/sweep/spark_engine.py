@@ -8,6 +8,7 @@ code travels as one zip. Spark gives back one result a partition, however often 
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -46,8 +47,12 @@ class SparkEngine:
         self.workers = _parallelism(session) if workers is None else workers
         # Executors may ask for the archive whenever they start, so it stays until the end.
         self._archive = tempfile.TemporaryDirectory(prefix="harrow-")
-        _ship_code(session, Path(self._archive.name))
-        _check_executors(session)
+        try:
+            _ship_code(session, Path(self._archive.name))
+            _check_executors(session)
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, chunk: Chunk) -> pa.Table:
         """Run a chunk; see `Engine`."""
@@ -58,16 +63,17 @@ class SparkEngine:
             ).toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
-                raise EngineLostError(in_short(error)) from error
+                raise EngineLostError(f"it does not answer any more ({in_short(error)})") from error
             raise ChunkLostError(in_short(error)) from error
         return table.cast(TRANSPORT_SCHEMA)
 
     def cancel(self) -> None:
-        """Give up what is under way."""
-        if is_remote():
-            self.session.interruptAll()
-        else:
-            self.session.sparkContext.cancelAllJobs()
+        """Give up what is under way; where Spark is gone nothing is."""
+        with suppress(Exception):
+            if is_remote():
+                self.session.interruptAll()
+            else:
+                self.session.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
         """Remove what was shipped; the session belongs to whoever started it."""
@@ -105,10 +111,13 @@ def _parallelism(session: SparkSession) -> int:
 
 def _ship_code(session: SparkSession, folder: Path) -> None:
     archive = str(write_code_archive(folder / "harrow_code.zip"))
-    if is_remote():
-        session.addArtifacts(archive, pyfile=True)
-    else:
-        session.sparkContext.addPyFile(archive)
+    try:
+        if is_remote():
+            session.addArtifacts(archive, pyfile=True)
+        else:
+            session.sparkContext.addPyFile(archive)
+    except Exception as error:  # as above
+        raise EngineError(f"Spark does not take harrow's code: {in_short(error)}") from error
 
 
 def _check_executors(session: SparkSession) -> None:

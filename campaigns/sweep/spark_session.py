@@ -1,21 +1,26 @@
 """A Spark session for a sweep: embedded by default, or any master or Spark Connect server."""
 
+import atexit
+import logging
 import os
 import re
+import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
 from campaigns.sweep.engine import EngineError
-from campaigns.sweep.spark_availability import is_on_this_machine
+from campaigns.sweep.spark_availability import is_on_this_machine, without_token
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
@@ -24,12 +29,17 @@ TASK_FAILURES_MAX: Final = 4
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.unix.domain.socket.enabled": "true",
+    # Known since Spark 4.1, and no more than ignored before.
+    "spark.python.unix.domain.socket.enabled": "true" if hasattr(socket, "AF_UNIX") else "false",
     "spark.sql.session.timeZone": "UTC",
     # Names of campaigns stay text, also those that are numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOCAL_ADDRESS: Final = "127.0.0.1"
+_CONNECT_PORT: Final = 15002
+_CONNECT_MAX_S: Final = 10.0
+_PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy")
+_STOPPED: Final = "stopped SparkContext"
 
 
 def start_session(
@@ -41,24 +51,83 @@ def start_session(
         EngineError: Spark cannot be started or reached.
 
     """
+    where = without_token(remote or master)
+    _check_reachable(remote or master)
     builder = SparkSession.builder.appName("harrow sweep")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     builder = builder.master(_with_retries(master)) if remote is None else builder.remote(remote)
     if is_on_this_machine(remote or master):
         _prepare_for_this_machine(remote or master)
+    _be_quiet_about_a_lost_java()
     try:
-        with _errors_into(log), _interrupts_as_before():
+        with _output_into(log), _interrupts_as_before():
             session: SparkSession = builder.getOrCreate()
             session.range(1).collect()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
-        where = "" if log is None else f" ({log} has more)"
-        raise EngineError(f"Spark at {remote or master} cannot be used: {in_short(error)}{where}") from error
+        more = "" if log is None else f" ({log} has more)"
+        raise EngineError(f"Spark at {where} cannot be used: {in_short(error)}{more}") from error
+    if remote is None:
+        # Nor does the thread that takes in accumulators print a traceback then.
+        server = getattr(session.sparkContext, "_accumulatorServer", None)
+        if server is not None:
+            server.handle_error = lambda *_: None
     return session
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session; one that is gone already is as good as stopped."""
+    with suppress(Exception):
+        session.stop()
+
+
+def _check_reachable(url: str) -> None:
+    """Try the address of a server first: Spark would wait for it for a minute, Spark Connect for ten.
+
+    Raises:
+        EngineError: nobody is there.
+
+    """
+    addresses = _addresses(url)
+    why = ""
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), _CONNECT_MAX_S).close()
+        except OSError as error:
+            why = f"{host}:{port}: {error.strerror or error}"
+        else:
+            return
+    if addresses:
+        raise EngineError(f"Spark at {without_token(url)} cannot be reached: {why}")
+
+
+def _addresses(url: str) -> list[tuple[str, int]]:
+    """Return where the servers of an address are; none where that is not for us to say."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "spark":
+        parts = [each.strip().rpartition(":") for each in rest.split(",")]
+        return [(host.strip("[]"), int(port)) for host, _, port in parts if host and port.isdigit()]
+    if scheme == "sc" and not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+        with suppress(ValueError):  # Spark says itself what is wrong with an address
+            found = urlsplit(url)
+            return [(found.hostname, found.port or _CONNECT_PORT)] if found.hostname else []
+    return []
+
+
+def _be_quiet_about_a_lost_java() -> None:
+    """Keep Py4J from logging tracebacks when Java dies: who asked hears of it, and says so in one line."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addFilter(_is_not_of_py4j)  # its exceptions go to the root logger
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def in_short(error: Exception) -> str:
     """Return in one line what an error of Spark says: the Python error within, else what Java said, else the first line."""
+    if _STOPPED in str(error):
+        return "it has given up: no master answers, or none that takes applications"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     said_by_python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt): ", line)]
     said_by_java = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
@@ -81,24 +150,29 @@ def _prepare_for_this_machine(master: str) -> None:
         assert spec is not None
         assert spec.origin is not None
         os.environ.setdefault("SPARK_HOME", str(Path(spec.origin).parent))
-        os.environ.setdefault("SPARK_WORKER_DIR", tempfile.mkdtemp(prefix="harrow-spark-"))
+        if "SPARK_WORKER_DIR" not in os.environ:
+            os.environ["SPARK_WORKER_DIR"] = folder = tempfile.mkdtemp(prefix="harrow-spark-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 @contextmanager
-def _errors_into(log: Path | None) -> Iterator[None]:
-    """Let Java inherit *log* as its standard error; this process keeps its own."""
+def _output_into(log: Path | None) -> Iterator[None]:
+    """Let Java inherit *log* as its output and standard error; this process keeps its own."""
     if log is None:
         yield
         return
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     try:
         with log.open("ab") as stream:
-            os.dup2(stream.fileno(), 2)
+            for descriptor in kept:
+                os.dup2(stream.fileno(), descriptor)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for descriptor, ours in kept.items():
+            os.dup2(ours, descriptor)
+            os.close(ours)
 
 
 @contextmanager

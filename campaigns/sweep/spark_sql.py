@@ -1,5 +1,6 @@
 """Answers about a sweep by Spark SQL, over the Parquet files."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,9 @@ class SparkSql:
 
     def __init__(self, session: SparkSession, folder: Path) -> None:
         self._session = session
-        session.read.parquet(str((folder / RUNS).absolute())).createOrReplaceTempView("runs")
+        # To Spark a path is a pattern.
+        path = re.sub(r"([\\*?{}\[\]])", r"\\\1", str((folder / RUNS).absolute()))
+        session.read.parquet(path).createOrReplaceTempView("runs")
 
     def ask(self, query: str) -> Sequence[RowOfAnswer]:
         """Return the answer's rows."""

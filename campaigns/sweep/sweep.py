@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
 from campaigns.sweep.repeats import Repeats
 from campaigns.sweep.row import FAILED, error_row, run_row
 from campaigns.sweep.row_table import PARTITION, as_batch
-from campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from campaigns.sweep.sweep_folder import Repeated, SweepFolder, probes_in
 from campaigns.sweep.task import WorkDone
 
 _ATTEMPTS_MAX: Final = 3
@@ -42,6 +42,7 @@ class Progress:
     verdicts: Counter[str] = field(default_factory=Counter)
     probes: set[str] = field(default_factory=set)
     repeated: int = 0
+    repeated_elsewhere: int = 0
     unequal: list[Repeated] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     busy_s: float = 0.0
@@ -108,6 +109,7 @@ class Sweep:
         missing = self._folder.missing()
         left = sum(len(seeds) for _, seeds in missing)
         self.progress.already = self.progress.planned - left
+        self.progress.probes |= self._folder.probes
         self._take_up_repeats()
         cells = self._definition.cells
         costs = Costs(self._first_guess_s(missing))
@@ -122,6 +124,7 @@ class Sweep:
             finally:
                 if self._under_way:
                     self._engine.cancel()
+        self.progress.left_s = None
         return self.progress
 
     def _first_guess_s(self, missing: list[tuple[int, range]]) -> float:
@@ -138,11 +141,14 @@ class Sweep:
 
     def _take_up_repeats(self) -> None:
         """Have sampled runs wait that were written by a sweep that ended before it repeated them."""
-        earlier = self._folder.repeated()
-        self.progress.repeated = len(earlier)
-        self.progress.unequal += [run for run in earlier if not run.is_equal]
-        done = {(run.cell, run.seed) for run in earlier}
+        done: dict[int, set[int]] = {}
+        for run in self._folder.repeated():
+            if run.seed not in done.setdefault(run.cell, set()):
+                done[run.cell].add(run.seed)
+                self._count_repeated([run])
         for path in self._folder.parts():
+            if not self._repeats.are_owed(self._folder.covers(path), done):
+                continue
             rows = pq.ParquetFile(path).read(["cell", "seed", "trace_digest"])
             campaign = path.parent.name.removeprefix(f"{PARTITION}=")
             rows = rows.append_column(PARTITION, pa.array([campaign] * len(rows), pa.string()))
@@ -223,6 +229,11 @@ class Sweep:
         if chunk.repeats:
             self._compare(chunk, rows)
             return
+        if len(rows) != chunk.rows():
+            # What a file says it has must be in it: a gap would never be run again.
+            self.progress.lost[f"{len(rows)} rows came back of {chunk.rows()}"] += 1
+            self._lost(chunk)
+            return
         self._write(chunk, rows)
         for task in chunk.tasks:
             self._measure(task.cell, rows, planner.costs)
@@ -267,14 +278,17 @@ class Sweep:
         progress.verdicts.update(rows.column("verdict").to_pylist())
         failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
         progress.failed.update(failed.column("signature").to_pylist())
-        probes = pc.list_flatten(rows.column("probes").combine_chunks())
-        progress.probes.update(pc.struct_field(probes, "probe").unique().to_pylist())
+        progress.probes.update(probes_in(rows))
 
     def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
         found = self._repeats.came_back(chunk, rows)
         self._folder.add_repeated(found)
-        self.progress.repeated += len(found)
-        self.progress.unequal += [run for run in found if not run.is_equal]
+        self._count_repeated(found)
+
+    def _count_repeated(self, runs: Sequence[Repeated]) -> None:
+        self.progress.repeated += len(runs)
+        self.progress.repeated_elsewhere += sum(run.other_worker for run in runs)
+        self.progress.unequal += [run for run in runs if not run.is_equal]
 
 
 def state_of(progress: Progress, engine: str) -> dict[str, object]:
@@ -288,6 +302,7 @@ def state_of(progress: Progress, engine: str) -> dict[str, object]:
         "stopped": progress.stopped,
         "interrupted": progress.interrupted,
         "repeated": progress.repeated,
+        "repeated_elsewhere": progress.repeated_elsewhere,
         "unequal": _keys(progress.unequal),
     }
 

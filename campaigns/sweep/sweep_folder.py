@@ -7,14 +7,17 @@ seeds of which cells it has, so that going on reads no rows. ``sweep.json`` says
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from campaigns.problem import CampaignError
 from campaigns.results_folder import json_line, whole_file
 from campaigns.sweep.cell import cell_of
 from campaigns.sweep.chunk import without
@@ -29,7 +32,11 @@ FAILURES: Final = "failures"
 
 _COVERS: Final = b"harrow.covers"
 _SCHEMA: Final = b"harrow.schema"
+_PROBES: Final = b"harrow.probes"
 _PART: Final = "part-"
+_LOCK: Final = ".lock"
+_BEGUN: Final = frozenset({RUNS, CAMPAIGNS, "spark.log", _LOCK})
+"""What a folder has when its sweep was killed before it had said what it is of."""
 
 
 class SweepFolderError(Exception):
@@ -59,7 +66,35 @@ class SweepFolder:
         self.path = path
         self._definition = definition
         self._next = 0
+        self.probes: set[str] = set()
+        """Rare states that the rows reached that were there before; known once `missing` has been asked."""
         self._cells = {(cell.campaign, cell.name): number for number, cell in enumerate(definition.cells)}
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from sweeping into the folder at the same time, where the system can.
+
+        Raises:
+            SweepFolderError: another one does.
+
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            import fcntl  # noqa: PLC0415 - not everywhere
+        except ImportError:
+            yield
+            return
+        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SweepFolderError(f"{self.path}: another harrow is sweeping into it just now") from None
+            except OSError:
+                pass  # A file system without locks: then it is for the user to see to it.
+            yield
+        finally:
+            os.close(descriptor)
 
     def begin(self) -> None:
         """Make the folder and write what the sweep is of.
@@ -96,7 +131,7 @@ class SweepFolder:
             path.unlink()
         for path in self.parts():
             self._next = max(self._next, int(path.stem.removeprefix(_PART)) + 1)
-            for cell, seeds in self._covers(path):
+            for cell, seeds in self.covers(path):
                 done.setdefault(cell, []).append(seeds)
         return [
             (number, seeds)
@@ -118,17 +153,33 @@ class SweepFolder:
         said = [[cells[cell].name, seeds.start, seeds.stop] for cell, seeds in covers]
         table = rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
         table = table.replace_schema_metadata(
-            {_SCHEMA: SCHEMA_VERSION.encode(), _COVERS: json.dumps(said).encode()}
+            {
+                _SCHEMA: SCHEMA_VERSION.encode(),
+                _COVERS: json.dumps(said).encode(),
+                _PROBES: json.dumps(sorted(probes_in(rows))).encode(),
+            }
         )
         temporary = folder / f".{path.name}.{os.getpid()}"
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
+        try:
+            pq.write_table(table, temporary, compression="zstd")
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
         return path
 
-    def _covers(self, path: Path) -> list[tuple[int, range]]:
+    def covers(self, path: Path) -> list[tuple[int, range]]:
+        """Return the seeds of cells that a file has, as the file itself says.
+
+        Raises:
+            SweepFolderError: it is none of this sweep's.
+
+        """
         try:
             metadata = pq.read_schema(path).metadata or {}
             said = json.loads(metadata[_COVERS])
+            self.probes.update(json.loads(metadata.get(_PROBES, b"[]")))
         except (OSError, KeyError, ValueError, pa.ArrowException) as error:
             raise SweepFolderError(f"{path}: not a file of a sweep ({error})") from None
         campaign = path.parent.name.removeprefix(f"{PARTITION}=")
@@ -140,7 +191,11 @@ class SweepFolder:
     def add_repeated(self, repeated: Iterable[Repeated]) -> None:
         """Take down runs that were run twice."""
         cells = self._definition.cells
-        with (self.path / REPEATED).open("a", encoding="utf-8", newline="\n") as stream:
+        with (self.path / REPEATED).open("ab+") as stream:
+            end = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, end - 1))
+            if stream.read(1) not in (b"", b"\n"):
+                stream.write(b"\n")  # A kill has cut the last line off: it must not take the next one along.
             for run in repeated:
                 line = {
                     "campaign": cells[run.cell].campaign,
@@ -150,28 +205,39 @@ class SweepFolder:
                     "again": run.again,
                     "other_worker": run.other_worker,
                 }
-                stream.write(json_line(line) + "\n")
+                stream.write(f"{json_line(line)}\n".encode())
 
-    def repeated(self) -> list[Repeated]:
-        """Return the runs that were run twice; a line that a kill cut off is left out."""
+    def repeated(self) -> Iterator[Repeated]:
+        """Yield the runs that were run twice; a line that a kill cut off is left out."""
         path = self.path / REPEATED
-        found: list[Repeated] = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-            try:
-                said = json.loads(line)
-                cell = self._cells[said["campaign"], said["cell"]]
-            except (ValueError, KeyError):
-                continue
-            found.append(
-                Repeated(
-                    cell=cell,
-                    seed=said["seed"],
-                    first=said["first"],
-                    again=said["again"],
-                    other_worker=said["other_worker"],
-                )
-            )
-        return found
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                try:
+                    said = json.loads(line)
+                    yield Repeated(
+                        cell=self._cells[said["campaign"], said["cell"]],
+                        seed=said["seed"],
+                        first=said["first"],
+                        again=said["again"],
+                        other_worker=said["other_worker"],
+                    )
+                except (ValueError, KeyError, TypeError):
+                    continue
+
+
+def probes_in(rows: pa.Table) -> set[str]:
+    """Return the rare states that rows reached."""
+    probes = pc.list_flatten(rows.column("probes").combine_chunks())
+    return set(pc.struct_field(probes, "probe").unique().to_pylist())
+
+
+def is_only_begun(path: Path) -> bool:
+    """Return whether a folder has at most what a sweep leaves that was killed as it began."""
+    names = {child.name for child in path.iterdir()} if path.exists() else set()
+    strange = {name for name in names - _BEGUN if not name.startswith(f".{SWEEP}")}
+    return not strange and not any(path.glob(f"{RUNS}/*"))
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -201,6 +267,17 @@ def read_definition(path: Path) -> Definition:
 
     """
     state = read_state(path)
+    try:
+        return _definition_of(path, state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, CampaignError):
+            raise
+        raise SweepFolderError(f"{path / SWEEP}: does not say what the sweep is of: {error!r}") from None
+    except FileNotFoundError as error:
+        raise SweepFolderError(f"{error.filename}: is missing: the campaign as it was swept") from None
+
+
+def _definition_of(path: Path, state: Mapping[str, Any]) -> Definition:
     sources = tuple(
         Source(
             campaign=said["campaign"],

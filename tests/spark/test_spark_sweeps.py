@@ -174,7 +174,14 @@ def test_an_executor_that_lacks_what_it_needs_is_said_at_once(folder: Path, tmp_
 
 # Killed in the middle
 
-linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+
+@pytest.fixture
+def linux() -> None:
+    """Skip a test where processes cannot be looked for in /proc; no mark, so that one line tells of all without Java."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("looks for processes in /proc")
+
+
 LONG = ("--seeds", "0..1200", "--engine", "spark")
 
 
@@ -222,8 +229,7 @@ def assert_whole(folder: Path, process: subprocess.Popen[str]) -> None:
     assert {row["verdict"] for row in rows(folder / "s")} <= {"held", "permitted", "violated", "inconclusive"}
 
 
-@linux
-def test_a_python_worker_that_is_killed_costs_no_row(folder: Path) -> None:
+def test_a_python_worker_that_is_killed_costs_no_row(linux: None, folder: Path) -> None:
     process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     wait_for(lambda: parts(folder), process)
     daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
@@ -233,8 +239,7 @@ def test_a_python_worker_that_is_killed_costs_no_row(folder: Path) -> None:
     assert_whole(folder, process)
 
 
-@linux
-def test_an_executor_that_is_killed_costs_no_row(folder: Path) -> None:
+def test_an_executor_that_is_killed_costs_no_row(linux: None, folder: Path) -> None:
     process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", CLUSTER)
     wait_for(lambda: parts(folder), process)
     executors = [p for p, command in below(process.pid).items() if "CoarseGrainedExecutorBackend" in command]
@@ -243,8 +248,7 @@ def test_an_executor_that_is_killed_costs_no_row(folder: Path) -> None:
     assert_whole(folder, process)
 
 
-@linux
-def test_a_driver_that_is_killed_can_go_on(folder: Path) -> None:
+def test_a_driver_that_is_killed_can_go_on(linux: None, folder: Path) -> None:
     words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     process = start(folder, *words)
     wait_for(lambda: parts(folder), process)

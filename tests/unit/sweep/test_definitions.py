@@ -3,6 +3,7 @@
 import pytest
 
 from campaigns.problem import CampaignError
+from campaigns.seeds import SeedError, parse_seeds
 from campaigns.sweep.definition import VaryError, define, parse_vary
 from tests.unit.sweep_campaigns import acks, campaign, definition
 
@@ -66,6 +67,32 @@ def test_a_setting_of_the_grid_that_does_not_fit_is_said_once() -> None:
 def test_two_campaigns_of_one_name_cannot_be_told_apart() -> None:
     with pytest.raises(CampaignError, match="is named `small` too"):
         define([(campaign(), "a.yaml"), (campaign(), "b.yaml")], range(1))
+
+
+def test_two_campaigns_whose_names_differ_by_case_share_a_folder_on_some_systems() -> None:
+    other = campaign("name: Small\ncluster: {brokers: 1, topics: [{name: t}]}")
+    with pytest.raises(CampaignError, match="is named `small` too"):
+        define([(campaign(), "a.yaml"), (other, "b.yaml")], range(1))
+
+
+def test_the_name_of_a_campaign_is_no_axis() -> None:
+    with pytest.raises(VaryError, match="--vary name"):
+        define([(campaign(), "a.yaml")], range(1), varies=[parse_vary("name=a,b")])
+
+
+def test_cells_that_would_have_the_same_name_are_refused() -> None:
+    text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, 'a description=1': {}}"
+    varies = [parse_vary("description='1','1 description=1'")]
+    assert len(define([(campaign(text), "v.yaml")], range(1), varies=varies).cells) == 6
+    varies = [parse_vary("description=1,1 description=1")]
+    with pytest.raises(VaryError, match="two cells of v would be named `a description=1 description=1`"):
+        define([(campaign(text), "v.yaml")], range(1), varies=varies)
+
+
+def test_more_seeds_than_can_be_counted_are_refused() -> None:
+    assert len(parse_seeds(f"1..{2**63}")) == 2**63 - 1
+    with pytest.raises(SeedError, match="more seeds than can be counted"):
+        parse_seeds(f"0..{2**63}")
 
 
 def test_the_same_sweep_has_the_same_name() -> None:

@@ -85,6 +85,18 @@ def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.Monk
     assert row.failure.rule == ERROR
 
 
+def test_an_error_in_what_is_said_of_a_run_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("half a pair: \ud800")
+
+    monkeypatch.setattr(row_module, "outcome", broken)
+    row = run_row(swarm_cell(), 7)
+    assert (row.verdict, row.seed) == (ERROR, 7)
+    assert row.error is not None
+    assert row.error.endswith(r"KeyError: 'half a pair: \ud800'")
+    assert as_batch([WorkDone(row=row, worker="w")]).num_rows == 1
+
+
 def test_a_run_over_its_step_limit_is_a_row_that_says_so() -> None:
     cell = cell_of(replace(definition(1).cells[0].plan, events_limit=100))
     row = run_row(cell, 0)

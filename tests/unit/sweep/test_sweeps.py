@@ -154,6 +154,67 @@ def test_a_run_that_kills_its_worker_each_time_is_found_and_is_an_error(tmp_path
     assert error["error"] == "the worker died each of 3 times that it ran this"
 
 
+def test_rows_that_did_not_come_back_are_run_again(tmp_path: Path) -> None:
+    of = definition(30)
+    cut: list[Chunk] = []
+
+    def cut_off(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        if cut:
+            return rows
+        cut.append(chunk)
+        return rows.slice(1)
+
+    progress = sweep(tmp_path, Here(of, change=cut_off))
+    assert keys(tmp_path) == wanted(of)
+    assert list(progress.lost) == [f"{cut[0].rows() - 1} rows came back of {cut[0].rows()}"]
+
+
+def test_an_interrupt_while_a_chunk_is_under_way_keeps_what_came_back(tmp_path: Path) -> None:
+    of = definition(400, varies=acks("1", "all"))
+    engine = Here(of)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            raise KeyboardInterrupt
+
+    progress = Sweep(of, folder, engine, on_progress=interrupt).run()
+    assert progress.interrupted
+    assert not progress.is_complete()
+    assert progress.left_s is None
+    assert len(keys(tmp_path)) == progress.done > 0
+    assert sweep(tmp_path, Here(of)).is_complete()
+    assert keys(tmp_path) == wanted(of)
+
+
+def test_going_on_knows_which_rare_states_were_reached(tmp_path: Path) -> None:
+    first = sweep(tmp_path, Here(definition(5)))
+    again = sweep(tmp_path, Here(definition(5)))
+    assert again.done == 0
+    assert again.probes == first.probes
+
+
+def test_going_on_reads_no_rows_when_no_repeat_is_owed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = definition(200)
+    assert sweep(tmp_path, Here(of)).repeated
+
+    def read(_path: Path) -> None:
+        raise AssertionError("nobody owes anything")
+
+    monkeypatch.setattr(pq, "ParquetFile", read)
+    assert sweep(tmp_path, Here(of)).is_complete()
+
+
+def test_who_repeated_runs_is_known(tmp_path: Path) -> None:
+    progress = sweep(tmp_path, Here(definition(200)))
+    assert progress.repeated > 0
+    assert progress.repeated_elsewhere == 0
+    assert state_of(progress, "here")["repeated_elsewhere"] == 0
+
+
 def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: Path) -> None:
     of = definition(30, varies=acks("1", "all"))
 

@@ -1,0 +1,248 @@
+"""`harrow sweep` and its folder: going on, printing again, and what stands in the way."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import ROOT, Harrow
+from tests.cli.test_sweep_command import BROKEN, SMALL, parts, rows, start, wait_for
+
+BY_PROCESSES = ("--engine", "process", "--out", "s")
+
+
+@pytest.fixture
+def small(folder: Path) -> Path:
+    (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
+    (folder / "broken.yaml").write_text(BROKEN.replace("name: small", "name: broken"), encoding="utf-8")
+    return folder
+
+
+def state(small: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((small / "s" / "sweep.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_sweep_of_another_version_is_not_gone_on_with_but_printed(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
+    assert harrow(*words).returncode == 0
+    (small / "s" / "sweep.json").write_text(json.dumps({**state(small), "version": "0.0.1"}))
+    refused = harrow(*words, "--resume")
+    assert refused.returncode == 2
+    assert "s has another sweep: its campaigns, settings or version are not these" in refused.stderr
+    again = harrow("sweep", "--report", "s")
+    assert again.returncode == 0
+    assert "a sweep by harrow 0.0.1" in again.stderr
+
+
+def test_a_plan_that_has_become_another_is_not_gone_on_with(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
+    assert harrow(*words).returncode == 0
+    said = state(small)
+    said["cells"][0]["plan_digest"] = "0" * 16
+    (small / "s" / "sweep.json").write_text(json.dumps(said))
+    assert harrow(*words, "--resume").returncode == 2
+
+
+def test_a_sweep_that_was_killed_before_it_had_a_row_is_begun_again(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
+    assert harrow(*words).returncode == 0
+    for part in parts(small):
+        part.unlink()
+    (small / "s" / "repeated.jsonl").unlink(missing_ok=True)
+    assert harrow(*words).returncode == 0
+    assert [row["seed"] for row in rows(small / "s")] == [0, 1, 2, 3]
+
+
+def test_the_report_needs_no_spark_and_keeps_what_was_shrunk(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES, "--shrink", "--shrink-time", "2s")
+    assert harrow(*words).returncode == 1
+    files = {path: path.read_text() for path in (small / "s" / "failures").glob("*/campaign.yaml")}
+    assert any("Shrunk by harrow" in text for text in files.values())
+    again = harrow("sweep", "--report", "s", JAVA_HOME=str(small / "no-java"))
+    assert again.stderr == "harrow: the rows are in s\n"
+    assert {path: path.read_text() for path in files} == files
+    assert "shrunk    s/failures/" in again.stdout
+    wanted = harrow("sweep", "--report", "s", "--engine", "spark", JAVA_HOME=str(small / "no-java"))
+    assert wanted.returncode == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_the_report_of_a_folder_that_cannot_be_written(harrow: Harrow, small: Path) -> None:
+    assert harrow("sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES).returncode == 1
+    (small / "s" / "failures").chmod(0o555)
+    ended = harrow("sweep", "--report", "s")
+    assert ended.returncode == 1
+    assert "4 runs" in ended.stdout
+
+
+def test_a_folder_that_another_one_sweeps_into(
+    harrow: Harrow, small: Path, environment: dict[str, str]
+) -> None:
+    pytest.importorskip("fcntl")
+    process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
+    wait_for(lambda: len(parts(small)) > 0, process)
+    refused = harrow("sweep", "small.yaml", "--seeds", "0..4000", *BY_PROCESSES, "--resume")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert refused.returncode == 2
+    assert "s: another harrow is sweeping into it just now" in refused.stderr
+    assert process.returncode == 130
+
+
+def test_an_interrupt_from_a_keyboard_reaches_every_process(small: Path, environment: dict[str, str]) -> None:
+    process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
+    wait_for(lambda: len(parts(small)) > 0, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "not complete" in out
+    assert "what was finished is written" in err
+
+
+def test_an_interrupt_while_failures_are_shrunk_prints_the_report(
+    small: Path, environment: dict[str, str]
+) -> None:
+    words = ("broken.yaml", "--seeds", "0..4", *BY_PROCESSES, "--shrink", "--shrink-time", "60s")
+    process = start(small, environment, *words)
+    wait_for(lambda: (small / "s" / "sweep.json").exists() and state(small)["complete"], process)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "4 runs" in out
+    assert "Traceback" not in err
+
+
+def test_the_folder_may_have_a_name_that_looks_like_a_pattern(harrow: Harrow, small: Path) -> None:
+    ended = harrow("sweep", "small.yaml", "--seeds", "0..4", "--engine", "process", "--out", "s[1]*")
+    assert ended.returncode == 0, ended.stderr
+    assert "4 runs" in ended.stdout
+
+
+def test_several_campaigns_with_variants_expectations_and_required_probes(
+    harrow: Harrow, small: Path
+) -> None:
+    ended = harrow(
+        *("sweep", "small.yaml", "permitted.yaml", "unreached.yaml", "failing.yaml"),
+        *("--seeds", "0..3", *BY_PROCESSES, "--format", "json"),
+    )
+    assert ended.returncode == 1, ended.stderr
+    document = json.loads(ended.stdout)
+    cells = {(cell["campaign"], cell["cell"]): cell for cell in document["cells"]}
+    assert cells["permitted", "base"]["verdicts"] == {"permitted": 3}
+    assert cells["permitted", "acks-all"]["outcomes"] == {"as-expected": 3}
+    assert cells["failing", "base"]["outcomes"] == {"unexpected": 3}
+    assert [group["campaign"] for group in document["failures"]] == ["failing"]
+    (missed,) = document["required_probes_missed"]
+    assert missed.startswith("unreached, base: never reached: ")
+    assert "unclean-election" in missed
+    assert len(list((small / "s" / "runs").glob("campaign=*"))) == 4
+    assert document["runs"] == 3 * len(cells) == 18
+
+
+def test_one_worker_repeats_its_own_runs_and_says_so(harrow: Harrow, small: Path) -> None:
+    ended = harrow("sweep", "small.yaml", "--seeds", "0..100", "--workers", "1", *BY_PROCESSES)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"\d+ runs? repeated by the same worker: all equal", ended.stdout)
+    assert state(small)["repeated_elsewhere"] == 0 < state(small)["repeated"]
+
+
+def test_rows_are_the_same_whatever_the_order_of_hashes(harrow: Harrow, small: Path) -> None:
+    digests = set()
+    for seed in ("0", "1", "77"):
+        out = f"s{seed}"
+        words = ("sweep", "broken.yaml", "--seeds", "0..6", "--engine", "process", "--out", out)
+        assert harrow(*words, PYTHONHASHSEED=seed).returncode == 1
+        found = rows(small / out)
+        for row in found:
+            del row["wall_us"]
+        digests.add(hashlib.sha256(repr(found).encode()).hexdigest())
+    assert len(digests) == 1
+
+
+def test_limits_leave_a_sweep_that_can_go_on(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "broken.yaml", "--seeds", "0..3000", *BY_PROCESSES)
+    ended = harrow(*words, "--max-failures", "1", "--quiet")
+    assert ended.returncode == 1
+    assert ended.stderr == ""
+    assert "not complete" in ended.stdout
+    said = state(small)
+    assert (said["complete"], said["stopped"]) == (False, "--max-failures 1 reached")
+    no_time = harrow(*words, "--resume", "--max-time", "1ms")
+    assert "--max-time is over" in no_time.stderr
+    assert f"{said['rows']} of 3000 runs" in no_time.stderr
+
+
+def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., tuple[int, str]]) -> None:
+    code, shown = on_terminal(
+        *("sweep", "broken.yaml", "--seeds", "0..20", "--vary", "acks=1,all"),
+        *("--vary", "min.insync.replicas=1,2", *BY_PROCESSES),
+        NO_COLOR="1",
+    )
+    assert code == 1
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    table = text.partition("How often, of the runs that could tell:\n")[2].partition("\n\n")[0].splitlines()
+    assert max(len(line.rstrip()) for line in table) <= 80
+    assert sum(bool(re.search(r"acks=all min\.insync\.replicas=2 .* of 20 ", line)) for line in table) >= 1
+    command = re.search(r"earliest  (harrow run .*)", text)
+    assert command is not None
+    assert command[1].rstrip().endswith("--set min.insync.replicas=1")
+
+
+@pytest.mark.parametrize("words", [("--variant", "base"), ("--out", "x"), ("--resume",), ("--seeds", "0..3")])
+def test_a_report_takes_no_other_sweep(harrow: Harrow, words: tuple[str, ...]) -> None:
+    ended = harrow("sweep", "--report", "s", *words)
+    assert ended.returncode == 2
+    assert "give nothing else" in ended.stderr
+
+
+def test_help_shows_what_one_types(harrow: Harrow) -> None:
+    told = harrow("sweep", "--help").stdout
+    for line in re.findall(r"(?m)^ +(harrow sweep .*)$", told):
+        assert "--seeds" in line or "--report" in line
+    assert "harrow sweep swarm --seeds 0..2000 --vary acks=1,all" in told
+    assert "harrow sweep swarm --seeds 0..1000" in " ".join(harrow("sweep").stderr.split())
+
+
+def shown_query(language: str, mark: str) -> str:
+    """Return the block of docs/sweep.md that asks a sweep's files something."""
+    text = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
+    (found,) = [block for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if mark in block]
+    assert isinstance(found, str)
+    return found
+
+
+def asked(script: str, folder: Path) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_the_queries_that_are_shown_answer(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "broken.yaml", "--seeds", "0..8", "--vary", "acks=1,all", "--engine", "process")
+    assert harrow(*words).returncode == 1
+    (out,) = (small / "results").glob("sweep-*")
+    runs = [row for part in out.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()]
+    cells = sorted({row["cell"] for row in runs})
+    sql = shown_query("sql", "read_parquet")
+    answer = json.loads(
+        asked(f"import duckdb, json; print(json.dumps(duckdb.sql({sql!r}).fetchall()))", small)
+    )
+    assert [row[:2] for row in answer] == [[cell, 8] for cell in cells]
+    assert answer[0][2] == sum(r["verdict"] == "violated" for r in runs if r["cell"] == cells[0]) / 8
+    script = shown_query("python", "pandas").replace("results/sweep-1f0c35ab-0.1.0", str(out))
+    assert re.search(r"base acks=1 +\w+ +\d", asked(script, small))
