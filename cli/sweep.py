@@ -103,7 +103,7 @@ def sweep(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    r"""Run campaigns for many seeds and settings, on Spark or on all cores of this machine.
+    """Run campaigns for many seeds and settings, on Spark or on all cores of this machine.
 
     Every run leaves a row in Parquet files. The report groups what failed, says for each setting how
     often an anomaly was seen, with its 95% interval, and which rare states were never reached.
@@ -115,7 +115,7 @@ def sweep(
       harrow sweep swarm --seeds 0..1000000 --master spark://host:7077 --resume
     What a sweep found, once more, and its failures shrunk:
       harrow sweep --report results/sweep-1f0c35ab-0.1.0 --shrink
-    """
+    """  # noqa: D301 - to Click, that character says that lines are to stay as they are
     if master is not None and remote is not None:
         raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
     if engine is SweepEngine.PROCESS and (master or remote):

@@ -269,3 +269,74 @@ def test_an_interrupt_keeps_what_is_done(folder: Path) -> None:
     assert "Traceback" not in stderr
     assert "not complete" in stdout
     assert 0 < len(seeds(folder / "s")) < 1_200
+
+
+def test_java_that_dies_ends_the_sweep_in_one_line(linux: None, folder: Path) -> None:
+    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+    wait_for(lambda: parts(folder), process)
+    (java,) = [pid for pid, command in below(process.pid).items() if "org.apache.spark.deploy" in command]
+    os.kill(java, signal.SIGKILL)
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr  # for what failed before
+    assert "harrow: Spark is gone: it does not answer any more" in stderr
+    assert "what was finished is written; to go on: harrow sweep" in stderr
+    assert "Traceback" not in stderr
+    assert "not complete" in stdout
+    assert "answers by DuckDB" in stdout
+    before = seeds(folder / "s")
+    assert before == sorted(set(before))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--master", "spark://127.0.0.1:1"),
+            "Spark at spark://127.0.0.1:1 cannot be reached: 127.0.0.1:1: ",
+        ),
+        (("--remote", "sc://127.0.0.1:1/;token=secret"), "token=... cannot be reached: 127.0.0.1:1: "),
+        (("--master", "local[x]"), "Could not parse Master URL"),
+    ],
+)
+def test_a_spark_that_is_not_there_is_said_in_one_line(
+    folder: Path, words: tuple[str, ...], said: str
+) -> None:
+    process = start(folder, "small.yaml", "--out", "s", "--seeds", "0..3", *words)
+    begun_s = time.monotonic()
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, stdout) == (2, "")
+    starting, failed = stderr.splitlines()
+    assert starting.startswith("harrow: starting Spark (")
+    assert said in failed
+    assert "secret" not in stderr
+    assert time.monotonic() - begun_s < 50
+
+
+def test_a_folder_with_any_name_the_query_that_is_shown_and_nothing_of_javas(folder: Path) -> None:
+    out = "s[1]{a}"
+    words = ("small.yaml", "--out", out, "--seeds", "0..8", "--engine", "spark", "--workers", "1")
+    process = start(folder, *words, TMPDIR=str(folder / "tmp"))
+    (folder / "tmp").mkdir()
+    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    assert "answers by Spark SQL" in stdout
+    assert all(line.startswith("harrow: ") for line in stderr.splitlines()), stderr
+    assert "starting Spark (local[1])" in stderr
+    assert (folder / out / "spark.log").stat().st_size > 0
+    assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
+    (shown,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sweep.md").read_text(), re.DOTALL)
+        if "spark.read" in block
+    ]
+    (folder / out).rename(folder / "sweep")
+    script = (
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        + shown.replace("results/sweep-1f0c35ab-0.1.0", "sweep")
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"\|base\|isr-holds-committed\| +8\|", ended.stdout), ended.stdout

@@ -1,10 +1,13 @@
 """The 95% interval of a rate, against published and independently computed values."""
 
-from math import comb
+from collections import Counter
+from math import comb, floor, log
 
 import pytest
 
 from campaigns.sweep.confidence import wilson
+from campaigns.sweep.queries import STEPS_PER_E
+from campaigns.sweep.sweep_report import quantile_us
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,15 @@ def test_published_intervals(hits: int, tries: int, low: float, high: float) -> 
 
 def test_without_tries_nothing_is_known() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+def test_quantiles_of_times_are_right_to_one_percent() -> None:
+    times_us = [*sorted(int(1000 * 1.01**n) for n in range(500)), 5_000_000]
+    steps = sorted(Counter(floor(STEPS_PER_E * log(time_us)) for time_us in times_us).items())
+    assert quantile_us(steps, 0.5) == pytest.approx(times_us[250], rel=0.02)
+    assert quantile_us(steps, 0.99) == pytest.approx(times_us[495], rel=0.02)
+    assert quantile_us(steps, 1.0) == pytest.approx(5_000_000, rel=0.02)
+    assert quantile_us([], 0.5) == 0.0
 
 
 def test_it_is_the_same_seen_from_the_other_side() -> None:
