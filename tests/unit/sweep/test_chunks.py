@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight, without
 from campaigns.sweep.definition import define
+from campaigns.sweep.repeats import Repeats, is_sampled
 from campaigns.sweep.task import Task
 from tests.unit.sweep_campaigns import acks, campaign, definition
 
@@ -105,3 +107,42 @@ def test_halves_part_tasks_then_seeds_then_nothing() -> None:
 def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:
     found: Any = without(range(2, 10), done)
     assert found == left
+
+
+def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
+    """Return repeats of one cell whose sampled runs were first run by a worker, and their keys."""
+    cells = definition(1).cells
+    found = Repeats(cells, 1)
+    seeds = range(300)
+    rows = pa.table(
+        {
+            "campaign": ["small"] * 300,
+            "cell": ["base"] * 300,
+            "seed": list(seeds),
+            "trace_digest": ["d"] * 300,
+            "worker": [worker] * 300,
+        }
+    )
+    found.sample(rows)
+    return found, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
+
+
+def test_a_repeat_is_left_to_another_worker_as_long_as_there_may_be_one() -> None:
+    found, sampled = repeats("w")
+    assert found.waiting() == len(sampled) > 2
+    assert found.next_chunk(last=False) is None
+    nothing = pa.table({name: pa.array([], pa.string()) for name in ("campaign", "cell", "trace_digest")})
+    nothing = nothing.append_column("seed", pa.array([], pa.int64()))
+    excluded = []
+    while (repeated := found.next_chunk(last=True)) is not None:
+        assert sorted(keys([repeated])) == sampled
+        excluded.append({worker for task in repeated.tasks for worker in task.not_on})
+        assert found.came_back(repeated, nothing) == []
+    assert excluded == [{"w"}] * 5 + [{""}]
+
+
+def test_repeats_are_found_owed_by_key_alone() -> None:
+    found, sampled = repeats("w")
+    assert found.are_owed([(0, range(300))], {})
+    assert not found.are_owed([(0, range(300))], {0: {seed for _, seed in sampled}})
+    assert not found.are_owed([(0, range(sampled[0][1]))], {})

@@ -1,6 +1,7 @@
 """What people see of a sweep: while it runs, and afterwards."""
 
 import re
+import time
 from collections import Counter
 from io import StringIO
 from pathlib import Path
@@ -22,7 +23,6 @@ from campaigns.sweep.sweep_report import (
     SweepReport,
     empty_report,
 )
-from cli import sweep_progress
 from cli.render_sweep import grouped, percent, show_report
 from cli.sweep_progress import SweepProgress, progress_line
 
@@ -224,7 +224,7 @@ def test_how_far_it_is_in_one_line() -> None:
 
 def test_lines_now_and_then_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
-    monkeypatch.setattr(sweep_progress.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     file = StringIO()
     bar = SweepProgress(Console(file=file, width=200, color_system=None), enabled=True)
     of = progress(begun_s=-10.0)
