@@ -66,7 +66,7 @@ def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
     return found
 
 
-REACHED = {"probes": (("unclean-election", 2),)}
+REACHED: dict[str, Any] = {"probes": (("unclean-election", 2),)}
 
 
 def test_failures_rates_and_what_is_missing(tmp_path: Path) -> None:
