@@ -10,13 +10,14 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from campaigns.sweep.engine import EngineError
@@ -62,6 +63,8 @@ def start_session(
     _be_quiet_about_a_lost_java()
     try:
         with _output_into(log), _interrupts_as_before():
+            if remote is None:
+                _start_java({**_SETTINGS, "spark.master": _with_retries(master)})
             session: SparkSession = builder.getOrCreate()
             session.range(1).collect()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
@@ -173,6 +176,32 @@ def _output_into(log: Path | None) -> Iterator[None]:
         for descriptor, ours in kept.items():
             os.dup2(ours, descriptor)
             os.close(ours)
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start the process of Java that a session will use, if there is none; an interrupt waits for it.
+
+    PySpark removes the file in which it awaits Java's answer when it is interrupted there, and Java, which
+    cannot write it then, would stay for ever.
+    """
+    with _interrupts_held():
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))  # noqa: SLF001
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if held:
+        raise KeyboardInterrupt
 
 
 @contextmanager

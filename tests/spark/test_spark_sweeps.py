@@ -340,3 +340,18 @@ def test_a_folder_with_any_name_the_query_that_is_shown_and_nothing_of_javas(fol
     )
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"\|base\|isr-holds-committed\| +8\|", ended.stdout), ended.stdout
+
+
+def test_an_interrupt_while_java_starts_leaves_nobody_behind(linux: None, folder: Path) -> None:
+    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[1]")
+    java = wait_for(
+        lambda: [pid for pid, said in below(process.pid).items() if "SparkSubmit" in said], process
+    )
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    deadline_s = time.monotonic() + 60
+    while left := {pid for pid in java if "SparkSubmit" in processes().get(pid, (0, ""))[1]}:
+        assert time.monotonic() < deadline_s, left
+        time.sleep(0.1)
