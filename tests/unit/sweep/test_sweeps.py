@@ -1,6 +1,7 @@
 """The driver's loop, with an engine that runs in this process and fails when it is told to."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from campaigns.sweep.chunk import Chunk
-from campaigns.sweep.definition import Definition
+from campaigns.sweep.definition import Definition, define
 from campaigns.sweep.engine import ChunkLostError, EngineLostError
 from campaigns.sweep.repeats import is_sampled
 from campaigns.sweep.row_table import as_batch
 from campaigns.sweep.sweep import Limits, Progress, Sweep, state_of
 from campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_definition, read_state
 from campaigns.sweep.task import run_task
-from tests.unit.sweep_campaigns import acks, definition
+from tests.unit.sweep_campaigns import TEXT, acks, campaign, definition
 
 
 def fine(_chunk: Chunk) -> None:
@@ -290,3 +291,28 @@ def test_what_is_no_sweep(tmp_path: Path, text: str | None) -> None:
         (tmp_path / "sweep.json").write_text(text)
     with pytest.raises(SweepFolderError, match="sweep"):
         read_state(tmp_path)
+
+
+def test_what_may_have_killed_its_worker_is_tried_again_alone(tmp_path: Path) -> None:
+    campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "abcde"]
+    of = define(campaigns, range(2))
+    under_way: list[Chunk] = []
+    together: list[tuple[str, ...]] = []
+
+    def lost_at_first(chunk: Chunk) -> None:
+        under_way.append(chunk)
+        for _ in range(5):
+            time.sleep(0.01)
+            if len(under_way) > 1 and any(each.attempt > 1 for each in under_way):
+                together.append(tuple(each.campaign for each in under_way))
+        if chunk.attempt == 1 and chunk.campaign in "ab":
+            under_way.remove(chunk)
+            raise ChunkLostError("a worker died")
+
+    def back(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        under_way.remove(chunk)
+        return rows
+
+    progress = sweep(tmp_path, Here(of, lost_at_first, back))
+    assert together == []
+    assert (progress.lost["a worker died"], progress.is_complete()) == (2, True)
