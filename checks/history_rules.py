@@ -110,7 +110,9 @@ def _sent_elsewhere(
         if position < since or event[0] > until_us or event[1] != "rejected" or event[3:] != wanted:
             continue
         at_us, broker = event[0], event[2]
-        led = [begun[4] for place, begun in copies.events("leader") if place < position and begun[2] == broker]
+        led = [
+            begun[4] for place, begun in copies.events("leader") if place < position and begun[2] == broker
+        ]
         newest = max((elected[5] for place, elected in copies.elections if place < position), default=0)
         if led and led[-1] < newest:
             text = (
