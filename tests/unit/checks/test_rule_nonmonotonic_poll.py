@@ -72,3 +72,20 @@ def test_the_leader_of_the_newest_epoch_may_send_nobody_back() -> None:
 
 def test_what_another_consumer_was_told_sends_nobody_back() -> None:
     assert told_by(0, sender="another").judge("nonmonotonic-poll").status == "violated"
+
+
+def test_what_a_consumer_was_told_before_the_record_was_written_sends_nobody_back() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(1, 0, (0, 1))
+    run.write(producer, "a", 1, 0)
+    run.elect(0, 1, (0,))
+    run.event(
+        "rejected", broker=1, api="Fetch", partition=PARTITION, sender="consumer", error="OFFSET_OUT_OF_RANGE"
+    )
+    run.write(producer, "b", 0)
+    reader = run.history.new_process("consumer")
+    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.read_to_end(0)
+    assert run.judge("nonmonotonic-poll").status == "violated"
