@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -316,3 +317,23 @@ def test_what_may_have_killed_its_worker_is_tried_again_alone(tmp_path: Path) ->
     progress = sweep(tmp_path, Here(of, lost_at_first, back))
     assert together == []
     assert (progress.lost["a worker died"], progress.is_complete()) == (2, True)
+
+
+def test_what_came_back_while_an_interrupt_did_is_written(tmp_path: Path) -> None:
+    campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "ab"]
+    of = define(campaigns, range(2))
+    engine = Here(of)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+    told: list[Progress] = []
+
+    def shielded() -> AbstractContextManager[None]:
+        # Both chunks have come back, and neither has been written.
+        while len(engine.ran) < 2:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+    progress = Sweep(of, folder, engine, on_progress=told.append, shielded=shielded).run()
+    assert progress.interrupted
+    assert progress.done == len(keys(tmp_path)) == 4
