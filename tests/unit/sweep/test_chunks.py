@@ -103,6 +103,7 @@ def test_halves_part_tasks_then_seeds_then_nothing() -> None:
         ([range(12)], []),
         ([range(20, 30)], [range(2, 10)]),
         ([range(4), range(3, 5)], [range(5, 10)]),
+        ([range(2, 9), range(3, 5)], [range(9, 10)]),
     ],
 )
 def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:
