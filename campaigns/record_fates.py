@@ -1,0 +1,291 @@
+"""What became of the records of a partition, in words: what was lost, where the logs differ, what is doubled.
+
+All is told from the replayed state at one moment, with the events at which it was decided.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from campaigns.replica_diff import DIFFERENT, DiffRow, RecordFate
+from campaigns.replica_states import (
+    ACKED,
+    NO_LEADER,
+    POWER_LOSS,
+    LogEntry,
+    PartitionState,
+    RemovedEntry,
+    ReplicaState,
+)
+from campaigns.spelling import printable
+from checks.story import seconds
+
+LOST: Final = "lost"
+DIVERGED: Final = "diverged"
+DOUBLED: Final = "doubled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A moment worth looking at: after the event with this number of ``trace.jsonl``."""
+
+    number: int
+    at_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordNote:
+    """What there is to say of one record or place. ``kind`` is `LOST`, `DIVERGED` or `DOUBLED`.
+
+    ``lines`` are (who, what) pairs. ``values`` are the records that it is about.
+    """
+
+    kind: str
+    offset: int | None
+    values: tuple[str, ...]
+    head: str
+    lines: tuple[tuple[str, str], ...] = ()
+    moments: tuple[Moment, ...] = ()
+
+
+def record_notes(partition: PartitionState, rows: Sequence[DiffRow]) -> list[RecordNote]:
+    """Return what there is to say of a partition: lost records first, in the order of the log."""
+    lost = [_lost(partition, fate) for fate in _different_fates(rows) if fate.is_lost]
+    diverged = [
+        _diverged(partition, row) for row in rows if any(c.state == DIFFERENT for c in row.cells.values())
+    ]
+    return [*lost, *_never_stored(partition), *diverged, *_doubled(partition)]
+
+
+def _different_fates(rows: Iterable[DiffRow]) -> Iterator[RecordFate]:
+    seen: set[str] = set()
+    for row in rows:
+        for fate in row.fates:
+            if fate.entry.value not in seen:
+                seen.add(fate.entry.value)
+                yield fate
+
+
+def _lost(partition: PartitionState, fate: RecordFate) -> RecordNote:
+    entry = fate.entry
+    value = printable(entry.value)
+    acked = f", acked at {seconds(fate.acked_us)}" if fate.acked_us is not None else ""
+    by = f" (acks={fate.acks})" if fate.acks else ""
+    if not fate.held_by:
+        where = "is in no log"
+    else:
+        where = f"is not in the log of the leader, broker {partition.leader}"
+    read = f"; {', '.join(map(printable, fate.readers))} had read it" if fate.readers else ""
+    lines = [
+        (f"broker {broker}", _life(replica, entry)) for broker, replica in sorted(partition.replicas.items())
+    ]
+    lines += _elections(partition, entry)
+    return RecordNote(
+        kind=LOST,
+        offset=entry.offset,
+        values=(entry.value,),
+        head=f"{value}, offset {entry.offset}{acked}{by}, {where}{read}",
+        lines=tuple(lines),
+        moments=tuple(_moments_of_loss(partition, entry)),
+    )
+
+
+def _life(replica: ReplicaState, entry: LogEntry) -> str:
+    """Return how a replica got a record, and how it went."""
+    standing = replica.entry(entry.offset)
+    if standing == entry and standing is not None:
+        return f"{_came(standing)}, has it"
+    gone = _went(replica, entry)
+    if gone is None:
+        return "never had it"
+    instead = ""
+    if standing is not None:
+        instead = f"; has {printable(standing.value)} of epoch {standing.leader_epoch} there since {seconds(standing.at_us)}"
+    return f"{_came(gone.entry)}; {seconds(gone.at_us)} {_how(gone)}{instead}"
+
+
+def _came(entry: LogEntry) -> str:
+    return (
+        f"{seconds(entry.at_us)} {'copied' if entry.is_copy else 'appended'} it (epoch {entry.leader_epoch})"
+    )
+
+
+def _how(gone: RemovedEntry) -> str:
+    """Return why a record went."""
+    if gone.cause == POWER_LOSS:
+        return f"lost it with its power: flushed only below {gone.to_offset}"
+    if gone.reason == "high watermark":
+        return f"truncated {gone.leo} -> {gone.to_offset}, its own HW, to follow broker {gone.leader}"
+    if gone.reason == "leader epoch":
+        return f"truncated {gone.leo} -> {gone.to_offset}, where leader {gone.leader} says its epoch ends"
+    if gone.reason == "out of range":
+        return f"truncated {gone.leo} -> {gone.to_offset}, the end of leader {gone.leader}'s log"
+    return f"cut from {gone.leo} to {gone.to_offset} ({gone.reason})"
+
+
+def _elections(partition: PartitionState, entry: LogEntry) -> Iterator[tuple[str, str]]:
+    """Yield the elections of leaders that did not have a record which others had had before."""
+    stored = min((copy.number for copy, _ in _copies(partition, entry)), default=0)
+    for election in partition.elections:
+        if election.number > stored and election.leader != NO_LEADER:
+            leader = partition.replicas.get(election.leader)
+            if leader is not None and not _had(leader, entry, election.number):
+                how = "unclean election: " if election.unclean else ""
+                what = f"{seconds(election.at_us)} {how}broker {election.leader} leads epoch {election.leader_epoch}"
+                yield ("election", f"{what} without it, ISR {_brokers(election.isr)}")
+
+
+def _moments_of_loss(partition: PartitionState, entry: LogEntry) -> Iterator[Moment]:
+    value = printable(entry.value)
+    for broker, replica in sorted(partition.replicas.items()):
+        gone = _went(replica, entry)
+        if gone is not None:
+            how = "loses its power" if gone.cause == POWER_LOSS else "truncates"
+            yield Moment(
+                number=gone.number - 1,
+                at_us=gone.at_us,
+                text=f"before broker {broker} {how}, {value} still there",
+            )
+    stored = min((copy.number for copy, _ in _copies(partition, entry)), default=0)
+    for election in partition.elections:
+        leader = partition.replicas.get(election.leader)
+        if election.number > stored and leader is not None and not _had(leader, entry, election.number):
+            kind = "uncleanly, " if election.unclean else ""
+            yield Moment(
+                number=election.number,
+                at_us=election.at_us,
+                text=f"broker {election.leader} is elected {kind}without {value}",
+            )
+            break
+
+
+def _copies(partition: PartitionState, entry: LogEntry) -> Iterator[tuple[LogEntry, int]]:
+    """Yield each copy of a record that is or was, with its broker."""
+    for broker, replica in partition.replicas.items():
+        standing = replica.entry(entry.offset)
+        if standing is not None and standing == entry:
+            yield standing, broker
+        for gone in replica.removed_at(entry.offset):
+            if gone.entry == entry:
+                yield gone.entry, broker
+
+
+def _went(replica: ReplicaState, entry: LogEntry) -> RemovedEntry | None:
+    """Return how a record left a replica that does not have it any more."""
+    if replica.entry(entry.offset) == entry:
+        return None
+    return next((gone for gone in reversed(replica.removed_at(entry.offset)) if gone.entry == entry), None)
+
+
+def _had(replica: ReplicaState, entry: LogEntry, number: int) -> bool:
+    """Return whether a replica had a record when an event happened."""
+    standing = replica.entry(entry.offset)
+    if standing is not None and standing == entry and standing.number < number:
+        return True
+    return any(
+        gone.entry == entry and gone.entry.number < number < gone.number
+        for gone in replica.removed_at(entry.offset)
+    )
+
+
+def _diverged(partition: PartitionState, row: DiffRow) -> RecordNote:
+    """Tell of an offset at which replicas have different records."""
+    by_entry: dict[LogEntry, list[int]] = {}
+    for broker, cell in row.cells.items():
+        if cell.entry is not None and cell.removed is None:
+            by_entry.setdefault(cell.entry, []).append(broker)
+    lines = []
+    moments = []
+    for entry, brokers in by_entry.items():
+        came = [partition.replicas[broker].log[row.offset] for broker in brokers]
+        first = min(came, key=lambda copy: copy.number)
+        below = [broker for broker in brokers if row.cells[broker].committed]
+        committed = f", below the HW of broker {_brokers(below)}" if below else ", above its HW"
+        who = f"broker {_brokers(brokers)}"
+        lines.append(
+            (
+                who,
+                f"{printable(entry.value)} of epoch {entry.leader_epoch} since {seconds(first.at_us)}{committed}",
+            )
+        )
+        moments.append(first)
+    last = max(moments, key=lambda copy: copy.number)
+    value = printable(last.value)
+    return RecordNote(
+        kind=DIVERGED,
+        offset=row.offset,
+        values=tuple(entry.value for entry in by_entry),
+        head=f"offset {row.offset} has different records: {_lists(by_entry)}",
+        lines=tuple(lines),
+        moments=(
+            Moment(
+                number=last.number - 1,
+                at_us=last.at_us,
+                text=f"before {value} is stored at offset {row.offset}",
+            ),
+        ),
+    )
+
+
+def _never_stored(partition: PartitionState) -> Iterator[RecordNote]:
+    """Tell of records that were acked and were never in any log."""
+    stored: set[str] = set()
+    for replica in partition.replicas.values():
+        stored.update(entry.value for entry in replica.log)
+        stored.update(gone.entry.value for gone in replica.removed)
+    for value, sends in partition.sends.items():
+        acked = next((send for send in sends if send.status == ACKED), None)
+        if acked is not None and acked.ended_us is not None and value not in stored:
+            by = " (acks=0: nobody answers)" if acked.offset is None else ""
+            head = f"{printable(value)}, sent by {printable(acked.client)} and taken as acked at "
+            yield RecordNote(
+                kind=LOST,
+                offset=acked.offset,
+                values=(value,),
+                head=f"{head}{seconds(acked.ended_us)}{by}, was never in any log",
+            )
+
+
+def _doubled(partition: PartitionState) -> Iterator[RecordNote]:
+    """Tell of values that stand at several offsets of the leader's log, or of the longest without a leader."""
+    replicas = partition.replicas
+    leading = replicas.get(partition.leader) or max(replicas.values(), key=lambda r: r.leo, default=None)
+    places: dict[str, list[LogEntry]] = {}
+    for entry in () if leading is None else leading.log:
+        places.setdefault(entry.value, []).append(entry)
+    for value, entries in places.items():
+        if len(entries) > 1:
+            offsets = ", ".join(str(entry.offset) for entry in entries)
+            yield RecordNote(
+                kind=DOUBLED,
+                offset=entries[1].offset,
+                values=(value,),
+                head=f"{printable(value)} stands {len(entries)} times, at the offsets {offsets}",
+                lines=tuple((f"offset {entry.offset}", _origin(partition, entry)) for entry in entries),
+                moments=(
+                    Moment(
+                        number=entries[1].number - 1,
+                        at_us=entries[1].at_us,
+                        text=f"before {printable(value)} is stored again",
+                    ),
+                ),
+            )
+
+
+def _origin(partition: PartitionState, entry: LogEntry) -> str:
+    first, broker = min(_copies(partition, entry), key=lambda copy: copy[0].number)
+    producer = (
+        "no producer id"
+        if entry.producer_id < 0
+        else f"producer {entry.producer_id}, sequence {entry.sequence}"
+    )
+    return f"{seconds(first.at_us)} appended by broker {broker} in epoch {entry.leader_epoch}, {producer}"
+
+
+def _brokers(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _lists(entries: Iterable[LogEntry]) -> str:
+    return ", ".join(printable(entry.value) for entry in entries)
