@@ -4,12 +4,13 @@ All is told from the replayed state at one moment, with the events at which it w
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from campaigns.replica_diff import DIFFERENT, DiffRow, RecordFate
 from campaigns.replica_states import (
     ACKED,
+    LEADER,
     NO_LEADER,
     POWER_LOSS,
     LogEntry,
@@ -38,7 +39,8 @@ class Moment:
 class RecordNote:
     """What there is to say of one record or place. ``kind`` is `LOST`, `DIVERGED` or `DOUBLED`.
 
-    ``lines`` are (who, what) pairs. ``values`` are the records that it is about.
+    ``lines`` are (who, what) pairs. ``values`` are the records that it is about; those after the first
+    went the same way by the same events (``decided``).
     """
 
     kind: str
@@ -46,16 +48,43 @@ class RecordNote:
     values: tuple[str, ...]
     head: str
     lines: tuple[tuple[str, str], ...] = ()
+    decided: tuple[int, ...] = ()
     moments: tuple[Moment, ...] = ()
 
 
-def record_notes(partition: PartitionState, rows: Sequence[DiffRow]) -> list[RecordNote]:
-    """Return what there is to say of a partition: lost records first, in the order of the log."""
+def record_notes(
+    partition: PartitionState, rows: Sequence[DiffRow], *, truncates_to_hw: bool = False
+) -> list[RecordNote]:
+    """Return what there is to say of a partition: lost records first, in the order of the log.
+
+    *truncates_to_hw* says whether followers go by their high watermark alone (before KIP-101).
+    """
     lost = [_lost(partition, fate) for fate in _different_fates(rows) if fate.is_lost]
     diverged = [
-        _diverged(partition, row) for row in rows if any(c.state == DIFFERENT for c in row.cells.values())
+        _diverged(partition, row, truncates_to_hw=truncates_to_hw)
+        for row in rows
+        if any(c.state == DIFFERENT for c in row.cells.values())
     ]
-    return [*lost, *_never_stored(partition), *diverged, *_doubled(partition)]
+    return [*_joined(lost), *_never_stored(partition), *diverged, *_doubled(partition)]
+
+
+def _joined(notes: Iterable[RecordNote]) -> list[RecordNote]:
+    """Return notes of one record each, with those that went the same way in one."""
+    groups: dict[tuple[int, ...], list[RecordNote]] = {}
+    for note in notes:
+        groups.setdefault(note.decided, []).append(note)
+    return [
+        replace(same[0], values=tuple(value for note in same for value in note.values))
+        for same in groups.values()
+    ]
+
+
+def _decided(replica: ReplicaState, entry: LogEntry) -> int:
+    """Return the event by which a record went from a replica, -1 if it was never there, 0 if it is."""
+    if replica.entry(entry.offset) == entry:
+        return 0
+    gone = _went(replica, entry)
+    return -1 if gone is None else gone.number
 
 
 def _different_fates(rows: Iterable[DiffRow]) -> Iterator[RecordFate]:
@@ -71,7 +100,8 @@ def _lost(partition: PartitionState, fate: RecordFate) -> RecordNote:
     entry = fate.entry
     value = printable(entry.value)
     acked = f", acked at {seconds(fate.acked_us)}" if fate.acked_us is not None else ""
-    by = f" (acks={fate.acks})" if fate.acks else ""
+    isr = f", ISR {_brokers(sorted(fate.isr))}" if fate.acks == "all" else ""
+    by = f" (acks={fate.acks}{isr})" if fate.acks else ""
     if not fate.held_by:
         where = "is in no log"
     else:
@@ -87,6 +117,7 @@ def _lost(partition: PartitionState, fate: RecordFate) -> RecordNote:
         values=(entry.value,),
         head=f"{value}, offset {entry.offset}{acked}{by}, {where}{read}",
         lines=tuple(lines),
+        decided=tuple(_decided(replica, entry) for replica in partition.replicas.values()),
         moments=tuple(_moments_of_loss(partition, entry)),
     )
 
@@ -189,7 +220,7 @@ def _had(replica: ReplicaState, entry: LogEntry, number: int) -> bool:
     )
 
 
-def _diverged(partition: PartitionState, row: DiffRow) -> RecordNote:
+def _diverged(partition: PartitionState, row: DiffRow, *, truncates_to_hw: bool) -> RecordNote:
     """Tell of an offset at which replicas have different records."""
     by_entry: dict[LogEntry, list[int]] = {}
     for broker, cell in row.cells.items():
@@ -200,14 +231,10 @@ def _diverged(partition: PartitionState, row: DiffRow) -> RecordNote:
     for entry, brokers in by_entry.items():
         came = [partition.replicas[broker].log[row.offset] for broker in brokers]
         first = min(came, key=lambda copy: copy.number)
-        below = [broker for broker in brokers if row.cells[broker].committed]
-        committed = f", below the HW of broker {_brokers(below)}" if below else ", above its HW"
         who = f"broker {_brokers(brokers)}"
+        what = f"{seconds(first.at_us)} stored {printable(entry.value)} (epoch {entry.leader_epoch})"
         lines.append(
-            (
-                who,
-                f"{printable(entry.value)} of epoch {entry.leader_epoch} since {seconds(first.at_us)}{committed}",
-            )
+            (who, f"{what}; {_why_it_stays(partition.replicas[brokers[0]], entry, truncates_to_hw)}")
         )
         moments.append(first)
     last = max(moments, key=lambda copy: copy.number)
@@ -226,6 +253,18 @@ def _diverged(partition: PartitionState, row: DiffRow) -> RecordNote:
             ),
         ),
     )
+
+
+def _why_it_stays(replica: ReplicaState, entry: LogEntry, truncates_to_hw: bool) -> str:
+    high_watermark = replica.high_watermark
+    if not replica.is_open:
+        return "its log is not open: the broker is down, or has not been told of the partition"
+    if replica.role == LEADER:
+        return f"leads epoch {replica.leader_epoch}, HW {high_watermark}"
+    if entry.offset >= high_watermark:
+        return f"follows broker {replica.leader}, HW {high_watermark}"
+    what = f"follows broker {replica.leader}, and its own HW is {high_watermark}"
+    return f"{what}: to truncate to that cuts nothing" if truncates_to_hw else what
 
 
 def _never_stored(partition: PartitionState) -> Iterator[RecordNote]:

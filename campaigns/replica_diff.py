@@ -50,7 +50,7 @@ class RecordFate:
 
     ``status`` is what its producer's application was told: `campaigns.replica_states.ACKED` and so on,
     None if the record was not sent by a client of the run. ``acks`` is what the broker's answer was for, "all", "1"
-    or "0", None where no broker answered; ``acked_us`` is when the application was told, None before.
+    or "0", None where no broker answered; ``isr`` was the ISR of the broker that did. ``acked_us`` is when the application was told, None before.
     ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
     that have the record, at whatever offset; ``on_leader`` says whether the leader is one of them.
     """
@@ -58,6 +58,7 @@ class RecordFate:
     entry: LogEntry
     status: str | None
     acks: str | None
+    isr: tuple[int, ...]
     acked_us: int | None
     error: str | None
     readers: tuple[str, ...]
@@ -138,6 +139,7 @@ class Fates:
             entry=entry,
             status=None if send is None else send.status,
             acks=acks,
+            isr=answers[0].isr if answers else (),
             acked_us=send.ended_us if send is not None and send.status == ACKED else None,
             error=None if send is None else send.error,
             readers=tuple(partition.reads.get(place, ())),

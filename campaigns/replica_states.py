@@ -70,12 +70,16 @@ class RemovedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """A broker answered a producer that a record is stored. ``acks`` is -1 for all, else 1."""
+    """A broker answered a producer that a record is stored. ``acks`` is -1 for all, else 1.
+
+    ``isr`` is the ISR as the broker knew it then.
+    """
 
     number: int
     at_us: int
     broker: int
     acks: int
+    isr: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +301,9 @@ class PartitionState:
 
     def _acknowledge(self, number: int, event: TraceEvent) -> None:
         at_us, _, broker, _, base_offset, acks, values = event
+        isr = self.replica(broker).isr
         for offset, value in enumerate(values, base_offset):
-            ack = Ack(number=number, at_us=at_us, broker=broker, acks=acks)
+            ack = Ack(number=number, at_us=at_us, broker=broker, acks=acks, isr=isr)
             self.acks.setdefault((offset, value), []).append(ack)
 
     def _send(self, _: int, event: TraceEvent) -> None:
