@@ -24,6 +24,7 @@ from checks.story import seconds
 LOST: Final = "lost"
 DIVERGED: Final = "diverged"
 DOUBLED: Final = "doubled"
+REORDERED: Final = "reordered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordNote:
-    """What there is to say of one record or place. ``kind`` is `LOST`, `DIVERGED` or `DOUBLED`.
+    """What there is to say of one record or place. ``kind`` is `LOST`, `DIVERGED`, `DOUBLED` or `REORDERED`.
 
     ``lines`` are (who, what) pairs. ``values`` are the records that it is about; those after the first
     went the same way by the same events (``decided``).
@@ -65,7 +66,13 @@ def record_notes(
         for row in rows
         if any(c.state == DIFFERENT for c in row.cells.values())
     ]
-    return [*_joined(lost), *_never_stored(partition), *diverged, *_doubled(partition)]
+    return [
+        *_joined(lost),
+        *_never_stored(partition),
+        *diverged,
+        *_doubled(partition),
+        *_reordered(partition),
+    ]
 
 
 def _joined(notes: Iterable[RecordNote]) -> list[RecordNote]:
@@ -288,10 +295,8 @@ def _never_stored(partition: PartitionState) -> Iterator[RecordNote]:
 
 def _doubled(partition: PartitionState) -> Iterator[RecordNote]:
     """Tell of values that stand at several offsets of the leader's log, or of the longest without a leader."""
-    replicas = partition.replicas
-    leading = replicas.get(partition.leader) or max(replicas.values(), key=lambda r: r.leo, default=None)
     places: dict[str, list[LogEntry]] = {}
-    for entry in () if leading is None else leading.log:
+    for entry in _leading_log(partition):
         places.setdefault(entry.value, []).append(entry)
     for value, entries in places.items():
         if len(entries) > 1:
@@ -310,6 +315,50 @@ def _doubled(partition: PartitionState) -> Iterator[RecordNote]:
                     ),
                 ),
             )
+
+
+def _reordered(partition: PartitionState) -> Iterator[RecordNote]:
+    """Tell of records that stand behind one that the same client sent later."""
+    first: dict[str, LogEntry] = {}
+    for entry in _leading_log(partition):
+        first.setdefault(entry.value, entry)
+    last: dict[str, LogEntry] = {}
+    for value, sends in partition.sends.items():
+        stands = first.get(value)
+        # A value that its application sent again has no order of its own.
+        if stands is None or len(sends) > 1:
+            continue
+        client = sends[0].client
+        before = last.get(client)
+        if before is not None and before.offset > stands.offset:
+            head = f"{printable(value)} stands before {printable(before.value)}, which {printable(client)} sent earlier"
+            yield RecordNote(
+                kind=REORDERED,
+                offset=stands.offset,
+                values=(value, before.value),
+                head=head,
+                lines=tuple(
+                    (f"offset {each.offset}", f"{printable(each.value)}: {_origin(partition, each)}")
+                    for each in (stands, before)
+                ),
+                moments=(
+                    Moment(
+                        number=stands.number - 1,
+                        at_us=stands.at_us,
+                        text=f"before {printable(value)} overtakes {printable(before.value)}",
+                    ),
+                ),
+            )
+        else:
+            last[client] = stands
+
+
+def _leading_log(partition: PartitionState) -> Sequence[LogEntry]:
+    """Return the log of the leader, or the longest where none leads."""
+    replicas = partition.replicas
+    if partition.leader in replicas:
+        return replicas[partition.leader].log
+    return max((replica.log for replica in replicas.values()), key=len, default=())
 
 
 def _origin(partition: PartitionState, entry: LogEntry) -> str:

@@ -51,6 +51,7 @@ class RecordFate:
     ``status`` is what its producer's application was told: `campaigns.replica_states.ACKED` and so on,
     None if the record was not sent by a client of the run. ``acks`` is what the broker's answer was for, "all", "1"
     or "0", None where no broker answered; ``isr`` was the ISR of the broker that did. ``acked_us`` is when the application was told, None before.
+    ``acked_offset`` is where it was told that the record stands: with retries that may be another copy.
     ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
     that have the record, at whatever offset; ``on_leader`` says whether the leader is one of them.
     """
@@ -60,6 +61,7 @@ class RecordFate:
     acks: str | None
     isr: tuple[int, ...]
     acked_us: int | None
+    acked_offset: int | None
     error: str | None
     readers: tuple[str, ...]
     held_by: tuple[int, ...]
@@ -85,6 +87,7 @@ class RecordFate:
 class DiffRow:
     """An offset of a partition, a cell for each replica; or what once stood there (``is_past``).
 
+    ``is_again`` says of what is past that the same value stands there now, stored once more.
     ``fates`` are of the different records in the row, the leader's first.
     """
 
@@ -92,6 +95,7 @@ class DiffRow:
     cells: Mapping[int, Cell]
     fates: tuple[RecordFate, ...]
     is_past: bool = False
+    is_again: bool = False
 
     def is_equal(self) -> bool:
         """Return whether every replica has the same record, and had no other."""
@@ -128,7 +132,9 @@ class Fates:
         place = (entry.offset, entry.value)
         sends = partition.sends.get(entry.value, [])
         # Of a value that was sent again by its application: what went best.
-        send = min(sends, key=lambda send: _RANK.index(send.status), default=None)
+        send = min(
+            sends, key=lambda send: (_RANK.index(send.status), send.offset != entry.offset), default=None
+        )
         answers = partition.acks.get(place, ())
         acks = next(("all" if answer.acks < 0 else str(answer.acks) for answer in answers), None)
         if acks is None and send is not None and send.status == ACKED:
@@ -141,6 +147,7 @@ class Fates:
             acks=acks,
             isr=answers[0].isr if answers else (),
             acked_us=send.ended_us if send is not None and send.status == ACKED else None,
+            acked_offset=None if send is None else send.offset,
             error=None if send is None else send.error,
             readers=tuple(partition.reads.get(place, ())),
             held_by=held_by,
@@ -162,6 +169,7 @@ def _rows_at(
 ) -> Iterator[DiffRow]:
     standing = {broker: replica.entry(offset) for broker, replica in replicas.items()}
     reference = _reference(partition.leader, standing, past)
+    values = {entry.value for entry in (reference, *standing.values()) if entry is not None}
     if reference is not None:
         cells = {
             broker: _cell(replicas[broker], entry, reference, past[broker])
@@ -177,7 +185,13 @@ def _rows_at(
                 broker: _past_cell(entry, standing[broker], of_broker) for broker, of_broker in past.items()
             }
             if any(cell.state == REMOVED for cell in cells.values()):
-                yield DiffRow(offset=offset, cells=cells, fates=(fates.of(entry),), is_past=True)
+                yield DiffRow(
+                    offset=offset,
+                    cells=cells,
+                    fates=(fates.of(entry),),
+                    is_past=True,
+                    is_again=entry.value in values,
+                )
 
 
 def _reference(

@@ -127,13 +127,14 @@ class ReplicaState:
 
     ``log`` has the records by offset. While the log is not ``is_open`` (its broker is down, or has
     not been told of the partition since it started) ``high_watermark`` and ``role`` mean nothing; the
-    records are on the disk all the same. ``flushed`` is the offset below which power loss takes
+    records are on the disk all the same, and ``checkpointed_high_watermark`` is what it will begin with. ``flushed`` is the offset below which power loss takes
     nothing. ``leader`` is whom the replica takes for the leader, ``isr`` the ISR as it knows it while
     it leads. ``removed`` are the records that it has lost, in the order in which it lost them.
     """
 
     __slots__ = (
         "broker",
+        "checkpointed_high_watermark",
         "flushed",
         "high_watermark",
         "is_open",
@@ -149,6 +150,7 @@ class ReplicaState:
         self.broker = broker
         self.log: list[LogEntry] = []
         self.high_watermark = 0
+        self.checkpointed_high_watermark = 0
         self.flushed = 0
         self.is_open = False
         self.role = NO_ROLE

@@ -216,6 +216,7 @@ def _replica_mapping(replica: ReplicaState) -> dict[str, Any]:
         "hw": replica.high_watermark if is_open else None,
         "lso": replica.lso if is_open else None,
         "flushed": replica.flushed,
+        "checkpointed_hw": replica.checkpointed_high_watermark,
     }
 
 
@@ -223,6 +224,7 @@ def _row_mapping(row: DiffRow) -> dict[str, Any]:
     return {
         "offset": row.offset,
         "past": row.is_past,
+        "again": row.is_again,
         "cells": {str(broker): _cell_mapping(cell) for broker, cell in row.cells.items()},
         "records": [_fate_mapping(fate) for fate in row.fates],
     }
@@ -260,6 +262,7 @@ def _fate_mapping(fate: RecordFate) -> dict[str, Any]:
         "status": fate.status,
         "acks": fate.acks,
         "acked_at_us": fate.acked_us,
+        "acked_offset": fate.acked_offset,
         "error": fate.error,
         "read_by": list(fate.readers),
         "held_by": list(fate.held_by),

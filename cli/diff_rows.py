@@ -51,12 +51,12 @@ class Folded:
     count: int
     producers: int = 1
 
-    @property
-    def offsets(self) -> str:
-        """The offsets, and how many where there are several."""
+    def offsets(self, *, with_count: bool) -> str:
+        """Return the offsets; where there are several, with their number if wanted."""
         if self.count == 1:
             return str(self.first.offset)
-        return f"{self.first.offset}..{self.last.offset} ({self.count})"
+        count = f" ({self.count})" if with_count else ""
+        return f"{self.first.offset}..{self.last.offset}{count}"
 
 
 class Signs:
@@ -115,9 +115,18 @@ def _likeness(row: DiffRow) -> object:
         for cell in row.cells.values()
     )
     fates = tuple(
-        (fate.status, fate.acks, fate.error, fate.readers, fate.held_by, fate.is_lost) for fate in row.fates
+        (
+            fate.status,
+            fate.acks,
+            fate.acked_offset == fate.entry.offset,
+            fate.error,
+            frozenset(fate.readers),
+            fate.held_by,
+            fate.is_lost,
+        )
+        for fate in row.fates
     )
-    return row.is_past, cells, fates
+    return row.is_past, row.is_again, cells, fates
 
 
 def cell_text(rows: Folded, broker: int, signs: Signs, *, ids: bool) -> Text:
@@ -143,6 +152,15 @@ def short_cell(rows: Folded, broker: int, signs: Signs, *, ids: bool) -> Text:
     return cell_text(rows, broker, signs, ids=ids)
 
 
+def row_record(rows: Folded, *, ids: bool) -> Text:
+    """Return the record of a row; of several with *ids* the first and the last, else the first."""
+    first, last = rows.first.fates[0].entry, rows.last.fates[0].entry
+    if ids:
+        return Text(record_text(first, last, rows.producers, ids=True))
+    more = ".." if rows.count > 1 else ""
+    return Text(f"{printable(first.value)}{more} e{first.leader_epoch}")
+
+
 def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: bool) -> str:
     """Return a record, or the first and the last of several."""
     several = last is not None and last != first
@@ -161,6 +179,8 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: 
 def acked_text(rows: Folded, *, times: bool) -> Text:
     """Return what the producers of a row's records were told."""
     lines = Text()
+    if rows.first.is_again:
+        return Text("as above")
     for number, fate in enumerate(rows.first.fates):
         if number:
             lines.append("\n")
@@ -173,6 +193,9 @@ def acked_text(rows: Folded, *, times: bool) -> Text:
 
 
 def _acked(fate: RecordFate, *, with_time: bool) -> str:
+    if fate.status == ACKED and fate.acked_offset not in {None, fate.entry.offset}:
+        # The application knows of another copy; of this one it may have been told in vain.
+        return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, unheard"
     if fate.status == ACKED:
         acks = fate.acks or "yes"
         return f"{acks} {seconds(fate.acked_us)}" if with_time and fate.acked_us is not None else acks
@@ -182,8 +205,12 @@ def _acked(fate: RecordFate, *, with_time: bool) -> str:
     return f"{word}: {fate.error}" if with_time and fate.error is not None else word
 
 
-def readers_text(rows: Folded) -> Text:
-    """Return which consumers have read a row's records."""
+def readers_text(rows: Folded, *, names: bool) -> Text:
+    """Return which consumers have read a row's records, or how many."""
+    if rows.first.is_again:
+        return Text()
+    if not names:
+        return Text("\n".join(str(len(fate.readers) or "-") for fate in rows.first.fates))
     several = len(rows.first.fates) > 1
     lines = [
         f"{printable(fate.entry.value)}: {_names(fate)}" if several else _names(fate)
@@ -193,7 +220,7 @@ def readers_text(rows: Folded) -> Text:
 
 
 def _names(fate: RecordFate) -> str:
-    return ", ".join(map(printable, fate.readers)) or "-"
+    return ", ".join(map(printable, sorted(fate.readers))) or "-"
 
 
 def _missing(rows: Folded, signs: Signs) -> Text:

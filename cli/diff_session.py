@@ -3,16 +3,20 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from rich.console import Console
 
 from campaigns.problem import CampaignError
 from campaigns.recorded_run import RecordError, find_run, read_run
 from campaigns.run_diff import DiffError, diff_document, diff_run, parse_at
+from campaigns.runs_diff import diff_runs, runs_document
 from cli import exit_code
 from cli.console import data_console, destination, message_console, say, say_written
 from cli.options import ListFormat
 from cli.render_diff import show_run_diff
 from cli.render_problem import show_problems
+from cli.render_runs_diff import show_runs_diff
 
 _RUNS_MAX: Final = 2
 
@@ -36,13 +40,20 @@ def diff_session(
     try:
         moment = parse_at(at)
         recorded = [read_run(find_run(argument, results)) for argument in arguments]
-        found = diff_run(recorded[0], moment, partitions)
         with destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
-            if output_format is ListFormat.JSON:
-                console.file.write(json.dumps(diff_document(found), ensure_ascii=False, indent=2) + "\n")
+            if len(recorded) == _RUNS_MAX:
+                runs = diff_runs(recorded[0], recorded[1], moment, partitions)
+                if output_format is ListFormat.JSON:
+                    _write(console, runs_document(runs))
+                else:
+                    show_runs_diff(console, runs, only_different=only_different)
             else:
-                show_run_diff(console, found, arguments[0], only_different=only_different)
+                found = diff_run(recorded[0], moment, partitions)
+                if output_format is ListFormat.JSON:
+                    _write(console, diff_document(found))
+                else:
+                    show_run_diff(console, found, arguments[0], only_different=only_different)
     except DiffError as error:
         say(messages, str(error))
         return exit_code.USAGE
@@ -59,3 +70,7 @@ def diff_session(
         return exit_code.USAGE
     say_written(messages, output, quiet=False)
     return exit_code.OK
+
+
+def _write(console: Console, document: dict[str, Any]) -> None:
+    console.file.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from campaigns.cluster_states import ClusterState
 from campaigns.record_fates import LOST, RecordNote
-from campaigns.replica_states import NO_EPOCH, NO_LEADER, PartitionState, ReplicaState
+from campaigns.replica_states import FOLLOWER, NO_EPOCH, NO_LEADER, PartitionState, ReplicaState
 from campaigns.report import in_short_by
 from campaigns.run_diff import PartitionDiff, RunDiff, run_title
 from campaigns.run_events import named_fields
@@ -20,7 +20,7 @@ from campaigns.units import fields_text
 from checks.finding import VIOLATED
 from checks.story import seconds
 from cli.console import show, unbroken
-from cli.diff_rows import Folded, Signs, acked_text, cell_text, folded, readers_text, record_text, short_cell
+from cli.diff_rows import Folded, Signs, acked_text, cell_text, folded, readers_text, row_record, short_cell
 from cli.render_run import STYLES
 from cli.render_story import DIM, indented
 
@@ -36,13 +36,14 @@ class Layout:
     whole_cells: bool
     ids: bool
     times: bool
+    names: bool
 
 
 _LAYOUTS: Final = (
-    Layout(whole_cells=True, ids=True, times=True),
-    Layout(whole_cells=True, ids=True, times=False),
-    Layout(whole_cells=False, ids=True, times=False),
-    Layout(whole_cells=False, ids=False, times=False),
+    Layout(whole_cells=True, ids=True, times=True, names=True),
+    Layout(whole_cells=True, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=False, times=False, names=False),
 )
 """From the widest to the narrowest; the first that fits is taken."""
 
@@ -69,7 +70,8 @@ def _heading(found: RunDiff) -> Iterator[RenderableType]:
     what = in_short_by(recorded.rules)
     if what:
         yield indented(Text(what), 2)
-    where = f"at the end, {seconds(state.at_us)}" if found.at.is_end else f"at {seconds(state.at_us)}"
+    at_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
+    where = f"at the end, {seconds(at_us)}" if found.at.is_end else f"at {seconds(at_us)}"
     line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
     if not found.at.is_end and found.event is not None:
         fields = tuple((name, value) for name, value in named_fields(found.event).items())
@@ -106,8 +108,10 @@ def _partition(
     yield _znode(partition)
     signs = Signs(is_unicode="utf" in console.encoding)
     rows = list(folded(diff.rows, only_different=only_different))
-    yield indented(_fitting(console, partition, rows, state, signs), 2)
-    yield indented(Text("; ".join([*signs.legend(), *_always(diff)]), DIM), 2)
+    layout, table = _fitting(console, partition, rows, state, signs)
+    yield indented(table, 2)
+    explained = [*signs.legend(), *_always(diff, layout)]
+    yield indented(Text("; ".join(explained), DIM), 2)
     for note in diff.notes[:_NOTES_SHOWN]:
         yield Text()
         yield from _note(note)
@@ -125,27 +129,40 @@ def _znode(partition: PartitionState) -> Text:
     )
 
 
-def _always(diff: PartitionDiff) -> list[str]:
+def _always(diff: PartitionDiff, layout: Layout) -> list[str]:
     found = ["LSO = HW: no transactions yet"]
+    closed = [replica for replica in diff.partition.replicas.values() if not replica.is_open]
+    if closed:
+        found.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
     entries = (fate.entry for row in diff.rows for fate in row.fates)
     with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
-    if with_id is not None:
+    if not layout.whole_cells:
+        found.insert(0, "= the same record")
+    if not layout.names:
+        readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
+        if readers:
+            found.append(f"read: by how many of {', '.join(map(printable, sorted(readers)))}")
+    if with_id is not None and layout.ids:
         found.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
     return ["e0 leader epoch 0", *found] if diff.rows else found
 
 
 def _fitting(
     console: Console, partition: PartitionState, rows: Sequence[Folded], state: ClusterState, signs: Signs
-) -> Table:
-    """Return the widest table that fits; the narrowest breaks its cells."""
+) -> tuple[Layout, Table]:
+    """Return the widest layout that fits; the narrowest breaks its cells."""
     endless = console.options.update(width=100_000)
-    table = Table()
-    for layout in _LAYOUTS:
-        is_last = layout is _LAYOUTS[-1]
-        table = _table(partition, rows, state, signs, layout, fold=is_last)
+    for layout in _LAYOUTS[:-1]:
+        table = _table(partition, rows, state, signs, layout, fold=False)
         if Measurement.get(console, endless, table).maximum + 2 <= console.width:
-            break
-    return table
+            return layout, table
+    return _LAYOUTS[-1], _table(partition, rows, state, signs, _LAYOUTS[-1], fold=True)
+
+
+def _readers_min(rows: Sequence[Folded]) -> int:
+    """Return the width of the longest name: a name that is broken cannot be copied."""
+    names = (name for row in rows for fate in row.first.fates for name in fate.readers)
+    return max((len(printable(name)) + 1 for name in names), default=len("read by"))
 
 
 def _table(
@@ -163,10 +180,23 @@ def _table(
         table.add_column("record", no_wrap=not fold, overflow="fold")
     replicas = dict(sorted(partition.replicas.items()))
     for broker, replica in replicas.items():
-        head = f"  broker {broker}\n  " if layout.whole_cells else f"{broker}\n"
-        table.add_column(Text(f"{head}{_role(replica, state)}"), no_wrap=not fold, overflow="fold")
+        role = _role(replica, state)
+        if layout.whole_cells:
+            head = f"  broker {broker}\n  {role}"
+        else:
+            # Beside the line about the leader that is enough: what is not said follows.
+            head = (
+                f"{broker}"
+                if replica.role == FOLLOWER and "paused" not in role
+                else f"{broker} {role.split(' ')[0]}"
+            )
+        table.add_column(Text(head), no_wrap=not fold, overflow="fold")
     table.add_column("acked", no_wrap=not fold, overflow="fold")
-    table.add_column("read by", overflow="fold")
+    table.add_column(
+        "read by" if layout.names else "read",
+        overflow="fold",
+        min_width=_readers_min(rows) if layout.names else 4,
+    )
     for row in rows:
         table.add_row(*_row(row, replicas, signs, layout), style=DIM if row.first.is_past else None)
     for label, cells in _ends(partition, replicas.values()):
@@ -177,15 +207,14 @@ def _table(
 
 def _row(row: Folded, replicas: Iterable[int], signs: Signs, layout: Layout) -> Iterator[RenderableType]:
     lost = any(fate.is_lost for fate in row.first.fates)
-    yield Text(row.offsets, "bold red" if lost else "")
+    yield Text(row.offsets(with_count=layout.ids), "bold red" if lost else "")
     if not layout.whole_cells:
-        last = row.last.fates[0].entry if row.count > 1 else None
-        yield Text(record_text(row.first.fates[0].entry, last, row.producers, ids=layout.ids))
+        yield row_record(row, ids=layout.ids)
     of_replica = cell_text if layout.whole_cells else short_cell
     for broker in replicas:
         yield of_replica(row, broker, signs, ids=layout.ids)
     yield acked_text(row, times=layout.times)
-    yield readers_text(row)
+    yield readers_text(row, names=layout.names)
 
 
 def _role(replica: ReplicaState, state: ClusterState) -> str:
@@ -201,9 +230,14 @@ def _role(replica: ReplicaState, state: ClusterState) -> str:
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
     known = list(replicas)
     yield "LEO", [str(replica.leo) for replica in known]
-    yield "HW, LSO", [str(replica.high_watermark) if replica.is_open else "-" for replica in known]
+    yield "HW, LSO", [_high_watermark(replica) for replica in known]
     yield "flushed", [str(replica.flushed) for replica in known]
     yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
+
+
+def _high_watermark(replica: ReplicaState) -> str:
+    """Return a high watermark; of a log that is not open the one that it will begin with."""
+    return str(replica.high_watermark) if replica.is_open else f"({replica.checkpointed_high_watermark})"
 
 
 def _note(note: RecordNote) -> Iterator[RenderableType]:
