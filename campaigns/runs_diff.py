@@ -26,6 +26,7 @@ _TELLING: Final = frozenset(
     {
         *("append", "duplicate_batch", "truncate", "unflushed_lost", "recover", "leader", "follower"),
         *("election", "isr", "isr_reduced", "isr_refused", "acknowledged", "rejected", "controller_elected"),
+        "epoch_asked",
         *("broker_stopped", "broker_started", "broker_paused", "broker_resumed", "session_expired", "fault"),
     }
 )

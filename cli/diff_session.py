@@ -1,6 +1,7 @@
 """One `harrow diff`: read a run, or two, and show what their replicas have."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from campaigns.problem import CampaignError
 from campaigns.recorded_run import RecordError, find_run, read_run
-from campaigns.run_diff import DiffError, diff_document, diff_run, parse_at
+from campaigns.run_diff import DiffError, RunDiff, diff_document, diff_run, parse_at
 from campaigns.runs_diff import diff_runs, runs_document
 from cli import exit_code
 from cli.console import data_console, destination, message_console, say, say_written
@@ -18,6 +19,7 @@ from cli.render_diff import show_run_diff
 from cli.render_problem import show_problems
 from cli.render_runs_diff import show_runs_diff
 
+DEFAULT_RESULTS: Final = Path("results")
 _RUNS_MAX: Final = 2
 
 
@@ -53,7 +55,8 @@ def diff_session(
                 if output_format is ListFormat.JSON:
                     _write(console, diff_document(found))
                 else:
-                    show_run_diff(console, found, arguments[0], only_different=only_different)
+                    argument = _as_typed(arguments[0], results, found)
+                    show_run_diff(console, found, argument, only_different=only_different)
     except DiffError as error:
         say(messages, str(error))
         return exit_code.USAGE
@@ -70,6 +73,12 @@ def diff_session(
         return exit_code.USAGE
     say_written(messages, output, quiet=False)
     return exit_code.OK
+
+
+def _as_typed(argument: str, results: Path, found: RunDiff) -> str:
+    """Return how to name the run in a command that follows, where the results may stand elsewhere."""
+    is_enough = results == DEFAULT_RESULTS or Path(argument).exists()
+    return shlex.quote(argument if is_enough else str(found.recorded.folder))
 
 
 def _write(console: Console, document: dict[str, Any]) -> None:
