@@ -29,11 +29,11 @@ def _rule(judged: Mapping[str, Any]) -> RuleResult:
 def _finding(found: Mapping[str, Any]) -> Finding:
     return Finding(
         partition=str(found["partition"]),
-        chain=tuple(_link(link) for link in found["chain"]),
-        offset=found["offset"],
-        value=found["value"],
+        chain=tuple(_link(link) for link in found.get("chain", ())),
+        offset=found.get("offset"),
+        value=found.get("value"),
         permitted_by=found.get("permitted_by"),
-        prevented_by=tuple(map(str, found["prevented_by"])),
+        prevented_by=tuple(map(str, found.get("prevented_by", ()))),
         details=tuple((name, value) for name, value in found.items() if name not in _NAMED),
     )
 

@@ -15,6 +15,7 @@ from campaigns.replica_diff import Fates, RecordFate
 from campaigns.replica_states import LogEntry, PartitionState
 from campaigns.report import BASE
 from campaigns.run_diff import SCHEMA, At, DiffError, RunDiff, diff_run, run_mapping
+from campaigns.spelling import listed, quoted, suggestion
 
 _WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
 """Keys of a script that only say or assert what happens."""
@@ -105,7 +106,9 @@ def diff_runs(one: RecordedRun, other: RecordedRun, at: At, partitions: Sequence
     names = list(dict.fromkeys([*runs[0].state.partitions, *runs[1].state.partitions]))
     for name in partitions:
         if name not in names:
-            raise DiffError(f"--partition {name!r}: the runs have {', '.join(names)}")
+            raise DiffError(
+                f"--partition {quoted(name)}: the runs have {listed(names)}{suggestion(name, names)}"
+            )
     position = first_difference(one.lines, other.lines)
     parted = None
     if position is not None:
