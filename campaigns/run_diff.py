@@ -1,5 +1,6 @@
 """`harrow diff`: the replica logs of a recorded run at a moment, and the same as JSON has it."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +12,7 @@ from campaigns.record_fates import Moment, RecordNote, record_notes
 from campaigns.recorded_run import RecordedRun
 from campaigns.replica_diff import Cell, DiffRow, RecordFate, partition_rows
 from campaigns.replica_states import LogEntry, PartitionState, ReplicaState
-from campaigns.report import BASE, in_short_by
+from campaigns.report import BASE, in_short_by, when_and_what
 from campaigns.run_events import RunEvents, events_of_recorded
 from campaigns.spelling import listed, quoted, suggestion
 from checks.story import seconds
@@ -41,18 +42,21 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDiff:
-    """The logs of a partition at the moment, and what there is to say of its records."""
+    """The logs of a partition at the moment, and what there is to say of its records.
+
+    ``told`` are the moments of the findings, for those of which the logs have nothing to say.
+    """
 
     partition: PartitionState
     rows: Sequence[DiffRow]
     notes: Sequence[RecordNote]
+    told: Sequence[Moment] = ()
 
     def moments(self) -> list[Moment]:
         """Return the moments worth looking at, in order, one for each event."""
         found: dict[int, Moment] = {}
-        for note in self.notes:
-            for moment in note.moments:
-                found.setdefault(moment.number, moment)
+        for moment in [moment for note in self.notes for moment in note.moments] or self.told:
+            found.setdefault(moment.number, moment)
         return [found[number] for number in sorted(found)]
 
 
@@ -117,22 +121,42 @@ def diff_run(recorded: RecordedRun, at: At, partitions: Sequence[str] = ()) -> R
         at=at,
         state=state,
         event=run.trace_event(state.number),
-        partitions=[partition_diff(state.partitions[name], run.plan) for name in chosen],
+        partitions=[
+            partition_diff(state.partitions[name], run.plan, _told(recorded, run, name)) for name in chosen
+        ],
         hidden=() if partitions else [name for name in known if name not in chosen],
     )
 
 
-def partition_diff(partition: PartitionState, plan: Plan) -> PartitionDiff:
+def partition_diff(partition: PartitionState, plan: Plan, told: Sequence[Moment] = ()) -> PartitionDiff:
     """Return the logs of a partition, and what there is to say of its records."""
     rows = partition_rows(partition)
     by_hw = plan.behaviour_switches().follower_truncation == HIGH_WATERMARK
     notes = record_notes(partition, rows, truncates_to_hw=by_hw)
-    return PartitionDiff(partition=partition, rows=rows, notes=notes)
+    return PartitionDiff(partition=partition, rows=rows, notes=notes, told=told)
 
 
 def with_findings(recorded: RecordedRun) -> frozenset[str]:
     """Return the partitions of which some rule found something."""
     return frozenset(finding.partition for judged in recorded.rules.values() for finding in judged.findings)
+
+
+def _told(recorded: RecordedRun, run: RunEvents, partition: str) -> list[Moment]:
+    """Return the moments of what led to a partition's findings: right after the last event of that time."""
+    findings = [
+        finding
+        for judged in recorded.rules.values()
+        for finding in judged.findings
+        if finding.partition == partition
+    ]
+    times = [event[0] for event in run.events]
+    moments = []
+    for link in (link for finding in findings for link in finding.chain):
+        position = 0 if link.at_us is None else bisect_right(times, link.at_us)
+        if link.at_us is not None and position:
+            text = when_and_what(link)[1]
+            moments.append(Moment(number=run.numbers[position - 1], at_us=link.at_us, text=text))
+    return moments
 
 
 def run_title(recorded: RecordedRun, run: RunEvents) -> str:

@@ -102,7 +102,7 @@ def diff_runs(one: RecordedRun, other: RecordedRun, at: At, partitions: Sequence
         RecordError: a run cannot be read.
 
     """
-    runs = (diff_run(one, at), diff_run(other, at))
+    runs = (_run(one, at), _run(other, at))
     names = list(dict.fromkeys([*runs[0].state.partitions, *runs[1].state.partitions]))
     for name in partitions:
         if name not in names:
@@ -121,6 +121,13 @@ def diff_runs(one: RecordedRun, other: RecordedRun, at: At, partitions: Sequence
         told_apart=_told_apart(one.events, other.events),
         logs=[_logs(name, runs) for name in partitions or names],
     )
+
+
+def _run(recorded: RecordedRun, at: At) -> RunDiff:
+    try:
+        return diff_run(recorded, at)
+    except DiffError as error:
+        raise DiffError(f"{recorded.folder}: {error}") from None
 
 
 def _differences(one: RecordedRun, other: RecordedRun, plan: Plan, other_plan: Plan) -> list[PlanDifference]:
