@@ -122,7 +122,8 @@ def diff_run(recorded: RecordedRun, at: At, partitions: Sequence[str] = ()) -> R
         state=state,
         event=run.trace_event(state.number),
         partitions=[
-            partition_diff(state.partitions[name], run.plan, _told(recorded, run, name)) for name in chosen
+            partition_diff(state.partitions[name], run.plan, _told(recorded, run, name) if at.is_end else ())
+            for name in chosen
         ],
         hidden=() if partitions else [name for name in known if name not in chosen],
     )
