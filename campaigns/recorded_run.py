@@ -9,9 +9,11 @@ from typing import Any, Final
 from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
+from campaigns.recorded_findings import recorded_rules
 from campaigns.results_folder import LATEST
 from campaigns.seeds import SeedError, check_seed
 from campaigns.spelling import quoted
+from checks.finding import RuleResult
 from cluster_model.trace import TraceEvent, digest
 
 RUN: Final = "run.json"
@@ -48,6 +50,8 @@ class RecordedEvent:
 class RecordedRun:
     """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
 
+    ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
+    ``rules`` is what was said of it by each rule.
     ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
     """
 
@@ -58,6 +62,8 @@ class RecordedRun:
     trace_digest: str
     verdict: str
     variant: str | None
+    processes: Mapping[int, str]
+    rules: Mapping[str, RuleResult]
     plan: Plan
     lines: tuple[str, ...]
     events: tuple[RecordedEvent, ...]
@@ -115,6 +121,8 @@ def read_run(folder: Path) -> RecordedRun:
         trace_digest=run["trace_digest"],
         verdict=run["verdict"],
         variant=run.get("variant"),
+        processes=_processes(run.get("processes")),
+        rules=_rules(folder / RUN, run.get("rules")),
         plan=_plan(folder / CAMPAIGN, run),
         lines=lines,
         events=events,
@@ -181,6 +189,20 @@ def _not_json(path: Path, error: Exception, line: int) -> RecordError:
     if isinstance(error, json.JSONDecodeError):
         return _wrong(path, f"not JSON: {error.msg}", line + error.lineno - 1, error.colno)
     return _wrong(path, "not JSON that can be read", line)
+
+
+def _processes(names: Any) -> Mapping[int, str]:
+    """Return the clients' names by process; runs that were written before they were kept have none."""
+    if not isinstance(names, dict):
+        return {}
+    return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
+
+
+def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
+    try:
+        return recorded_rules(rules)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _wrong(path, "rules: what each rule found cannot be read", 1) from None
 
 
 def _version(run: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
+from cli import check, diff, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
 
 
 class Commands(TyperGroup):
@@ -59,6 +59,7 @@ run.register(app)
 sweep.register(app)
 shrink.register(app)
 replay.register(app)
+diff.register(app)
 regress.register(app)
 check.register(app)
 validate.register(app)
