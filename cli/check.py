@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Quiet, Verbose
+from cli.options import NoColor, Output, Quiet, ReportFormat, Verbose
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +38,9 @@ def check(
             help="State a Kafka setting of the clients or the cluster, as acks=1; may be repeated.",
         ),
     ] = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     verbose: Verbose = False,

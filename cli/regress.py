@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Overrides, Quiet, check_seed
+from cli.options import NoColor, Output, Overrides, Quiet, ReportFormat, check_seed
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,9 @@ def regress(
         str | None, typer.Option(metavar="NAME", help="With --add: what the entry is called.")
     ] = None,
     overrides: Overrides = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,

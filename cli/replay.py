@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Quiet
+from cli.options import NoColor, Output, Quiet, ReportFormat
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,9 @@ def replay(
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
     ] = Path("results"),
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,

@@ -4,13 +4,16 @@ With several seeds a case is about all of them together: one that failed outweig
 the first of those is told.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
+from campaigns.plan import Plan
+from campaigns.report import AS_EXPECTED
+from campaigns.required_probes import UnreachedProbes
 from cli.ci_output import write_suites
 from cli.ci_suite import EXPECTATIONS, MS_PER_S, Case, Status, Suite, note_suite, suite_name, worst_status
 from cli.run_cases import cases_of, told_of
@@ -138,6 +141,29 @@ class RunSuites:
             seeds.suite(unreached.get((seeds.first.campaign, seeds.first.variant)))
             for seeds in self._by_variant.values()
         ]
+
+
+def search_suites(
+    finished: Iterable[tuple[Plan, Mapping[str, int], FinishedRun | None]], missed: Iterable[UnreachedProbes]
+) -> list[Suite]:
+    """Return a suite for each search: its plan, how many examples had which outcome, and the run that it found."""
+    unreached = {(each.campaign, each.variant): each.reason() for each in missed}
+    suites: list[Suite] = []
+    for plan, outcomes, run in finished:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+        if run is not None:
+            seeds = _Seeds(_words(run))
+            seeds.add(run)
+            suites.append(seeds.suite(None))
+            continue
+        reason = unreached.get((plan.campaign, plan.variant))
+        if reason is None and (set(outcomes) - {AS_EXPECTED} or not outcomes):
+            reason = counts or "nothing was tried"
+        case = Case(name=EXPECTATIONS, message=f"no failure: {counts}")
+        if reason is not None:
+            case = replace(case, status=Status.SKIPPED, message=f"inconclusive: {reason}")
+        suites.append(Suite(name=suite_name(plan.campaign, plan.variant), cases=(case,), told=case.message))
+    return suites
 
 
 def _words(run: FinishedRun) -> _Words:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Overrides, Quiet, Verbose, parse_seeds, parse_time_s
+from cli.options import NoColor, Overrides, Quiet, ReportFormat, Verbose, parse_seeds, parse_time_s
 
 _SHRINK_TIME = "60s"
 
@@ -95,7 +95,9 @@ def sweep(
             metavar="DIR", file_okay=False, help="Run nothing: print the report of the sweep in a folder."
         ),
     ] = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
     ] = None,

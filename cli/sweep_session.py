@@ -14,9 +14,10 @@ from rich.console import Console
 from campaigns.problem import CampaignError, Problem
 from campaigns.sweep.definition import Definition, VaryError, define, parse_vary
 from cli import exit_code
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say
 from cli.interrupts import Interrupts
-from cli.options import ListFormat
+from cli.options import ReportFormat
 from cli.progress import ProgressLine
 from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
@@ -47,7 +48,7 @@ class SweepRequest:
     time_max_s: float | None
     shrink_s: float | None
     report: Path | None
-    output_format: ListFormat
+    output_format: ReportFormat
     output: Path | None
     quiet: bool
     verbose: bool
@@ -74,6 +75,7 @@ def sweep_session(request: SweepRequest) -> int:
         return _Session(request, messages).run()
     except CampaignError as error:
         show_problems(messages, error.problems)
+        return write_problems(error.problems, request.output_format, request.output, messages)
     except (_UsageError, EngineError, SweepFolderError, VaryError) as error:
         say(messages, str(error), style="red")
     except BrokenPipeError:
@@ -281,9 +283,19 @@ class _Session:
             line.clear()
         with destination(request.output) as stream:
             console = data_console(no_color=request.no_color, file=stream)
-            if request.output_format is ListFormat.JSON:
+            if request.output_format is ReportFormat.JSON:
                 json.dump(report.as_mapping(), console.file, ensure_ascii=False, indent=2)
                 console.file.write("\n")
+            elif request.output_format in CI_FORMATS:
+                from cli.sweep_cases import sweep_suites
+
+                write_suites(
+                    console.file,
+                    request.output_format,
+                    sweep_suites(report),
+                    noun="cell",
+                    messages=self._messages,
+                )
             else:
                 show_report(console, report, written, quiet=request.quiet, verbose=request.verbose)
             console.file.flush()
