@@ -9,12 +9,11 @@ from typing import Any, Final
 from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
-from campaigns.results_folder import LATEST
+from campaigns.results_folder import LATEST, RUN
 from campaigns.seeds import SeedError, check_seed
 from campaigns.spelling import quoted
 from cluster_model.trace import TraceEvent, digest
 
-RUN: Final = "run.json"
 TRACE: Final = "trace.jsonl"
 CAMPAIGN: Final = "campaign.yaml"
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
+from cli import check, clean, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
 
 
 class Commands(TyperGroup):
@@ -65,6 +65,7 @@ validate.register(app)
 listing.register(app)
 new.register(app)
 schema.register(app)
+clean.register(app)
 
 
 def main() -> None:
