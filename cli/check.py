@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import NoColor, Output, Quiet, ReportFormat, Verbose
 
 
@@ -22,12 +23,20 @@ def check(
     ],
     allowed: Annotated[
         list[str] | None,
-        typer.Option("--allow", metavar="NAME", help="Permit an anomaly; may be repeated."),
+        typer.Option(
+            "--allow",
+            metavar="NAME",
+            autocompletion=completion.anomalies,
+            help="Permit an anomaly; may be repeated.",
+        ),
     ] = None,
     demanded: Annotated[
         list[str] | None,
         typer.Option(
-            "--demand", metavar="NAME", help="Permit an anomaly to nobody, whatever Kafka promises."
+            "--demand",
+            metavar="NAME",
+            autocompletion=completion.anomalies,
+            help="Permit an anomaly to nobody, whatever Kafka promises.",
         ),
     ] = None,
     settings: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import NoColor, Output, Quiet, ReportFormat
 
 
@@ -16,7 +17,11 @@ def register(app: typer.Typer) -> None:
 def replay(
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="A folder of results, as results/latest, or the id of a run."),
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=completion.runs,
+            help="A folder of results, as results/latest, or the id of a run.",
+        ),
     ],
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)

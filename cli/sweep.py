@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import NoColor, Overrides, Quiet, ReportFormat, Verbose, parse_seeds, parse_time_s
 
 _SHRINK_TIME = "60s"
@@ -28,7 +29,9 @@ def sweep(
     campaigns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CAMPAIGN...", help="A file, a folder, or the name of a campaign of the library."
+            metavar="CAMPAIGN...",
+            autocompletion=completion.campaigns,
+            help="A file, a folder, or the name of a campaign of the library.",
         ),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="A..B", help="The seeds, from A to before B.")] = None,
@@ -44,7 +47,10 @@ def sweep(
     variants: Annotated[
         list[str] | None,
         typer.Option(
-            "--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."
+            "--variant",
+            metavar="NAME",
+            autocompletion=completion.variants,
+            help="Only this variant (`base` for none); may be repeated.",
         ),
     ] = None,
     engine: Annotated[

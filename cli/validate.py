@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import exit_code
+from cli import completion, exit_code
 from cli.options import NoColor, Overrides, Quiet, ReportFormat
 
 
@@ -17,7 +17,11 @@ def register(app: typer.Typer) -> None:
 def validate(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Files, folders, or names of campaigns of the library."),
+        typer.Argument(
+            metavar="PATH",
+            autocompletion=completion.campaigns,
+            help="Files, folders, or names of campaigns of the library.",
+        ),
     ],
     overrides: Overrides = None,
     output_format: Annotated[
