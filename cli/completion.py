@@ -26,11 +26,15 @@ def campaigns(incomplete: str) -> list[str]:
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the variants of the campaigns that the command line names already."""
-    named = ctx.params.get("campaigns") or ctx.params.get("campaign") or ctx.params.get("added") or ()
+    # The parser gives up on an option without its value, and leaves all words where they are.
+    words = list(ctx.args)
+    for parameter in ("campaigns", "campaign", "added"):
+        named = ctx.params.get(parameter) or ()
+        words += [named] if isinstance(named, str) else named
     library = _library()
     names = [_BASE]
-    for argument in [named] if isinstance(named, str) else named:
-        names += _variants_of(library.get(str(argument), Path(str(argument))))
+    for word in words:
+        names += _variants_of(library.get(word, Path(word)))
     return _beginning(incomplete, dict.fromkeys(names))
 
 

@@ -22,7 +22,7 @@ class SweepEngine(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sweep")(sweep)
+    app.command("sweep", short_help="Run campaigns for many seeds and settings.")(sweep)
 
 
 def sweep(
