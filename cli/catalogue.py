@@ -62,13 +62,17 @@ def entries(kind: Kind) -> list[Entry]:
 
 def explain(name: str) -> list[Entry]:
     """Return everything that is called *name*; upper and lower case do not matter."""
+    from campaigns.library_index import library_names
     from checks.catalogue import RULE_OF_INVARIANT
-    from cli.campaign_entries import campaign_entries
 
     wanted = name.lower()
     wanted = RULE_OF_INVARIANT.get(wanted, wanted)
     found = [entry for kind in _IN_MEMORY for entry in entries(kind) if entry.name.lower() == wanted]
-    return found + list(campaign_entries(only=wanted))
+    if wanted in map(str.lower, library_names()):
+        from cli.campaign_entries import campaign_entries
+
+        found += campaign_entries(only=wanted)
+    return found
 
 
 def all_names() -> list[str]:

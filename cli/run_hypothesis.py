@@ -24,11 +24,12 @@ from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.ci_suite import note_suite
 from cli.console import data_console, message_console, say, show, unbroken
 from cli.interrupts import Interrupts
+from cli.layout import indented
 from cli.options import RunFormat
 from cli.progress import ProgressLine
 from cli.render_problem import show_problems
 from cli.render_run import STYLES, marks
-from cli.render_story import FAILED, indented, short_story
+from cli.render_story import FAILED, short_story
 from cli.run_selection import Selection, choose_variants, find_campaigns, load_all
 from cli.run_suites import search_suites
 from cli.run_tally import FinishedRun, exit_code_of
