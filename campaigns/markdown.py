@@ -7,7 +7,7 @@ from typing import Final
 
 from campaigns.spelling import printable
 
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]~])")
+_SPECIAL: Final = re.compile(r"([\\`*_~]|\](?=[(\[:]))")
 _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
