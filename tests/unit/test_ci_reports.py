@@ -1,11 +1,17 @@
 """JUnit XML and workflow commands of what no campaign would say by itself."""
 
+from io import StringIO
+
 from junitparser import JUnitXml
+from rich.console import Console
 
 from campaigns import markdown
+from cli.ci_output import JUNIT
 from cli.ci_suite import EXPECTATIONS, Case, Status, Suite, in_total, note_suite
 from cli.github import annotations, step_summary
 from cli.junit import junit_xml
+from cli.run_suites import RunSuites
+from cli.run_tally import Tally
 
 ODD = "50% of a,b: c\r\n::error::<&>\x00\x1b[31m\ud800|`x`"
 
@@ -72,3 +78,12 @@ def test_markdown_shows_what_it_is_given() -> None:
     assert markdown.code("a`b") == "``a`b``"
     assert markdown.code("`") == "`` ` ``"
     assert markdown.table(("a",), [("x|y\nz",)]) == "| a |\n| --- |\n| x\\|y z |"
+
+
+def test_a_report_that_was_interrupted_cannot_look_whole() -> None:
+    console = Console(file=StringIO())
+    RunSuites(console, JUNIT, console).finish(Tally(planned=3, interrupted=True))
+    (suite,) = JUnitXml.fromstring(console.file.getvalue().encode())  # type: ignore[attr-defined]  # a StringIO
+    (case,) = suite
+    assert (suite.name, case.name, case.is_skipped) == ("harrow", "complete", True)
+    assert case.result[0].message == "interrupted: 0 of 3 runs are finished"
