@@ -9,11 +9,12 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format docs bench clean
+.PHONY: help demo test regress check format docs bench clean
 
 help:
 	@echo 'make demo    run every campaign that ships with harrow'
 	@echo 'make test    run the tests'
+	@echo 'make regress run the corpus of campaigns that failed once'
 	@echo 'make check   ruff, mypy --strict and the direction of imports'
 	@echo 'make format  let ruff format and repair what it can'
 	@echo 'make docs    put the tables that come from the code into docs/'
@@ -25,6 +26,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+regress: $(VENV)/installed
+	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)
 
 check: $(VENV)/installed-for-tests
 	$(BIN)/ruff check

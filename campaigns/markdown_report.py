@@ -1,87 +1,107 @@
-"""``report.md``: a run for a reader, in Markdown."""
+"""``report.md``: a run for a reader, in Markdown, as a comment to a pull request shows it.
+
+What went wrong and how to see it again comes first; the tables below are folded away.
+"""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+from campaigns.markdown import code, table, text
 from campaigns.report import AS_EXPECTED, anomalies, outcome, place, run_id
 from campaigns.run_result import RunResult
 from campaigns.units import duration_text, fields_text
 from checks.evidence import ReplicaLog
+from checks.finding import HELD
 
-_VALUES_MAX = 12
+_VALUES_MAX: Final = 12
+_FINDINGS_MAX: Final = 50
+"""Findings of one rule that are told; run.json has all."""
 
 
 def markdown_report(result: RunResult, reproduce: str) -> str:
     """Return the report of a run."""
     sections = (
         _head(result),
-        _promises(result),
+        f"```console\n$ {reproduce}\n```",
         _findings(result),
         _misses(result),
+        _rules(result),
         _faults(result),
         _replicas(result),
-        f"## Run it again\n\n    {reproduce}",
     )
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _head(result: RunResult) -> str:
     plan = result.plan
-    variant = "" if plan.variant is None else f", variant {plan.variant}"
+    variant = "" if plan.variant is None else f", variant {text(plan.variant)}"
     met = outcome(result)
     verdict = f"**{result.verdict.status}**, {met if met == AS_EXPECTED else f'**{met}**'}"
     run = (
         f"Kafka {plan.kafka}, seed {result.seed}: {duration_text(result.simulated_us)} of cluster time, "
         f"{result.events} events, trace `{result.trace_digest}`, run `{run_id(result)}`."
     )
-    lines = [f"# {plan.campaign}{variant}", verdict, *(anomaly.sentence() for anomaly in anomalies(result))]
-    lines += [f"Undecided: {reason}" for reason in result.verdict.reasons]
-    return "\n\n".join([*lines, run, *([plan.description.strip()] if plan.description else [])])
-
-
-def _promises(result: RunResult) -> str:
-    rows = (
-        (name, judged.status, str(len(judged.findings)), judged.promise)
-        for name, judged in result.verdict.rules.items()
-    )
-    return "## Rules\n\n" + _table(("rule", "status", "findings", "promise"), rows)
+    lines = [f"# {text(plan.campaign)}{variant}", verdict]
+    lines += [text(anomaly.sentence()) for anomaly in anomalies(result)]
+    lines += [f"Undecided: {text(reason)}" for reason in result.verdict.reasons]
+    return "\n\n".join([*lines, run, *([text(plan.description)] if plan.description else [])])
 
 
 def _findings(result: RunResult) -> str:
     lines = []
     for anomaly in anomalies(result):
-        for finding in anomaly.findings:
-            value = "" if finding.value is None else f" `{finding.value}`"
-            judged = anomaly.measured_against()
-            lines.append(f"- **{anomaly.rule}**{value}, {place(finding)}, {judged}:")
-            lines += [f"  - {_indented(link.text)}" for link in finding.chain]
+        for finding in anomaly.findings[:_FINDINGS_MAX]:
+            value = "" if finding.value is None else f" {code(str(finding.value))}"
+            judged = text(anomaly.measured_against())
+            lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}, {judged}:")
+            lines += [f"  - {text(link.text)}" for link in finding.chain]
             if finding.prevented_by:
-                lines.append(f"  - prevented by {'; or by '.join(finding.prevented_by)}")
+                lines.append(f"  - prevented by {text('; or by '.join(finding.prevented_by))}")
+        if len(anomaly.findings) > _FINDINGS_MAX:
+            lines.append(f"- and {len(anomaly.findings) - _FINDINGS_MAX} more of {anomaly.rule}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""
 
 
 def _misses(result: RunResult) -> str:
     lines = [
-        f"- {f'line {missed.line}: ' if missed.line else ''}{_indented(missed.message)}"
+        f"- {f'line {missed.line}: ' if missed.line else ''}{text(missed.message)}"
         for missed in result.missed
     ]
     return "## Missed expectations\n\n" + "\n".join(lines) if lines else ""
 
 
+def _rules(result: RunResult) -> str:
+    rows = [
+        (name, judged.status, str(len(judged.findings)), text(judged.promise))
+        for name, judged in result.verdict.rules.items()
+    ]
+    # Those that held are the many of which nobody asks.
+    other = [row for row in rows if row[1] != HELD]
+    held = len(rows) - len(other)
+    heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")
+    heads = ("rule", "status", "findings", "promise")
+    return _folded(heading, heads, [*other, *(row for row in rows if row[1] == HELD)])
+
+
 def _faults(result: RunResult) -> str:
-    if not result.faults:
-        return ""
-    rows = ((duration_text(fault.at_us), fault.fault, fields_text(fault.details)) for fault in result.faults)
-    return "## Faults that struck\n\n" + _table(("at", "fault", "details"), rows)
+    rows = [
+        (duration_text(fault.at_us), fault.fault, text(fields_text(fault.details))) for fault in result.faults
+    ]
+    return _folded(f"Faults that struck: {len(rows)}", ("at", "fault", "details"), rows) if rows else ""
 
 
 def _replicas(result: RunResult) -> str:
-    rows = (
-        (partition, str(broker), str(log.leo), str(log.hw), epochs_text(log), values_text(log))
+    rows = [
+        (text(partition), str(broker), str(log.leo), str(log.hw), epochs_text(log), text(values_text(log)))
         for partition, replicas in result.evidence.replicas.items()
         for broker, log in sorted(replicas.items())
-    )
+    ]
     heads = ("partition", "broker", "LEO", "HW", "epoch@start", "log")
-    return "## Replicas at the end\n\n" + _table(heads, rows)
+    return _folded("Replicas at the end", heads, rows)
+
+
+def _folded(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return f"<details><summary>{heading}</summary>\n\n{table(heads, rows)}\n\n</details>"
 
 
 def epochs_text(log: ReplicaLog) -> str:
@@ -95,12 +115,3 @@ def values_text(log: ReplicaLog, shown_max: int = _VALUES_MAX) -> str:
     if len(values) <= shown_max:
         return " ".join(values)
     return f"{values[0]} {values[1]} ... {values[-1]}"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _indented(text: str) -> str:
-    return text.strip().replace("\n", "\n  ")

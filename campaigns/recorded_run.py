@@ -10,13 +10,12 @@ from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
 from campaigns.recorded_findings import recorded_rules
-from campaigns.results_folder import LATEST
+from campaigns.results_folder import LATEST, RUN
 from campaigns.seeds import SeedError, check_seed
 from campaigns.spelling import quoted
 from checks.finding import RuleResult
 from cluster_model.trace import TraceEvent, digest
 
-RUN: Final = "run.json"
 TRACE: Final = "trace.jsonl"
 CAMPAIGN: Final = "campaign.yaml"
 

@@ -19,6 +19,9 @@ from campaigns.run_result import RunResult
 from cluster_model.trace import FIELDS, TraceEvent
 
 LATEST: Final = "latest"
+RUN: Final = "run.json"
+FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md"})
+"""What the folder of a run has."""
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_name: Final = lru_cache(maxsize=4096)(_encode)
@@ -86,7 +89,7 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 
 
 def _fill(folder: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> None:
-    _write_lines(folder / "run.json", (run,))
+    _write_lines(folder / RUN, (run,))
     _write_lines(
         folder / "history.jsonl", (operation.as_mapping() for operation in result.evidence.operations)
     )

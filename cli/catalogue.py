@@ -62,13 +62,17 @@ def entries(kind: Kind) -> list[Entry]:
 
 def explain(name: str) -> list[Entry]:
     """Return everything that is called *name*; upper and lower case do not matter."""
+    from campaigns.library_index import library_names
     from checks.catalogue import RULE_OF_INVARIANT
-    from cli.campaign_entries import campaign_entries
 
     wanted = name.lower()
     wanted = RULE_OF_INVARIANT.get(wanted, wanted)
     found = [entry for kind in _IN_MEMORY for entry in entries(kind) if entry.name.lower() == wanted]
-    return found + list(campaign_entries(only=wanted))
+    if wanted in map(str.lower, library_names()):
+        from cli.campaign_entries import campaign_entries
+
+        found += campaign_entries(only=wanted)
+    return found
 
 
 def all_names() -> list[str]:
@@ -91,7 +95,10 @@ def _rules() -> Iterable[Entry]:
 
     for rule in RULES.values():
         summary, about = split_doc(rule.doc)
-        yield Entry(kind="rule", name=rule.name, summary=summary, about=about)
+        parts = (
+            _in_a_campaign(("expect", f"{{rules: {{{rule.name}: violated}}}}"), ("demand", f"[{rule.name}]")),
+        )
+        yield Entry(kind="rule", name=rule.name, summary=summary, about=about, parts=parts)
 
 
 def _probes() -> Iterable[Entry]:
@@ -99,7 +106,8 @@ def _probes() -> Iterable[Entry]:
 
     for name, doc in PROBES.items():
         summary, about = split_doc(doc)
-        yield Entry(kind="probe", name=name, summary=summary, about=about)
+        parts = (_in_a_campaign(("expect", f"{{probes: [{name}]}}")),)
+        yield Entry(kind="probe", name=name, summary=summary, about=about, parts=parts)
 
 
 def _campaigns() -> Iterable[Entry]:
@@ -123,7 +131,11 @@ def _releases() -> Iterable[Entry]:
             kind="release",
             name=release.name,
             summary=release.doc + default,
-            parts=(Part(heading="behaviours", items=values),),
+            parts=(
+                _in_a_campaign(("kafka", f'"{release.name}"')),
+                _try(f"harrow run unclean-election --set kafka={release.name}"),
+                Part(heading="behaviours", items=values),
+            ),
         )
 
 
@@ -142,10 +154,8 @@ def _behaviours() -> Iterable[Entry]:
         summary, about = split_doc(told["doc"])
         facts = (("choices", " | ".join(map(value_text, told["choices"]))), ("source", told["source"]))
         parts = [
-            Part(
-                heading="in a campaign",
-                items=(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}"),),
-            ),
+            _in_a_campaign(("behaviours", f"{{{name}: {value_text(told['choices'][0])}}}")),
+            _try(f"harrow run swarm --set behaviours.{name}={value_text(told['choices'][0])}"),
             Part(heading="facts", items=facts),
             Part(heading="releases", items=tuple(by_release)),
         ]
@@ -174,7 +184,8 @@ def _mutants() -> Iterable[Entry]:
             summary=mutant.doc,
             columns=(("behaviours", switch),),
             parts=(
-                Part(heading="in a campaign", items=(("behaviours", switch),)),
+                _in_a_campaign(("behaviours", switch)),
+                _try(f"harrow run swarm --set behaviours.{mutant.switch}={value_text(mutant.value)}"),
                 Part(heading="facts", items=(("source", mutant.source), ("noticed by", noticed))),
             ),
         )
@@ -184,6 +195,14 @@ def _settings() -> Iterable[Entry]:
     from cli.setting_entries import setting_entries
 
     return setting_entries()
+
+
+def _in_a_campaign(*items: tuple[str, str]) -> Part:
+    return Part(heading="in a campaign", items=items)
+
+
+def _try(command: str) -> Part:
+    return Part(heading="try", items=(("run", command),))
 
 
 def split_doc(doc: str) -> tuple[str, str]:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Quiet, Verbose
+from cli import completion
+from cli.options import NoColor, Output, Quiet, ReportFormat, Verbose
 
 
 def register(app: typer.Typer) -> None:
@@ -22,12 +23,20 @@ def check(
     ],
     allowed: Annotated[
         list[str] | None,
-        typer.Option("--allow", metavar="NAME", help="Permit an anomaly; may be repeated."),
+        typer.Option(
+            "--allow",
+            metavar="NAME",
+            autocompletion=completion.anomalies,
+            help="Permit an anomaly; may be repeated.",
+        ),
     ] = None,
     demanded: Annotated[
         list[str] | None,
         typer.Option(
-            "--demand", metavar="NAME", help="Permit an anomaly to nobody, whatever Kafka promises."
+            "--demand",
+            metavar="NAME",
+            autocompletion=completion.anomalies,
+            help="Permit an anomaly to nobody, whatever Kafka promises.",
         ),
     ] = None,
     settings: Annotated[
@@ -38,7 +47,9 @@ def check(
             help="State a Kafka setting of the clients or the cluster, as acks=1; may be repeated.",
         ),
     ] = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -18,8 +18,10 @@ from checks.history.anomalies import ANOMALIES
 from checks.history.judge import judge_history
 from checks.stated_settings import STATABLE, StatedSettings, state
 from cli import exit_code
+from cli.check_cases import check_suite
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say, say_written
-from cli.options import ListFormat
+from cli.options import ReportFormat
 from cli.render_check import show_verdict
 from cli.render_problem import show_problems
 
@@ -42,11 +44,19 @@ class CheckRequest:
     demanded: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
+    def arguments(self) -> list[str]:
+        """Return it as one types it."""
+        options = [("--allow", self.allowed), ("--demand", self.demanded), ("--set", self.settings)]
+        return [
+            self.history,
+            *(word for option, values in options for value in values for word in (option, value)),
+        ]
+
 
 def check_session(
     request: CheckRequest,
     *,
-    output_format: ListFormat,
+    output_format: ReportFormat,
     output: Path | None,
     quiet: bool,
     verbose: bool,
@@ -68,16 +78,19 @@ def check_session(
         verdict = judge_history(history, settings, allowed=allowed, demanded=demanded)
         with destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
-            if output_format is ListFormat.JSON:
+            if output_format is ReportFormat.JSON:
                 document = check_document(verdict, size_of(history), name)
                 console.file.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+            elif output_format in CI_FORMATS:
+                suites = [check_suite(verdict, size_of(history), name, request.arguments())]
+                write_suites(console.file, output_format, suites, noun="history", messages=messages)
             else:
                 show_verdict(console, verdict, size_of(history), name, settings, quiet=quiet, verbose=verbose)
     except HistoryError as error:
         show_problems(messages, error.problems)
         if error.more:
             say(messages, f"and {error.more} more malformed lines")
-        return exit_code.USAGE
+        return write_problems(error.problems, output_format, output, messages)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -15,8 +15,6 @@ from typing import Final, TextIO
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from campaigns.results_folder import whole_file
-
 STDOUT: Final = "-"
 """The name of standard output, as an option says it."""
 
@@ -36,7 +34,11 @@ def message_console(*, no_color: bool = False) -> Console:
 
 def destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
     """Return the file of ``--output``, which appears when it is whole; None within for stdout."""
-    return nullcontext() if output is None or str(output) == STDOUT else whole_file(output)
+    if output is None or str(output) == STDOUT:
+        return nullcontext()
+    from campaigns.results_folder import whole_file
+
+    return whole_file(output)
 
 
 def say_written(console: Console, output: Path | None, *, quiet: bool) -> None:

@@ -1,28 +1,26 @@
 """``harrow diff``: the replica logs of a run side by side, or two runs."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import ListFormat, NoColor, Output
-
-_EXAMPLES: Final = """Examples: `harrow diff results/latest`; `harrow diff results/latest --at 12.5s`; `harrow diff
-results/latest --only-different --partition t-0`; `harrow diff before/latest after/latest`."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(
-        "diff", short_help="Replica logs side by side at any moment; two runs side by side.", epilog=_EXAMPLES
-    )(diff)
+    app.command("diff", short_help="Replica logs side by side at any moment; two runs side by side.")(diff)
 
 
 def diff(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN", help="A folder of results, as results/latest, or the id of a run; or two."
+            metavar="RUN",
+            help="A folder of results, as results/latest, or the id of a run; or two.",
+            autocompletion=completion.runs,
         ),
     ],
     at: Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import exit_code
+from cli import completion, exit_code
 from cli.catalogue import Kind
 from cli.options import ListFormat, NoColor
 
@@ -41,7 +41,12 @@ def list_(
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Anything that `harrow list` shows.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", autocompletion=completion.names, help="Anything that `harrow list` shows."
+        ),
+    ],
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
     no_color: NoColor = False,
 ) -> None:
@@ -53,7 +58,10 @@ def explain(
 
     found = catalogue.explain(name)
     if not found:
-        hint = suggestion(name, catalogue.all_names()) or "; `harrow list --help` says what there is"
+        hint = (
+            suggestion(name, catalogue.all_names())
+            or "; `harrow list faults` shows the faults, `harrow list --help` says what else there is"
+        )
         say(message_console(no_color=no_color), f"nothing here is called `{name}`{hint}", style="red")
         raise typer.Exit(exit_code.USAGE)
     if output_format is ListFormat.JSON:

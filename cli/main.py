@@ -8,7 +8,23 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, diff, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
+from cli import (
+    check,
+    clean,
+    diff,
+    exit_code,
+    listing,
+    new,
+    regress,
+    replay,
+    run,
+    schema,
+    shrink,
+    sweep,
+    validate,
+)
+from cli.command_help import epilog, grouped
+from cli.usage_errors import with_a_way_out
 
 
 class Commands(TyperGroup):
@@ -20,6 +36,28 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             _leave_quietly()
+        except typer.BadParameter as error:
+            error.message = with_a_way_out(error.message)
+            raise
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, with examples below its help."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and command.epilog is None:
+            command.epilog = epilog(cmd_name)
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by what one wants of them."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        # Two blanks before a name and two behind it, and one column that Click leaves free.
+        limit = formatter.width - 6 - max(map(len, commands))
+        width = max(map(len, commands))
+        for heading, names in grouped(commands):
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(f"{name:{width}}", commands[name].get_short_help_str(limit)) for name in names]
+                )
 
 
 app = typer.Typer(
@@ -66,6 +104,7 @@ validate.register(app)
 listing.register(app)
 new.register(app)
 schema.register(app)
+clean.register(app)
 
 
 def main() -> None:

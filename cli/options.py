@@ -17,10 +17,21 @@ class RunFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     NDJSON = "ndjson"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class ReportFormat(StrEnum):
+    """How commands print what a CI job has to know."""
+
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
 
 
 class ListFormat(StrEnum):
-    """How commands print what is no run."""
+    """How commands print what nobody can fail."""
 
     TABLE = "table"
     JSON = "json"

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Overrides, Quiet, check_seed
+from cli import completion
+from cli.options import NoColor, Output, Overrides, Quiet, ReportFormat, check_seed
 
 
 def register(app: typer.Typer) -> None:
@@ -19,19 +20,29 @@ def regress(
     ] = Path("tests/regressions"),
     added: Annotated[
         str | None,
-        typer.Option("--add", metavar="CAMPAIGN", help="Put a failing campaign into the corpus instead."),
+        typer.Option(
+            "--add",
+            metavar="CAMPAIGN",
+            autocompletion=completion.campaigns,
+            help="Put a failing campaign into the corpus instead.",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="With --add: the seed that it fails with; 0 by default.")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --add: the variant that fails.")
+        str | None,
+        typer.Option(
+            metavar="NAME", autocompletion=completion.variants, help="With --add: the variant that fails."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --add: what the entry is called.")
     ] = None,
     overrides: Overrides = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,

@@ -27,9 +27,11 @@ from campaigns.literals import LiteralError, campaign_name
 from campaigns.problem import CampaignError
 from campaigns.spelling import printable
 from cli import exit_code
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
 from cli.interrupts import Interrupts
-from cli.options import ListFormat
+from cli.options import ReportFormat
+from cli.regress_cases import corpus_suites
 from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
 
@@ -39,7 +41,7 @@ _STATUS_WIDTH: Final = 8
 
 
 def regress_session(
-    place: Path, *, output_format: ListFormat, output: Path | None, quiet: bool, no_color: bool
+    place: Path, *, output_format: ReportFormat, output: Path | None, quiet: bool, no_color: bool
 ) -> int:
     """Run a corpus, print how each entry came out, and return the exit code."""
     messages = message_console(no_color=no_color)
@@ -47,12 +49,12 @@ def regress_session(
         files = corpus_files(place)
     except CampaignError as error:
         show_problems(messages, error.problems)
-        return exit_code.USAGE
+        return write_problems(error.problems, output_format, output, messages)
     found: list[Checked] = []
     try:
         with Interrupts() as interrupts, destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
-            shown = _Shown(console, output_format, quiet=quiet)
+            shown = _Shown(console, output_format, messages, quiet=quiet)
             interrupted = _check_all(files, found, shown, interrupts)
             shown.end(found, interrupted=interrupted)
     except BrokenPipeError:
@@ -76,7 +78,7 @@ def add_session(
     variant: str | None,
     name: str | None,
     overrides: tuple[str, ...],
-    output_format: ListFormat,
+    output_format: ReportFormat,
     output: Path | None,
     quiet: bool,
     no_color: bool,
@@ -101,10 +103,11 @@ def add_session(
             _write_new(path, text)
             found = list(check_file(path))
         with destination(output) as stream:
-            shown = _Shown(data_console(no_color=no_color, file=stream), output_format, quiet=quiet)
+            console = data_console(no_color=no_color, file=stream)
+            shown = _Shown(console, output_format, messages, quiet=quiet)
             for item in found:
                 shown.add(item)
-            shown.end(found if output_format is ListFormat.JSON else ())
+            shown.end(() if output_format is ReportFormat.TABLE else found)
     except KeyboardInterrupt:
         say(messages, f"interrupted: {argument} is not put into the corpus")
         return exit_code.INTERRUPTED
@@ -123,11 +126,15 @@ def add_session(
 
 
 class _Shown:
-    """What is printed: in a table each entry when it is over, in JSON all at the end."""
+    """What is printed: in a table each entry when it is over, else all at the end."""
 
-    def __init__(self, console: Console, output_format: ListFormat, *, quiet: bool) -> None:
+    def __init__(
+        self, console: Console, output_format: ReportFormat, messages: Console, *, quiet: bool
+    ) -> None:
         self._console = console
-        self._is_table = output_format is ListFormat.TABLE
+        self._messages = messages
+        self._format = output_format
+        self._is_table = output_format is ReportFormat.TABLE
         self._quiet = quiet
 
     def add(self, item: Checked) -> None:
@@ -137,7 +144,10 @@ class _Shown:
 
     def end(self, found: Sequence[Checked], *, interrupted: bool = False) -> None:
         """All of them are over, or were ended."""
-        if not self._is_table:
+        if self._format in CI_FORMATS:
+            suites = corpus_suites(found, interrupted=interrupted)
+            write_suites(self._console.file, self._format, suites, noun="entry", messages=self._messages)
+        elif not self._is_table:
             text = json.dumps(document(found, interrupted=interrupted), ensure_ascii=False, indent=2)
             self._console.file.write(f"{text}\n")
         elif found and not (self._quiet and all(item.as_recorded for item in found)):

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.catalogue import Entry
-from cli.render_story import DIM, indented
+from cli.layout import DIM, indented
 
 _WIDTH_MIN: Final = 40
 """The least width in which a text is readable beside other columns."""

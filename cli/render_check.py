@@ -11,8 +11,9 @@ from campaigns.report import place, subject
 from checks.finding import HELD, INCONCLUSIVE, Finding, RuleResult, Verdict
 from checks.stated_settings import StatedSettings
 from cli.console import show
+from cli.layout import DIM, indented
 from cli.render_run import STYLES, marks
-from cli.render_story import DIM, UNDECIDED, indented, story_of
+from cli.render_story import UNDECIDED, story_of
 
 _FINDINGS_SHOWN: Final = 3
 _FINDINGS_SHOWN_VERBOSE: Final = 50

@@ -21,8 +21,8 @@ from checks.finding import VIOLATED
 from checks.story import seconds
 from cli.console import show, unbroken
 from cli.diff_rows import Folded, Signs, acked_text, cell_text, folded, readers_text, row_record, short_cell
+from cli.layout import DIM, indented
 from cli.render_run import STYLES
-from cli.render_story import DIM, indented
 
 _NOTES_SHOWN: Final = 5
 _MOMENTS_SHOWN: Final = 6

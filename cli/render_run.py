@@ -13,7 +13,8 @@ from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from cli.console import show, unbroken
 from cli.exit_code import MEANINGS
-from cli.render_story import DIM, FAILED, indented, short_story, whole_story
+from cli.layout import DIM, indented
+from cli.render_story import FAILED, short_story, whole_story
 from cli.run_selection import Selection
 from cli.run_tally import FinishedRun, Tally
 

@@ -19,8 +19,8 @@ from checks.finding import VIOLATED
 from checks.story import seconds
 from cli.console import show
 from cli.diff_rows import FOLDED_MIN, LOST
+from cli.layout import DIM, indented
 from cli.render_run import STYLES
-from cli.render_story import DIM, indented
 
 _SIDES: Final = ("A", "B")
 _STYLES: Final = ("red", "green")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,12 +14,11 @@ from campaigns.run_result import RunResult
 from campaigns.units import duration_text, fields_text
 from checks.finding import HELD, Finding
 from cli.console import unbroken
+from cli.layout import DIM, INDENT, indented
 from cli.run_tally import FinishedRun
 
 FAILED: Final = "bold red"
 UNDECIDED: Final = "bold magenta"
-DIM: Final = "dim"
-_INDENT: Final = 6
 _FINDINGS_SHOWN: Final = 3
 
 
@@ -60,11 +58,6 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     yield from _pointers(run)
 
 
-def indented(renderable: RenderableType, left: int = _INDENT) -> Padding:
-    """Return something moved to the right; its own lines break there too."""
-    return Padding(renderable, (0, 0, 0, left), expand=False)
-
-
 def _findings(anomaly: Anomaly, *, shown_max: int) -> Iterator[RenderableType]:
     for finding in anomaly.findings[:shown_max]:
         value = "" if finding.value is None else f" {finding.value}"
@@ -84,12 +77,12 @@ def story_of(finding: Finding) -> Iterator[RenderableType]:
     for link in finding.chain:
         at, what = when_and_what(link)
         chain.add_row(at or "-", Text(what))
-    yield indented(chain, _INDENT + 2)
+    yield indented(chain, INDENT + 2)
     if finding.prevented_by:
         prevention = _two_columns("left")
         for number, what in enumerate(finding.prevented_by):
             prevention.add_row("or by" if number else "prevented by", Text(what))
-        yield indented(prevention, _INDENT + 2)
+        yield indented(prevention, INDENT + 2)
 
 
 def _two_columns(justify: Literal["left", "right"]) -> Table:
@@ -109,7 +102,7 @@ def _misses(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
-    margin = " " * _INDENT
+    margin = " " * INDENT
     # What is to be copied is not broken into lines.
     yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
     if run.folder is not None:

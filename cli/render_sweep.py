@@ -16,8 +16,9 @@ from campaigns.sweep.sweep_report import FailureGroup, Rate, SweepReport
 from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, VIOLATED
 from cli.console import show, unbroken
+from cli.layout import DIM, indented
 from cli.render_run import STYLES
-from cli.render_story import DIM, FAILED, indented
+from cli.render_story import FAILED
 
 _US_PER_S: Final = 1_000_000
 _US_PER_MS: Final = 1_000

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Output, Quiet
+from cli import completion
+from cli.options import NoColor, Output, Quiet, ReportFormat
 
 
 def register(app: typer.Typer) -> None:
@@ -16,12 +17,18 @@ def register(app: typer.Typer) -> None:
 def replay(
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="A folder of results, as results/latest, or the id of a run."),
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=completion.runs,
+            help="A folder of results, as results/latest, or the id of a run.",
+        ),
     ],
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
     ] = Path("results"),
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,
     no_color: NoColor = False,

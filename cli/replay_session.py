@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
 from rich.text import Text
 
 from campaigns.problem import CampaignError
@@ -13,9 +12,20 @@ from campaigns.recorded_run import RecordedEvent, RecordError, find_run, read_ru
 from campaigns.replay import Difference, Replay, replay, replay_document, run_name
 from campaigns.spelling import printable
 from cli import exit_code
-from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
-from cli.options import ListFormat
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
+from cli.console import (
+    data_console,
+    destination,
+    message_console,
+    plain_text,
+    say,
+    say_written,
+    show,
+    unbroken,
+)
+from cli.options import ReportFormat
 from cli.render_problem import show_problems
+from cli.replay_cases import replay_suite
 from cluster_model.virtual_time import US_PER_SECOND
 
 _SIDE_WIDTH: Final = 10
@@ -25,7 +35,7 @@ def replay_session(
     argument: str,
     results: Path,
     *,
-    output_format: ListFormat,
+    output_format: ReportFormat,
     output: Path | None,
     quiet: bool,
     no_color: bool,
@@ -36,16 +46,19 @@ def replay_session(
         found = replay(read_run(find_run(argument, results)))
         with destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
-            if output_format is ListFormat.JSON:
+            if output_format is ReportFormat.JSON:
                 console.file.write(json.dumps(replay_document(found), ensure_ascii=False, indent=2) + "\n")
+            elif output_format in CI_FORMATS:
+                suites = [replay_suite(found, plain_text(*_lines(found)))]
+                write_suites(console.file, output_format, suites, noun="replay", messages=messages)
             elif not (quiet and found.is_same()):
-                _show(console, found)
+                show(console, *_lines(found))
     except RecordError as error:
         show_problems(messages, [error.problem])
-        return exit_code.USAGE
+        return write_problems([error.problem], output_format, output, messages)
     except CampaignError as error:
         show_problems(messages, error.problems)
-        return exit_code.USAGE
+        return write_problems(error.problems, output_format, output, messages)
     except KeyboardInterrupt:
         say(messages, "interrupted: a run is replayed as a whole or not at all")
         return exit_code.INTERRUPTED
@@ -61,27 +74,27 @@ def replay_session(
     return exit_code.OK if found.is_same() else exit_code.BROKEN
 
 
-def _show(console: Console, found: Replay) -> None:
+def _lines(found: Replay) -> Iterator[Text]:
     if found.is_same():
         notes = [f"the {name} was {then}, is {now} now" for name, then, now in found.changes()]
         words = "; ".join([f"the same {len(found.recorded.events)} events as recorded", *notes])
-        show(console, unbroken(Text(f"{run_name(found)}: {words} ({found.result.trace_digest})")))
+        yield unbroken(Text(f"{run_name(found)}: {words} ({found.result.trace_digest})"))
         return
-    show(console, unbroken(Text(f"{run_name(found)}: DIFFERENT from what was recorded", "bold red")))
+    yield unbroken(Text(f"{run_name(found)}: DIFFERENT from what was recorded", "bold red"))
     pairs = [
         ("trace digest", found.recorded.trace_digest, found.result.trace_digest),
         *found.changes(),
     ]
     for name, then, now in pairs:
-        show(console, unbroken(Text(f"  {name}: recorded {printable(then)}, now {now}")))
+        yield unbroken(Text(f"  {name}: recorded {printable(then)}, now {now}"))
     unchanged = {"version", "plan digest"} - {name for name, _, _ in found.changes()}
     if unchanged:
         verb = "is" if len(unchanged) == 1 else "are"
-        show(console, unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same")))
+        yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
     if found.difference is None:
-        show(console, unbroken(Text("  every line of the trace reads the same; only its digest is another")))
+        yield unbroken(Text("  every line of the trace reads the same; only its digest is another"))
     else:
-        show(console, *_difference(found.difference))
+        yield from _difference(found.difference)
 
 
 def _difference(difference: Difference) -> Iterator[Text]:

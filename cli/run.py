@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import (
     NoColor,
     Output,
@@ -40,7 +41,9 @@ def run(
     campaigns: Annotated[
         list[str],
         typer.Argument(
-            metavar="CAMPAIGN", help="A file, a folder, or the name of a campaign of the library."
+            metavar="CAMPAIGN",
+            autocompletion=completion.campaigns,
+            help="A file, a folder, or the name of a campaign of the library.",
         ),
     ],
     seed: Annotated[int | None, typer.Option(metavar="N", help="The seed; 0 by default.")] = None,
@@ -51,7 +54,10 @@ def run(
     variants: Annotated[
         list[str] | None,
         typer.Option(
-            "--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."
+            "--variant",
+            metavar="NAME",
+            autocompletion=completion.variants,
+            help="Only this variant (`base` for none); may be repeated.",
         ),
     ] = None,
     output_format: Annotated[RunFormat, typer.Option("--format", help="How to print.")] = RunFormat.TABLE,

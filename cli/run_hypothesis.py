@@ -20,14 +20,18 @@ from campaigns.results_folder import json_line, whole_file, write_run
 from campaigns.run_result import RunResult
 from campaigns.strategies import Search, drawn_from, search, without_folder
 from cli import exit_code
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
+from cli.ci_suite import note_suite
 from cli.console import data_console, message_console, say, show, unbroken
 from cli.interrupts import Interrupts
+from cli.layout import indented
 from cli.options import RunFormat
 from cli.progress import ProgressLine
 from cli.render_problem import show_problems
 from cli.render_run import STYLES, marks
-from cli.render_story import FAILED, indented, short_story
+from cli.render_story import FAILED, short_story
 from cli.run_selection import Selection, choose_variants, find_campaigns, load_all
+from cli.run_suites import search_suites
 from cli.run_tally import FinishedRun, exit_code_of
 
 
@@ -75,7 +79,7 @@ def search_session(
     loaded, mistakes = load_all(files, request.overrides)
     if problems := [*not_found, *mistakes]:
         show_problems(messages, problems)
-        return exit_code.USAGE
+        return write_problems(problems, output_format, None, messages)
     chosen = zip(loaded, files.values(), choose_variants(loaded, request.variants), strict=True)
     selections = [Selection(campaign=c, argument=argument, plans=plans) for c, argument, plans in chosen]
     _check_open(selections)
@@ -97,12 +101,31 @@ def search_session(
     except OSError as error:
         say(messages, f"cannot go on: {error.strerror or error}: {error.filename}", style="red")
         return exit_code.USAGE
-    if output_format is not RunFormat.TABLE:
-        _print_for_programs(console, finished, output_format)
+    _print(console, messages, finished, output_format, interrupted=interrupted)
     if interrupted:
         say(messages, f"interrupted: {len(finished)} searches are finished")
         return exit_code.INTERRUPTED
     return _exit_code(messages, finished)
+
+
+def _print(
+    console: Console,
+    messages: Console,
+    finished: Sequence[_Finished],
+    output_format: RunFormat,
+    *,
+    interrupted: bool,
+) -> None:
+    """Print what nobody has been shown while it went on."""
+    if output_format in CI_FORMATS:
+        suites = search_suites(
+            [(one.plan, one.search.outcomes, one.run) for one in finished], _unreached(finished)
+        )
+        if interrupted:
+            suites.append(note_suite("complete", f"interrupted: {len(finished)} searches are finished"))
+        write_suites(console.file, output_format, suites, noun="search", messages=messages)
+    elif output_format is not RunFormat.TABLE:
+        _print_for_programs(console, finished, output_format)
 
 
 def _check_open(selections: Sequence[Selection]) -> None:

@@ -16,6 +16,7 @@ from campaigns.required_probes import as_only_run
 from campaigns.results_folder import write_run
 from campaigns.runner import run_plan
 from cli import exit_code
+from cli.ci_output import CI_FORMATS, write_problems
 from cli.console import data_console, destination, message_console, say, say_written
 from cli.interrupts import Interrupts
 from cli.options import RunFormat
@@ -24,6 +25,7 @@ from cli.render_problem import show_problems
 from cli.render_run import RunTable
 from cli.run_selection import Selection, choose_variants, find_campaigns, load_all
 from cli.run_stream import JsonDocument, NdjsonStream
+from cli.run_suites import RunSuites
 from cli.run_tally import FinishedRun, Tally
 
 
@@ -71,7 +73,7 @@ def run_session(
     loaded, mistakes = load_all(files, request.overrides)
     if problems := [*not_found, *mistakes]:
         show_problems(messages, problems)
-        return exit_code.USAGE
+        return write_problems(problems, output_format, output, messages)
     selections = [
         Selection(campaign=campaign, argument=argument, plans=plans)
         for campaign, argument, plans in zip(
@@ -82,7 +84,7 @@ def run_session(
     try:
         with Interrupts() as interrupts, destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
-            printer = _printer(output_format, console, request, quiet=quiet, verbose=verbose)
+            printer = _printer(output_format, console, request, messages, quiet=quiet, verbose=verbose)
             progress = ProgressLine(messages, total=_count(selections, request.seeds), enabled=not quiet)
             tally = Session(request, selections, printer, progress, interrupts).run()
     except BrokenPipeError:
@@ -190,8 +192,16 @@ def _count(selections: Sequence[Selection], seeds: range) -> int:
 
 
 def _printer(
-    output_format: RunFormat, console: Console, request: RunRequest, *, quiet: bool, verbose: bool
+    output_format: RunFormat,
+    console: Console,
+    request: RunRequest,
+    messages: Console,
+    *,
+    quiet: bool,
+    verbose: bool,
 ) -> Printer:
+    if output_format in CI_FORMATS:
+        return RunSuites(console, output_format, messages)
     if output_format is RunFormat.JSON:
         return JsonDocument(console.file)
     if output_format is RunFormat.NDJSON:

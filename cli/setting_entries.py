@@ -24,7 +24,14 @@ def setting_entries() -> Iterator[Entry]:
                 ("of", ", ".join(setting.scope for setting in settings)),
                 ("default", " / ".join(defaults)),
             ),
-            parts=tuple(Part(heading=setting.scope, items=_facts(setting)) for setting in settings),
+            parts=(
+                *(Part(heading=setting.scope, items=_facts(setting)) for setting in settings),
+                Part(heading="in a campaign", items=(("settings", f"{{{name}: {_example(settings[0])}}}"),)),
+                Part(
+                    heading="try",
+                    items=(("run", f"harrow run swarm --set {name}={_example(settings[0])}"),),
+                ),
+            ),
         )
 
 
@@ -33,6 +40,16 @@ def _facts(setting: Setting) -> tuple[tuple[str, str], ...]:
     if setting.since != _FIRST_RELEASE:
         facts.append(("since", setting.since))
     return tuple(facts)
+
+
+def _example(setting: Setting) -> str:
+    """Return a value that is not the default of the latest release, where there is one."""
+    default = setting.defaults[-1][1]
+    if setting.kind == "bool":
+        return value_text(not default)
+    if setting.choices:
+        return next((choice for choice in setting.choices if choice != str(default)), str(default))
+    return value_text(default)
 
 
 def _defaults(setting: Setting) -> str:

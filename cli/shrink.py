@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.options import NoColor, Overrides, Quiet, check_rule, check_seed, parse_time_s
 
 _TIME_MAX = "5m"
@@ -17,7 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def shrink(
     campaign: Annotated[
-        str, typer.Argument(metavar="CAMPAIGN", help="A file, or the name of a campaign of the library.")
+        str,
+        typer.Argument(
+            metavar="CAMPAIGN",
+            autocompletion=completion.campaigns,
+            help="A file, or the name of a campaign of the library.",
+        ),
     ],
     seed: Annotated[int, typer.Option(metavar="N", help="The seed that fails.")],
     output: Annotated[
@@ -28,11 +34,20 @@ def shrink(
     ] = None,
     overrides: Overrides = None,
     variant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="This variant (`base`, the default, for none).")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completion.variants,
+            help="This variant (`base`, the default, for none).",
+        ),
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="Shrink this anomaly, also if the settings permit it."),
+        typer.Option(
+            metavar="RULE",
+            autocompletion=completion.rules,
+            help="Shrink this anomaly, also if the settings permit it.",
+        ),
     ] = None,
     time_max: Annotated[
         str, typer.Option("--max-time", metavar="DURATION", help="Be content with the best after this time.")

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Overrides, Quiet, Verbose, parse_seeds, parse_time_s
+from cli import completion
+from cli.options import NoColor, Overrides, Quiet, ReportFormat, Verbose, parse_seeds, parse_time_s
 
 _SHRINK_TIME = "60s"
 
@@ -21,14 +22,16 @@ class SweepEngine(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sweep")(sweep)
+    app.command("sweep", short_help="Run campaigns for many seeds and settings.")(sweep)
 
 
 def sweep(
     campaigns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CAMPAIGN...", help="A file, a folder, or the name of a campaign of the library."
+            metavar="CAMPAIGN...",
+            autocompletion=completion.campaigns,
+            help="A file, a folder, or the name of a campaign of the library.",
         ),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="A..B", help="The seeds, from A to before B.")] = None,
@@ -44,7 +47,10 @@ def sweep(
     variants: Annotated[
         list[str] | None,
         typer.Option(
-            "--variant", metavar="NAME", help="Only this variant (`base` for none); may be repeated."
+            "--variant",
+            metavar="NAME",
+            autocompletion=completion.variants,
+            help="Only this variant (`base` for none); may be repeated.",
         ),
     ] = None,
     engine: Annotated[
@@ -95,7 +101,9 @@ def sweep(
             metavar="DIR", file_okay=False, help="Run nothing: print the report of the sweep in a folder."
         ),
     ] = None,
-    output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="How to print.")
+    ] = ReportFormat.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
     ] = None,

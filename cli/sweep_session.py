@@ -17,9 +17,10 @@ from campaigns.report import UNDECIDED
 from campaigns.sweep.definition import Definition, VaryError, define, parse_vary
 from campaigns.version import VERSION
 from cli import exit_code
+from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say
 from cli.interrupts import Interrupts
-from cli.options import ListFormat
+from cli.options import ReportFormat
 from cli.progress import ProgressLine
 from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
@@ -50,7 +51,7 @@ class SweepRequest:
     time_max_s: float | None
     shrink_s: float | None
     report: Path | None
-    output_format: ListFormat
+    output_format: ReportFormat
     output: Path | None
     quiet: bool
     verbose: bool
@@ -77,6 +78,7 @@ def sweep_session(request: SweepRequest) -> int:
         return _Session(request, messages).run()
     except CampaignError as error:
         show_problems(messages, error.problems)
+        return write_problems(error.problems, request.output_format, request.output, messages)
     except (_UsageError, EngineError, SweepFolderError, VaryError) as error:
         say(messages, str(error), style="red")
     except KeyboardInterrupt:
@@ -298,9 +300,19 @@ class _Session:
             line.clear()
         with destination(request.output) as stream:
             console = data_console(no_color=request.no_color, file=stream)
-            if request.output_format is ListFormat.JSON:
+            if request.output_format is ReportFormat.JSON:
                 json.dump(report.as_mapping(), console.file, ensure_ascii=False, indent=2)
                 console.file.write("\n")
+            elif request.output_format in CI_FORMATS:
+                from cli.sweep_cases import sweep_suites
+
+                write_suites(
+                    console.file,
+                    request.output_format,
+                    sweep_suites(report),
+                    noun="cell",
+                    messages=self._messages,
+                )
             else:
                 show_report(console, report, written, quiet=request.quiet, verbose=request.verbose)
             console.file.flush()

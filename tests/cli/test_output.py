@@ -121,4 +121,4 @@ def test_version(harrow: Harrow) -> None:
 def test_without_arguments_there_is_help(harrow: Harrow) -> None:
     ended = harrow()
     assert ended.returncode == 2
-    assert "Commands:" in ended.stdout + ended.stderr
+    assert "Run campaigns:" in ended.stdout + ended.stderr

@@ -1,6 +1,7 @@
 """What README.md shows is true."""
 
 import re
+import shlex
 from pathlib import Path
 
 from tests.cli.conftest import ROOT, Harrow
@@ -26,3 +27,12 @@ def test_every_command_that_is_shown_exists(harrow: Harrow) -> None:
     told = harrow("--help").stdout
     for command in set(re.findall(r"`harrow ([a-z]+)", README)):
         assert re.search(rf"^  {command} ", told, re.MULTILINE), command
+
+
+def test_the_commands_of_the_first_campaign_run(harrow: Harrow) -> None:
+    section = README.partition("## A first campaign")[2].partition("\n## ")[0]
+    commands = re.findall(r"^\$ (harrow .*?)(?:\s+#.*)?$", section, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        ended = harrow(*shlex.split(command.replace("0..200", "0..20"))[1:])
+        assert ended.returncode == 0, (command, ended.stdout + ended.stderr)

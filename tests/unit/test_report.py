@@ -223,6 +223,7 @@ def test_the_report_for_readers_has_everything() -> None:
         "line 42: m1 is not acked",
         "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
         "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",
-        f"    {REPRODUCE}",
+        f"```console\n$ {REPRODUCE}\n```",
+        "</details>",
     ):
         assert wanted in text

@@ -1,0 +1,142 @@
+"""What CI systems are told: suites of test cases, which JUnit files and GitHub annotations are made of.
+
+A suite is a campaign, or one of its variants; a case is a rule that it was judged by, or what it
+expects by itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from campaigns.problem import Problem
+
+EXPECTATIONS: Final = "expectations"
+"""The case of a suite that says whether all went as the campaign expects."""
+
+
+REPRODUCE: Final = "reproduce"
+"""The property with the command that runs it again."""
+
+MS_PER_S: Final = 1_000
+
+
+class Status(StrEnum):
+    """How a case came out; ``SKIPPED`` is what could not be told."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+_WORST_FIRST: Final = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A test case. ``message`` is one line, ``details`` are as many as it takes; ``line`` 0 is unknown."""
+
+    name: str
+    status: Status = Status.PASSED
+    message: str = ""
+    details: str = ""
+    line: int = 0
+    time_s: float = 0.0
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The cases of one campaign or variant; ``file`` is empty where none is known.
+
+    ``told`` says in short what happened, ``reproduce`` is the command that does it again.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    file: str = ""
+    told: str = ""
+    reproduce: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """The worst of its cases; a suite without any could tell nothing.
+
+        Where nothing failed, it is what the expectations say: a campaign that came out as it expects did
+        so whatever one of its rules could not tell.
+        """
+        status = worst_status(case.status for case in self.cases)
+        expectations = next((case.status for case in self.cases if case.name == EXPECTATIONS), status)
+        return expectations if status is Status.SKIPPED else status
+
+    def count(self, status: Status) -> int:
+        """Return how many of its cases came out so."""
+        return sum(case.status is status for case in self.cases)
+
+    def again(self) -> str:
+        """Return the command that shows what is told first."""
+        wrong = self.not_passed()
+        return dict(wrong[0].properties).get(REPRODUCE, self.reproduce) if wrong else self.reproduce
+
+    def not_passed(self) -> list[Case]:
+        """Return the cases that did not pass, the worst first."""
+        cases = [case for case in self.cases if case.status is not Status.PASSED]
+        return sorted(cases, key=lambda case: _WORST_FIRST.index(case.status))
+
+
+def worst_status(statuses: Iterable[Status]) -> Status:
+    """Return the worst of several; without any, nothing can be told."""
+    return min(statuses, key=_WORST_FIRST.index, default=Status.SKIPPED)
+
+
+def suite_name(campaign: str, variant: str | None) -> str:
+    """Return the name of a campaign with its variant, as in ``loss[0.11]``."""
+    return campaign if variant is None else f"{campaign}[{variant}]"
+
+
+def note_suite(name: str, message: str, status: Status = Status.SKIPPED) -> Suite:
+    """Return a suite that says of a whole report what is to be known of it, as that it is not complete."""
+    return Suite(name="harrow", told=message, cases=(Case(name=name, status=status, message=message),))
+
+
+def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
+    """Return a suite for each file that cannot be used, with a case for each mistake."""
+    by_file: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_file.setdefault(problem.file, []).append(problem)
+    return [
+        Suite(
+            name=file,
+            file=file,
+            told=found[0].message,
+            cases=tuple(
+                Case(
+                    name=f"line {problem.line}, column {problem.column}" if problem.line else "file",
+                    status=Status.ERROR,
+                    message=problem.message,
+                    details=str(problem),
+                    line=problem.line,
+                )
+                for problem in found
+            ),
+        )
+        for file, found in by_file.items()
+    ]
+
+
+def in_total(suites: Sequence[Suite], noun: str) -> str:
+    """Return how many suites came out how, as in ``3 campaigns: 2 passed, 1 failed``."""
+    words = {
+        Status.PASSED: "as expected",
+        Status.FAILED: "failed",
+        Status.ERROR: "cannot be run",
+        Status.SKIPPED: "undecided",
+    }
+    counts = [
+        (words[status], sum(suite.status is status for suite in suites)) for status in reversed(_WORST_FIRST)
+    ]
+    parts = ", ".join(f"{count} {word}" for word, count in counts if count)
+    nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{len(suites)} {noun if len(suites) == 1 else nouns}: {parts or 'nothing ran'}"

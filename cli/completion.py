@@ -1,0 +1,130 @@
+"""What a shell completes: names of campaigns, variants, faults, rules, settings, runs.
+
+Somebody waits for it after each press of the Tab key. So campaign files are looked at and not
+loaded, and nothing is imported that the names do not need.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import typer
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_VARIANTS: Final = re.compile(r"^variants:[^\S\n]*(?:#.*)?\n((?:(?:[^\S\n].*|#.*)?\n)*)", re.MULTILINE)
+_KEY: Final = re.compile(r"""^( +)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#][^:\n]*)):(?:\s|$)""", re.MULTILINE)
+_BASE: Final = "base"
+_LATEST: Final = "results/latest"
+_FILE_MAX_BYTES: Final = 1_000_000
+
+
+def campaigns(incomplete: str) -> list[str]:
+    """Return campaigns of the library, and what there is of campaign files and folders."""
+    return _beginning(incomplete, [*sorted(_library()), *_paths(incomplete)])
+
+
+def variants(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the variants of the campaigns that the command line names already."""
+    # The parser gives up on an option without its value, and leaves all words where they are.
+    words = list(ctx.args)
+    for parameter in ("campaigns", "campaign", "added"):
+        named = ctx.params.get(parameter) or ()
+        words += [named] if isinstance(named, str) else named
+    library = _library()
+    names = [_BASE]
+    for word in words:
+        names += _variants_of(library.get(word, Path(word)))
+    return _beginning(incomplete, dict.fromkeys(names))
+
+
+def rules(incomplete: str) -> list[str]:
+    """Return the rules that runs are judged by."""
+    from checks.promise import PROMISES
+
+    return _beginning(incomplete, PROMISES)
+
+
+def anomalies(incomplete: str) -> list[str]:
+    """Return the anomalies that a history is searched for."""
+    from checks.history.anomalies import ANOMALIES
+
+    return _beginning(incomplete, ANOMALIES)
+
+
+def names(incomplete: str) -> list[str]:
+    """Return everything that `harrow explain` explains."""
+    from campaigns.probes import PROBES
+    from checks.promise import PROMISES
+    from cluster_model.invariants import INVARIANTS
+    from cluster_model.mutants import MUTANTS
+    from cluster_model.release import RELEASES, switch_docs
+    from cluster_model.settings import setting_names
+    from faults.catalogue import FAULTS
+
+    known = (FAULTS, PROMISES, INVARIANTS, PROBES, RELEASES, switch_docs(), MUTANTS, setting_names())
+    everything = [name for part in known for name in part]
+    return _beginning(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
+
+
+def runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the runs below ``--results``, and the paths that lead to them."""
+    results = Path(str(ctx.params.get("results") or "results"))
+    found = sorted(path.parent.name for path in results.glob("*/*/run.json"))
+    latest = [_LATEST] if Path(_LATEST).exists() else []
+    return _beginning(incomplete, dict.fromkeys([*latest, *found, *_folders(incomplete)]))
+
+
+def _beginning(incomplete: str, known: Iterable[str]) -> list[str]:
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def _library() -> dict[str, Path]:
+    import campaigns as room
+
+    folder = Path(str(room.__file__)).parent / "library"
+    return {path.stem: path for path in _entries(folder) if path.suffix in _SUFFIXES}
+
+
+def _paths(incomplete: str) -> Iterator[str]:
+    """Yield campaign files, and folders where there may be some once a letter of their name is there."""
+    for shown, path in _beside(incomplete):
+        if path.suffix in _SUFFIXES or (incomplete and path.is_dir()):
+            yield f"{shown}/" if path.is_dir() else shown
+
+
+def _folders(incomplete: str) -> Iterator[str]:
+    if incomplete:
+        for shown, path in _beside(incomplete):
+            if path.is_dir():
+                yield shown if (path / "run.json").is_file() else f"{shown}/"
+
+
+def _beside(incomplete: str) -> Iterator[tuple[str, Path]]:
+    parent, slash, name = incomplete.rpartition("/")
+    for path in _entries(Path(parent + slash or ".")):
+        if not path.name.startswith(".") or name.startswith("."):
+            yield f"{parent}{slash}{path.name}", path
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _variants_of(file: Path) -> Iterator[str]:
+    """Yield the keys of ``variants`` in a file, as they stand there: a look at it, no reading of YAML."""
+    try:
+        if not file.is_file() or file.stat().st_size > _FILE_MAX_BYTES:
+            return
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return
+    if section := _VARIANTS.search(text + "\n"):
+        keys = list(_KEY.finditer(section[1]))
+        indent = min((len(key[1]) for key in keys), default=0)
+        for key in keys:
+            if len(key[1]) == indent:
+                yield (key[2] or key[3] or key[4]).strip()

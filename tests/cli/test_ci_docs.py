@@ -1,0 +1,73 @@
+"""What docs/ci.md and its workflow show can be run as it stands there."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.options import ReportFormat, RunFormat
+from tests.cli.conftest import ROOT, Harrow
+
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+WORKFLOW = ROOT / "docs" / "ci" / "harrow.yml"
+
+
+def steps() -> list[dict[str, Any]]:
+    # YAML 1.1 reads the key `on` as a truth value; the jobs are what is of interest.
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    return list(workflow["jobs"]["campaigns"]["steps"])
+
+
+def shown() -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    typed = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    gitlab = re.findall(r"^    - (harrow .*)$", PAGE, re.MULTILINE)
+    return [*typed, *gitlab, *(step["run"] for step in steps() if "run" in step)]
+
+
+COMMANDS = sorted({line for line in shown() if line.startswith("harrow ")})
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    """Return a project with campaigns and a corpus."""
+    (folder / "campaigns").mkdir()
+    for name in ("calm", "permitted"):
+        (folder / f"{name}.yaml").rename(folder / "campaigns" / f"{name}.yaml")
+    corpus = folder / "tests" / "regressions"
+    corpus.mkdir(parents=True)
+    entry = ROOT / "tests" / "regressions" / "dedup.yaml"
+    (corpus / entry.name).write_text(entry.read_text(encoding="utf-8"), encoding="utf-8")
+    return folder
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 8
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_shown_runs(harrow: Harrow, project: Path, command: str) -> None:
+    shorter = command.replace("0..500", "0..5")
+    ended = harrow(*shlex.split(shorter)[1:])
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_report_that_is_posted_is_there(harrow: Harrow, project: Path) -> None:
+    assert harrow("run", "campaigns/calm.yaml").returncode == 0
+    (posted,) = re.findall(r"--body-file (\S+)", PAGE)
+    assert (project / posted).read_text(encoding="utf-8").startswith("# calm\n")
+
+
+def test_the_workflow_goes_on_after_a_failure() -> None:
+    conditions = {step.get("name"): step.get("if", "") for step in steps()}
+    assert "!cancelled()" in conditions["Regressions"]
+    assert conditions["Keep what failed"] == "failure()"
+
+
+def test_every_format_is_told_of() -> None:
+    table = PAGE.partition("| format |")[2].partition("\n\n")[0]
+    for known in {*map(str, RunFormat), *map(str, ReportFormat)}:
+        assert f"`{known}`" in table

@@ -1,0 +1,313 @@
+"""JUnit files, read back by a JUnit parser, and what GitHub Actions is told."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from junitparser import xunit2
+
+from tests.cli.conftest import ROOT, Harrow
+
+CORPUS = ROOT / "tests" / "regressions"
+AGAIN = "harrow run failing.yaml --seed 0"
+
+
+def read(text: str) -> Any:
+    """Return a document whose numbers are those of its cases."""
+    document: Any = xunit2.JUnitXml.fromstring(text.encode())
+    told = (document.tests, document.failures, document.errors)
+    for suite in document:
+        assert (suite.tests, suite.failures, suite.errors, suite.skipped) == counts(suite)
+    assert told == tuple(map(sum, zip(*(counts(suite)[:3] for suite in document), strict=True)))
+    return document
+
+
+def counts(suite: Any) -> tuple[int, int, int, int]:
+    cases = list(suite)
+    return (
+        len(cases),
+        sum(case.is_failure for case in cases),
+        sum(case.is_error for case in cases),
+        sum(case.is_skipped for case in cases),
+    )
+
+
+def suites(text: str) -> dict[str, Any]:
+    return {suite.name: suite for suite in read(text)}
+
+
+def case_of(suite: Any, name: str) -> Any:
+    (case,) = (case for case in suite if case.name == name)
+    return case
+
+
+def properties(case: Any) -> dict[str, str]:
+    return {each.name: each.value for each in case.properties()}
+
+
+def annotations(text: str) -> list[tuple[str, dict[str, str], str]]:
+    """Return workflow commands as the runner of GitHub Actions reads them: level, properties, message."""
+    found = []
+    for line in text.splitlines():
+        if match := re.fullmatch(r"::(\w+) (.*?)::(.*)", line):
+            pairs = (part.partition("=") for part in match[2].split(","))
+            told = {key: unescaped(value).replace("%3A", ":").replace("%2C", ",") for key, _, value in pairs}
+            found.append((match[1], told, unescaped(match[3])))
+    return found
+
+
+def unescaped(text: str) -> str:
+    return text.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
+
+
+def test_a_rule_is_a_case_of_its_campaign(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "failing.yaml", "undecided.yaml", "--format", "junit")
+    assert ended.returncode == 1
+    found = suites(ended.stdout)
+    assert list(found) == ["permitted", "permitted[acks-all]", "failing", "undecided"]
+    lost = case_of(found["permitted"], "lost-write")
+    assert lost.is_passed
+    assert "lost m0, permitted by acks=0" in lost.system_out
+    failed = [case.name for case in found["failing"] if case.is_failure]
+    assert failed == ["expectations"]
+    case = case_of(found["failing"], "expectations")
+    assert properties(case).items() >= {("seed", "0"), ("reproduce", AGAIN)}
+    (result,) = case.result
+    assert "LEO is 1, expected 2" in result.message
+    assert "failing.yaml:6: " in result.text
+    assert all(case.is_skipped for case in found["undecided"])
+    assert case_of(found["undecided"], "expectations").result[0].message.startswith("inconclusive: ")
+
+
+def test_a_broken_promise_fails_its_rule_with_its_story(harrow: Harrow) -> None:
+    ended = harrow(
+        "run", "loss-by-hw-truncation", "--variant", "base", "--set", "expect={}", "--format", "junit"
+    )
+    assert ended.returncode == 1
+    (suite,) = read(ended.stdout)
+    assert [case.name for case in suite if case.is_failure] == ["lost-write", "isr-holds-committed"]
+    case = case_of(suite, "lost-write")
+    assert case.result[0].message == "lost m1 despite acks=all"
+    assert "truncated" in case.result[0].text
+    assert properties(case)["promise"] == "acks=all"
+    command = shlex.split(properties(case)["reproduce"])
+    assert harrow(*command[1:], "--no-results").returncode == 1
+
+
+def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
+    arguments = ("run", "swarm", "--seeds", "0..5", "--set", "behaviours.hw_counts_whole_isr=false")
+    ended = harrow(*arguments, "--no-results", "--format", "junit")
+    assert ended.returncode == 1
+    (suite,) = read(ended.stdout)
+    told = {each.name: each.value for each in suite.properties()}
+    assert told["seeds"] == "0..5"
+    (failed, *_) = [case for case in suite if case.is_failure]
+    assert re.match(r"\d of 5 seeds, first \d: ", failed.result[0].message)
+    command = shlex.split(properties(failed)["reproduce"])
+    assert harrow(*command[1:], "--no-results").returncode == 1
+
+
+def test_probes_that_no_seed_reached(harrow: Harrow) -> None:
+    ended = harrow("run", "unreached.yaml", "--seeds", "0..3", "--format", "junit")
+    assert ended.returncode == 3
+    found = suites(ended.stdout)
+    assert case_of(found["unreached"], "expectations").is_skipped
+    assert "unclean-election" in case_of(found["unreached"], "expectations").result[0].message
+    assert case_of(found["unreached[reached]"], "expectations").is_passed
+
+
+def test_what_was_stopped_says_so(harrow: Harrow) -> None:
+    ended = harrow("run", "failing.yaml", "calm.yaml", "--max-failures", "1", "--format", "junit")
+    suite = suites(ended.stdout)["harrow"]
+    assert case_of(suite, "complete").is_skipped
+    assert case_of(suite, "complete").result[0].message == (
+        "--max-failures 1 reached: 1 of 2 runs are finished"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_a_wrong_file_is_an_error_at_its_line(harrow: Harrow, command: str) -> None:
+    ended = harrow(command, "wrong.yaml", "calm.yaml", "--format", "junit")
+    assert ended.returncode == 2
+    suite = suites(ended.stdout)["wrong.yaml"]
+    assert [case.is_error for case in suite] == [True] * 3
+    assert case_of(suite, "line 3, column 1").result[0].message.startswith("unknown key `clutser`")
+    (first, *_) = annotations(harrow(command, "wrong.yaml", "--format", "github").stdout)
+    assert (first[0], first[1]["file"], first[1]["line"]) == ("error", "wrong.yaml", "2")
+
+
+def test_junit_goes_to_a_file(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("run", "calm.yaml", "--format", "junit", "--output", "report.xml")
+    assert ended.returncode == 0
+    assert ended.stdout == ""
+    (suite,) = read((folder / "report.xml").read_text(encoding="utf-8"))
+    assert suite.name == "calm"
+
+
+def test_the_corpus_has_a_case_for_each_entry(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("regress", str(CORPUS), "--format", "junit")
+    assert ended.returncode == 0
+    found = suites(ended.stdout)
+    assert len(found) == len(list(CORPUS.glob("*.yaml")))
+    (case,) = found[str(CORPUS / "no-dedup.yaml")]
+    assert (case.name, case.is_passed) == ("duplicate", True)
+    assert case.system_out.startswith("STILL FAILING: ")
+    text = (CORPUS / "no-dedup.yaml").read_text(encoding="utf-8")
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "back.yaml").write_text(text.replace("status: open", "status: fixed"), "utf-8")
+    (folder / "corpus" / "unreadable.yaml").write_text("cluster: [", encoding="utf-8")
+    ended = harrow("regress", "corpus", "--format", "junit")
+    assert ended.returncode == 2
+    back, unreadable = read(ended.stdout)
+    assert (back.failures, unreadable.errors) == (1, 1)
+    shown = annotations(harrow("regress", "corpus", "--format", "github").stdout)
+    assert [(level, told["file"]) for level, told, _ in shown] == [
+        ("error", "corpus/unreadable.yaml"),
+        ("error", "corpus/back.yaml"),
+    ]
+    assert "line" in shown[1][1]
+
+
+def test_an_empty_corpus_is_no_pass(harrow: Harrow, folder: Path) -> None:
+    (folder / "corpus").mkdir()
+    ended = harrow("regress", "corpus", "--format", "junit")
+    assert ended.returncode == 3
+    (suite,) = read(ended.stdout)
+    assert suite.skipped == 1
+
+
+def test_a_replay(harrow: Harrow, folder: Path) -> None:
+    harrow("run", "calm.yaml")
+    ended = harrow("replay", "results/latest", "--format", "junit")
+    assert ended.returncode == 0
+    (suite,) = read(ended.stdout)
+    assert [(case.name, case.is_passed) for case in suite] == [("trace", True)]
+    (run,) = (folder / "results" / "calm").iterdir()
+    (run / "trace.jsonl").write_text("", encoding="utf-8")
+    ended = harrow("replay", str(run), "--format", "github")
+    assert ended.returncode == 2
+    assert annotations(ended.stdout)[0][0] == "error"
+
+
+def test_a_history(harrow: Harrow, folder: Path) -> None:
+    values: list[tuple[str, str, object]] = []
+    for offset in range(3):
+        values.append(("invoke", "send", ["send", "t", f"m{offset}"]))
+        values.append(("ok", "send", ["send", "t", [offset, f"m{offset}"]]))
+    values += [("invoke", "poll", ["poll"]), ("ok", "poll", ["poll", {"t": [[2, "m2"], [3, "m0"]]}])]
+    lines = [
+        {"index": index, "process": 0, "type": kind, "f": f, "value": [value], "time": index}
+        for index, (kind, f, value) in enumerate(values)
+    ]
+    (folder / "h.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    ended = harrow("check", "h.jsonl", "--allow", "poll-skip", "--format", "junit")
+    assert ended.returncode == 1
+    (suite,) = read(ended.stdout)
+    case = case_of(suite, "lost-write")
+    assert case.is_failure
+    assert "m1" in case.result[0].message
+    command = shlex.split(properties(case)["reproduce"])
+    assert command == ["harrow", "check", "h.jsonl", "--allow", "poll-skip"]
+    assert harrow(*command[1:]).returncode == 1
+    (shown,) = annotations(harrow("check", "h.jsonl", "--format", "github").stdout)
+    assert shown[0] == "error"
+    (folder / "empty.jsonl").write_text("", encoding="utf-8")
+    ended = harrow("check", "empty.jsonl", "--format", "junit")
+    assert ended.returncode == 3
+    (suite,) = read(ended.stdout)
+    assert suite.skipped == suite.tests > 0
+
+
+def test_a_sweep_has_a_suite_for_each_cell(harrow: Harrow, folder: Path) -> None:
+    (folder / "sweep.yaml").write_text(
+        """
+name: sweep
+kafka: "2.4"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 5s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
+faults:
+  - rate: 30/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+behaviours: {hw_counts_whole_isr: false}
+""",
+        encoding="utf-8",
+    )
+    arguments = ("sweep", "sweep.yaml", "--seeds", "0..30", "--vary", "acks=1,all", "--engine", "process")
+    ended = harrow(*arguments, "--out", "s", "--format", "junit")
+    assert ended.returncode == 1, ended.stderr
+    found = suites(ended.stdout)
+    assert list(found) == ["sweep[base acks=1]", "sweep[base acks=all]"]
+    case = next(case for case in found["sweep[base acks=all]"] if case.is_failure)
+    assert re.search(r"violated: \d+ of 30 runs, .*%", case.result[0].message)
+    command = shlex.split(properties(case)["reproduce"])
+    assert harrow(*command[1:], "--no-results").returncode == 1
+    report = harrow("sweep", "--report", "s", "--engine", "process", "--format", "github")
+    assert report.returncode == 1
+    assert annotations(report.stdout)[0][0] == "error"
+
+
+def test_annotations_are_summed_up_and_escaped(harrow: Harrow, folder: Path) -> None:
+    text = (folder / "failing.yaml").read_text(encoding="utf-8")
+    for number in range(14):
+        (folder / f"f{number:02}.yaml").write_text(
+            text.replace("name: failing", f"name: f{number:02}"), "utf-8"
+        )
+    text = text.replace("m0", '"100%: a, b"').replace("name: failing", "name: f00")
+    (folder / "f00.yaml").write_text(text, "utf-8")
+    ended = harrow(
+        "run", *(f"f{number:02}.yaml" for number in range(14)), "undecided.yaml", "--format", "github"
+    )
+    assert ended.returncode == 1
+    shown = annotations(ended.stdout)
+    assert len(shown) == 10
+    level, told, message = shown[0]
+    assert (level, told["file"], told["line"]) == ("error", "f00.yaml", "6")
+    assert told["title"].startswith("f00: ")
+    assert message.endswith("harrow run f00.yaml --seed 0")
+    assert "\n" in message
+    assert shown[-1][1] == {"title": "and 6 more"}
+    assert "f13" in shown[-1][2]
+    assert ended.stdout.splitlines()[-1] == "15 campaigns: 1 undecided, 14 failed"
+
+
+def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) -> None:
+    summary = folder / "summary.md"
+    summary.write_text("before\n", encoding="utf-8")
+    ended = harrow("run", "calm.yaml", "failing.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
+    assert ended.returncode == 1
+    before, heading, _, head, border, *rows = summary.read_text(encoding="utf-8").splitlines()
+    assert (before, heading) == ("before", "### harrow: 2 campaigns: 1 as expected, 1 failed")
+    assert (head.count("|"), border.count("|")) == (5, 5)
+    assert [row.split(" | ")[1] for row in rows if row] == ["failing", "calm"]
+    assert f"`{AGAIN}`" in rows[0]
+
+
+def test_a_summary_that_cannot_be_written_changes_no_result(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("run", "calm.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(folder / "no" / "file"))
+    assert ended.returncode == 0
+    assert "GITHUB_STEP_SUMMARY" in ended.stderr
+
+
+def test_only_files_of_the_repository_are_named(harrow: Harrow, folder: Path) -> None:
+    arguments = ("run", "failing.yaml", "--format", "github")
+    ((_, told, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder.parent)).stdout)
+    assert told["file"] == f"{folder.name}/failing.yaml"
+    (folder / "elsewhere").mkdir()
+    ((_, told, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder / "elsewhere")).stdout)
+    assert "file" not in told
+
+
+def test_what_hypothesis_found(harrow: Harrow) -> None:
+    pytest.importorskip("hypothesis")
+    arguments = ("run", "swarm", "--engine", "hypothesis", "--max-examples", "5", "--no-results")
+    ended = harrow(*arguments, "--format", "junit")
+    document = read(ended.stdout)
+    assert document.failures == (1 if ended.returncode == 1 else 0)
+    assert [suite.name for suite in document] == ["swarm"]
+
+
+def test_json_is_as_before(harrow: Harrow) -> None:
+    assert json.loads(harrow("validate", "calm.yaml", "--format", "json").stdout)["valid"] == 1

@@ -1,0 +1,113 @@
+"""`clean` removes old runs and nothing else."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+
+@pytest.fixture
+def results(harrow: Harrow, folder: Path) -> Path:
+    """Return results/ with five runs of one campaign, seed 0 the oldest, and one of another."""
+    assert harrow("run", "failing.yaml", "--quiet").returncode == 1
+    assert harrow("run", "calm.yaml", "--seeds", "0..5").returncode == 0
+    for path in (folder / "results").glob("calm/*/run.json"):
+        seed = json.loads(path.read_text(encoding="utf-8"))["seed"]
+        os.utime(path, (1_000_000 + seed, 1_000_000 + seed))
+    return folder / "results"
+
+
+def seeds(results: Path) -> list[int]:
+    return sorted(int(path.name.split("-")[1]) for path in (results / "calm").glob("*-*"))
+
+
+def test_the_newest_of_each_campaign_stay(harrow: Harrow, results: Path) -> None:
+    ended = harrow("clean", "--keep", "2")
+    assert ended.returncode == 0
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("harrow: 3 runs removed (")
+    assert ended.stderr.endswith(" kB), 3 kept\n")
+    assert seeds(results) == [3, 4]
+    assert len(list((results / "failing").iterdir())) == 1
+    assert (results / "latest" / "run.json").is_file()
+    assert harrow("clean", "--keep", "2").stderr == "harrow: 0 runs removed (0 bytes), 3 kept\n"
+
+
+def test_a_dry_run_removes_nothing(harrow: Harrow, results: Path) -> None:
+    ended = harrow("clean", "--keep", "1", "--dry-run")
+    assert ended.returncode == 0
+    named = ended.stdout.splitlines()
+    assert [name.split("-")[1] for name in named] == ["0", "1", "2", "3"]
+    assert all((results.parent / name / "run.json").is_file() for name in named)
+    assert "4 runs would be removed" in ended.stderr
+
+
+def test_latest_stays_although_it_is_old(harrow: Harrow, results: Path) -> None:
+    oldest = min(results.glob("calm/*"), key=lambda path: (path / "run.json").stat().st_mtime)
+    (results / "latest").unlink()
+    (results / "latest").symlink_to(oldest.relative_to(results))
+    harrow("clean", "--keep", "1")
+    assert seeds(results) == [0, 4]
+    assert (results / "latest" / "run.json").is_file()
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_nothing_stays_on_request(harrow: Harrow, results: Path, link: bool) -> None:
+    if not link:
+        target = (results / "latest").readlink()
+        (results / "latest").unlink()
+        (results / "latest").write_text(f"{target}\n", encoding="utf-8")
+    assert harrow("clean", "--keep", "0").returncode == 0
+    assert list(results.iterdir()) == []
+
+
+def test_what_is_no_run_is_left_alone(harrow: Harrow, results: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (results / "calm").rename(elsewhere / "calm")
+    (results / "linked").symlink_to(elsewhere / "calm")
+    (run,) = (results / "failing").iterdir()
+    (results / "failing" / "link").symlink_to(run)
+    (run / "notes.md").write_text("mine", encoding="utf-8")
+    other = results / "failing" / "other"
+    other.mkdir()
+    (other / "run.json").write_text('{"scripts": {}}', encoding="utf-8")
+    broken = results / "failing" / "broken"
+    broken.mkdir()
+    (broken / "run.json").write_text("{", encoding="utf-8")
+    (results / "failing" / ".hidden").mkdir()
+    (results / "README.md").write_text("mine", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    ended = harrow("clean", "--keep", "0", "--sweeps", "--format", "json")
+    document = json.loads(ended.stdout)
+    assert (document["schema"], document["removed"]) == ("harrow.clean/1", [])
+    assert sorted(Path(left["path"]).name for left in document["left"]) == sorted(
+        ["broken", "other", run.name]
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_sweeps_stay_unless_asked_for(harrow: Harrow, folder: Path) -> None:
+    for seed in (2, 3):
+        arguments = ("sweep", "calm.yaml", "--seeds", f"0..{seed}", "--engine", "process")
+        assert harrow(*arguments, "--out", f"results/sweep-{seed}").returncode == 0
+    os.utime(folder / "results" / "sweep-2" / "sweep.json", (1_000_000, 1_000_000))
+    assert harrow("clean", "--keep", "1").stderr == "harrow: 0 runs removed (0 bytes), 0 kept\n"
+    state = folder / "results" / "sweep-2" / "sweep.json"
+    text = state.read_text(encoding="utf-8")
+    state.write_text(text.replace('"complete": true', '"complete": false'), encoding="utf-8")
+    assert "not complete" in harrow("clean", "--keep", "0", "--sweeps", "--dry-run").stderr
+    state.write_text(text, encoding="utf-8")
+    os.utime(state, (1_000_000, 1_000_000))
+    ended = harrow("clean", "--keep", "1", "--sweeps")
+    assert ended.stderr.startswith("harrow: 0 runs and 1 sweep removed (")
+    assert [path.name for path in (folder / "results").iterdir()] == ["sweep-3"]
+
+
+def test_no_results(harrow: Harrow) -> None:
+    ended = harrow("clean")
+    assert ended.returncode == 0
+    assert "there is no folder results" in ended.stderr

@@ -1,0 +1,88 @@
+"""The help: every command in a group, with examples that are true, and mistakes with a way out."""
+
+import re
+import shlex
+
+import pytest
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from cli.catalogue import Kind, entries
+from cli.command_help import EXAMPLES, GROUPS, OTHERS, grouped
+from cli.usage_errors import with_a_way_out
+from tests.cli.conftest import Harrow
+
+COMMANDS = sorted(EXAMPLES)
+
+
+def test_every_command_stands_in_a_group(harrow: Harrow) -> None:
+    told = harrow("--help").stdout
+    assert OTHERS not in told
+    assert "..." not in told.partition("Run campaigns:")[2].replace("campaigns ...", "")
+    for heading, names in GROUPS.items():
+        section = told.partition(f"{heading}:\n")[2].partition("\n\n")[0]
+        assert set(re.findall(r"^  (\w+)", section, re.MULTILINE)) == set(names) & set(COMMANDS)
+
+
+def test_a_command_that_no_group_has_is_not_lost() -> None:
+    assert grouped(["run", "juggle"]) == [("Run campaigns", ["run"]), (OTHERS, ["juggle"])]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_examples_as_one_types_them(harrow: Harrow, command: str) -> None:
+    told = harrow(command, "--help").stdout
+    assert "  Examples:\n" in told
+    for typed, meaning in EXAMPLES[command]:
+        assert typed.split()[:2] == ["harrow", command]
+        assert f"    {typed}\n        {meaning}\n" in told
+        options = [word for word in shlex.split(typed) if word.startswith("-")]
+        assert all(re.search(rf"(^|[ ,]){option}\b", told, re.MULTILINE) for option in options)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        typed
+        for command in ("run", "list", "explain", "new", "schema", "clean")
+        for typed, _ in EXAMPLES[command]
+        if "mine" not in typed and "campaigns/ " not in typed and ">" not in typed
+    ],
+)
+def test_examples_that_need_nothing_run(harrow: Harrow, typed: str) -> None:
+    assert harrow(*shlex.split(typed)[1:]).returncode == 0
+
+
+def test_every_catalogue_says_how_its_names_are_used() -> None:
+    for kind in Kind:
+        for entry in entries(kind):
+            assert {part.heading for part in entry.parts} & {"in a campaign", "try"}, entry.name
+
+
+def test_what_an_explanation_tells_to_try_can_be_loaded() -> None:
+    for kind in (Kind.SETTINGS, Kind.RELEASES, Kind.BEHAVIOURS, Kind.MUTANTS):
+        for entry in entries(kind):
+            (typed,) = (value for part in entry.parts if part.heading == "try" for _, value in part.items)
+            _, _, campaign, *options = shlex.split(typed)
+            load_campaign(resolve(campaign)[0], overrides=[option for option in options if option != "--set"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("list", "fautls"), "there is no `fautls`; did you mean `faults`? known: faults, rules, "),
+        (("run", "calm.yaml", "--format", "junti"), "did you mean `junit`?"),
+        (("explain", "broker_crahs"), "did you mean `broker_crash`?"),
+        (("explain", "xyzzy"), "`harrow list faults` shows"),
+        (("rnu", "calm.yaml"), "Did you mean 'run'?"),
+        (("run", "permitted.yaml", "--variant", "acks-al"), "did you mean `acks-all`?"),
+    ],
+)
+def test_mistakes_have_a_way_out(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
+    ended = harrow(*arguments)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert "Value error" not in ended.stderr
+
+
+def test_other_messages_stay_as_they_are() -> None:
+    assert with_a_way_out("'x' is not a valid integer.") == "'x' is not a valid integer."

@@ -1,0 +1,34 @@
+"""Commands start fast because they load little. No times here: they depend on the machine."""
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+RUNS = {"campaigns.loader", "campaigns.runner", "campaigns.schema", "cluster_model.cluster", "yaml"}
+LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
+RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "not_loaded"),
+    [
+        (("--version",), RUNS | LIBRARIES | RENDERING | {"pydantic", "checks.catalogue", "faults.catalogue"}),
+        (("--help",), RUNS | LIBRARIES | RENDERING | {"pydantic", "checks.catalogue", "faults.catalogue"}),
+        (("run", "--help"), RUNS | LIBRARIES | RENDERING),
+        (("list", "faults"), RUNS | LIBRARIES),
+        (("list", "settings"), RUNS | LIBRARIES),
+        (("explain", "lost-write"), RUNS | LIBRARIES),
+        (("clean",), RUNS | LIBRARIES),
+        (("run", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree", "campaigns.sweep.sweep"}),
+        (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_command_loads_what_it_needs(
+    harrow: Harrow, arguments: tuple[str, ...], not_loaded: set[str]
+) -> None:
+    ended = harrow(*arguments, PYTHONPROFILEIMPORTTIME="1")
+    assert ended.returncode == 0
+    loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & not_loaded
