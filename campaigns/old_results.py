@@ -19,7 +19,9 @@ from campaigns.results_folder import FILES, LATEST, RUN
 _HIDDEN: Final = "."
 _SWEEP: Final = "sweep.json"
 _SWEEP_SCHEMA: Final = "harrow.sweep/"
-_SWEEP_FILES: Final = frozenset({_SWEEP, "runs", "campaigns", "failures", "repeated.jsonl", "spark.log"})
+_SWEEP_FILES: Final = frozenset(
+    {_SWEEP, "runs", "campaigns", "failures", "repeated.jsonl", "spark.log", ".lock"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
