@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,20 @@ cluster:
 }
 
 Harrow = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def wait_until_it_has_worked(process: subprocess.Popen[str], cpu_s: float) -> None:
+    """Wait until a process has used so many seconds of a core: how far it is, however busy the machine is."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    if not stat.exists():
+        time.sleep(2 * cpu_s)
+        return
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    while process.poll() is None:
+        user, system = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+        if (int(user) + int(system)) / ticks_per_s >= cpu_s:
+            return
+        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.interrupts import Interrupts, end_at_once_when_interrupted
+from tests.cli.conftest import wait_until_it_has_worked
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 
@@ -105,7 +105,7 @@ def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) 
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(4)
+    wait_until_it_has_worked(process, 5)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Harrow
+from tests.cli.conftest import Harrow, wait_until_it_has_worked
 from tests.library_swarm import first_failing_seed
 
 LOSS = """
@@ -206,7 +205,7 @@ def test_an_interrupt_keeps_what_was_run(
     )
     assert process.stdout is not None
     begun = "".join(process.stdout.readline() for _ in range(2)) if output_format == "table" else ""
-    time.sleep(2 if output_format == "json" else 0.2)
+    wait_until_it_has_worked(process, 4)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
