@@ -1,0 +1,366 @@
+"""What each event of a trace says to somebody who knows Kafka: in whose lane, of which kind, in a few words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from campaigns.recorded_run import RecordedEvent
+from campaigns.spelling import printable
+from campaigns.units import fields_text
+from checks.story import words
+
+FAULTS: Final = "faults"
+"""The lane of faults and of the rules for single messages."""
+
+KINDS: Final = {
+    "fault": "faults, and messages that they touch",
+    "process": "processes start, stop, are paused and wake up",
+    "session": "sessions and registrations of brokers",
+    "controller": "controllers come and go",
+    "election": "leaders are elected, replicas are taken out of the ISR by the controller",
+    "epoch": "replicas begin to lead or to follow in a leader epoch, and ask where one ends",
+    "isr": "leaders change their ISR",
+    "truncation": "logs are opened, truncated, or lose what was not flushed",
+    "hw": "high watermarks move",
+    "log": "records are appended and copied",
+    "ack": "brokers acknowledge records",
+    "send": "clients send, and hear what became of it",
+    "read": "consumers read",
+    "request": "fetches, answers, refusals",
+    "disk": "flushes and checkpoints",
+    "invariant": "invariants break",
+}
+"""The kinds of events, and what each tells."""
+
+_NOBODY: Final = -1
+_CAUSES: Final = {"process": "crashed", "power_loss": "lost power"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an event says. ``to`` is the lane of whom it concerns besides, None for nobody."""
+
+    lane: str
+    kind: str
+    text: str
+    to: str | None = None
+    routine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is known when an event happens, and its own fields do not say.
+
+    ``of`` is `` of t-0`` where there are several partitions, else nothing. ``leader`` is whom the
+    event's replica follows, ``hw_before`` its high watermark until now, ``gone`` are the values
+    that the event removed from its log.
+    """
+
+    of: str = ""
+    leader: int | None = None
+    hw_before: int | None = None
+    gone: Sequence[str] = ()
+
+
+def broker_lane(broker: int) -> str:
+    """Return the name of a broker's lane."""
+    return f"broker {broker}"
+
+
+def lane_of(process: str) -> str:
+    """Return the lane of a process by the name that traces give it: ``broker-1`` is broker 1."""
+    kind, _, number = process.rpartition("-")
+    return broker_lane(int(number)) if kind == "broker" and number.isdecimal() else process
+
+
+def tell(event: RecordedEvent, moment: Moment) -> Told:
+    """Return what an event says; one that is not known says its fields."""
+    teller = _TELLERS.get(event.event)
+    if teller is None:
+        return _unknown(event.event, event.fields)
+    try:
+        return teller(event.fields, moment)
+    except (KeyError, TypeError, ValueError):
+        # Another version of harrow may have written it with other fields.
+        return _unknown(event.event, event.fields)
+
+
+def records(values: Sequence[str]) -> str:
+    """Return values for a sentence."""
+    return ", ".join(printable(str(value)) for value in values)
+
+
+def _unknown(name: str, fields: Mapping[str, Any]) -> Told:
+    lane = next((broker_lane(fields[key]) for key in ("broker", "controller") if key in fields), FAULTS)
+    return Told(lane, "request", printable(f"{name} {fields_text(tuple(fields.items()))}".rstrip()))
+
+
+def _isr(isr: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, isr))}]"
+
+
+def _offsets(fields: Mapping[str, Any]) -> str:
+    first, count = fields["base_offset"], len(fields["values"])
+    return f"offset {first}" if count == 1 else f"offsets {first}-{first + count - 1}"
+
+
+def _process(text: str, kind: str = "process") -> Callable[[Mapping[str, Any], Moment], Told]:
+    def told(fields: Mapping[str, Any], _moment: Moment) -> Told:
+        return Told(broker_lane(fields["broker"]), kind, text.format(**fields))
+
+    return told
+
+
+def _stopped(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    text = _CAUSES.get(fields["cause"], f"stopped: {words(fields['cause'])}")
+    return Told(broker_lane(fields["broker"]), "process", text)
+
+
+def _client_stopped(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    return Told(fields["client"], "process", "stopped")
+
+
+def _fault(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    details = tuple((name, value) for name, value in fields["details"])
+    phase = "" if fields["phase"] == "inject" else f" ({words(fields['phase'])})"
+    return Told(FAULTS, "fault", printable(f"{fields['fault']}{phase} {fields_text(details)}".rstrip()))
+
+
+def _message(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    text = f"{fields['api']} {fields['kind']} to {lane_of(fields['receiver'])}"
+    return Told(lane_of(fields["sender"]), "request", text, lane_of(fields["receiver"]), routine=True)
+
+
+_ACTIONS: Final = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "doubled"}
+
+
+def _message_rule(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    action = _ACTIONS.get(fields["action"], fields["action"])
+    sender, receiver = lane_of(fields["sender"]), lane_of(fields["receiver"])
+    text = f"{action} the {fields['api']} {fields['kind']} from {sender} to {receiver}"
+    return Told(FAULTS, "fault", printable(text))
+
+
+def _core_healed(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    return Told(FAULTS, "fault", f"healed brokers {', '.join(map(str, fields['brokers']))} alone")
+
+
+def _election(fields: Mapping[str, Any], moment: Moment) -> Told:
+    leader, reason = fields["leader"], words(fields["reason"])
+    rest = f"epoch {fields['leader_epoch']}, ISR {_isr(fields['isr'])}"
+    if leader == _NOBODY:
+        return Told(
+            broker_lane(fields["controller"]), "election", f"NO LEADER{moment.of}: {rest} ({reason})"
+        )
+    how = "UNCLEANLY elected" if fields["unclean"] else "elected"
+    text = f"{how} broker {leader} leader{moment.of}: {rest} ({reason})"
+    return Told(broker_lane(fields["controller"]), "election", text, broker_lane(leader))
+
+
+def _isr_reduced(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"reduced the ISR{moment.of} to {_isr(fields['isr'])}, epoch {fields['leader_epoch']}"
+    return Told(broker_lane(fields["controller"]), "election", text)
+
+
+def _leader(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = (
+        f"LEADS{moment.of} in epoch {fields['leader_epoch']} "
+        f"from offset {fields['start_offset']}, ISR {_isr(fields['isr'])}"
+    )
+    return Told(broker_lane(fields["broker"]), "epoch", text)
+
+
+def _follower(fields: Mapping[str, Any], moment: Moment) -> Told:
+    leader = fields["leader"]
+    whom = "nobody" if leader == _NOBODY else f"broker {leader}"
+    text = f"follows {whom}{moment.of} in epoch {fields['leader_epoch']}"
+    return Told(broker_lane(fields["broker"]), "epoch", text)
+
+
+def _epoch_asked(fields: Mapping[str, Any], moment: Moment) -> Told:
+    asked, answer, replica = fields["leader_epoch"], fields["answer_epoch"], fields["replica"]
+    epoch = f"epoch {asked}" if asked == answer else f"epoch {answer} (asked for {asked})"
+    text = f"told broker {replica}: {epoch}{moment.of} ends at {fields['end_offset']}"
+    return Told(broker_lane(fields["broker"]), "epoch", text, broker_lane(replica))
+
+
+def _append(fields: Mapping[str, Any], moment: Moment) -> Told:
+    producer = ""
+    if fields["producer_id"] >= 0:
+        producer = f", producer id {fields['producer_id']} sequence {fields['base_sequence']}"
+    text = (
+        f"appended {records(fields['values'])}{moment.of} at {_offsets(fields)}, "
+        f"epoch {fields['leader_epoch']}{producer}"
+    )
+    return Told(broker_lane(fields["broker"]), "log", text)
+
+
+def _replicate(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"copied {records(fields['values'])}{moment.of} to {_offsets(fields)}"
+    to = None if moment.leader is None else broker_lane(moment.leader)
+    return Told(broker_lane(fields["broker"]), "log", text, to)
+
+
+def _duplicate_batch(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = (
+        f"knew the batch{moment.of} of producer id {fields['producer_id']}, sequence "
+        f"{fields['base_sequence']}, already: it stands at offset {fields['base_offset']}"
+    )
+    return Told(broker_lane(fields["broker"]), "log", text)
+
+
+def _hw(fields: Mapping[str, Any], moment: Moment) -> Told:
+    before, now = moment.hw_before, fields["hw"]
+    text = f"HW{moment.of} {now}" if before is None else f"HW{moment.of} {before} -> {now}"
+    return Told(broker_lane(fields["broker"]), "hw", text, routine=before == now)
+
+
+def _isr_changed(fields: Mapping[str, Any], moment: Moment) -> Told:
+    verb = {"shrink": "shrank", "expand": "expanded"}.get(fields["change"], "changed")
+    text = f"{verb} the ISR{moment.of} to {_isr(fields['isr'])}, epoch {fields['leader_epoch']}"
+    return Told(broker_lane(fields["broker"]), "isr", text)
+
+
+def _isr_refused(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"was REFUSED the ISR{moment.of} {_isr(fields['isr'])}, epoch {fields['leader_epoch']}"
+    return Told(broker_lane(fields["broker"]), "isr", text)
+
+
+def _truncate(fields: Mapping[str, Any], moment: Moment) -> Told:
+    leo, before = sorted((fields["from_offset"], fields["to_offset"]))
+    cut = f", cut off {records(moment.gone)}" if moment.gone else ""
+    text = f"TRUNCATED{moment.of} from {before} to {leo} ({words(fields['reason'])}){cut}"
+    return Told(broker_lane(fields["broker"]), "truncation", text, routine=before == leo)
+
+
+def _fetcher_failed(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"stopped fetching{moment.of}: got offset {fields['base_offset']} after LEO {fields['leo']}"
+    return Told(broker_lane(fields["broker"]), "truncation", text)
+
+
+def _recover(fields: Mapping[str, Any], moment: Moment) -> Told:
+    gone = f", without {records(moment.gone)}" if moment.gone else ""
+    text = f"opened its log{moment.of}: LEO {fields['leo']}, HW {fields['hw']}{gone}"
+    return Told(broker_lane(fields["broker"]), "truncation", text)
+
+
+def _unflushed_lost(fields: Mapping[str, Any], moment: Moment) -> Told:
+    first, last = sorted((fields["from_offset"], fields["to_offset"]))
+    which = f": {records(moment.gone)}" if moment.gone else ""
+    text = f"LOST what was not flushed{moment.of}, offsets {first}-{last - 1}{which}"
+    return Told(broker_lane(fields["broker"]), "truncation", text)
+
+
+def _flush(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"flushed{moment.of} up to {fields['offset']}"
+    return Told(broker_lane(fields["broker"]), "disk", text, routine=True)
+
+
+def _checkpoint(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    offsets = ", ".join(f"{partition} {offset}" for partition, offset in fields["offsets"])
+    text = f"wrote {fields['kind']}: {offsets}"
+    return Told(broker_lane(fields["broker"]), "disk", text, routine=True)
+
+
+def _invariant_broken(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = printable(f"INVARIANT {fields['invariant']} broken{moment.of}: {fields['details']}")
+    lane = FAULTS if fields["broker"] == _NOBODY else broker_lane(fields["broker"])
+    return Told(lane, "invariant", text)
+
+
+def _send_failed(fields: Mapping[str, Any], moment: Moment) -> Told:
+    whom = broker_lane(fields["leader"])
+    text = (
+        f"request {fields['attempt']} with {records(fields['values'])}{moment.of} "
+        f"to {whom} failed: {fields['error']}"
+    )
+    return Told(fields["client"], "send", text, whom)
+
+
+def _sent_again(fields: Mapping[str, Any], moment: Moment) -> Told:
+    whom = broker_lane(fields["leader"])
+    text = f"sends {records(fields['values'])}{moment.of} again to {whom}, request {fields['attempt']}"
+    return Told(fields["client"], "send", text, whom)
+
+
+def _fetch(fields: Mapping[str, Any], moment: Moment) -> Told:
+    replica = broker_lane(fields["replica"])
+    text = f"fetches{moment.of} from offset {fields['offset']}"
+    return Told(replica, "request", text, broker_lane(fields["broker"]), routine=True)
+
+
+def _fetch_waits(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    return Told(
+        broker_lane(fields["broker"]), "request", f"has {_fetcher(fields)} fetch wait", routine=True
+    )
+
+
+def _fetch_expired(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    text = f"answers {_fetcher(fields)} fetch, as its time is over"
+    return Told(broker_lane(fields["broker"]), "request", text, routine=True)
+
+
+def _fetcher(fields: Mapping[str, Any]) -> str:
+    return "a consumer's" if fields["replica"] < 0 else f"broker {fields['replica']}'s"
+
+
+def _served(fields: Mapping[str, Any], moment: Moment) -> Told:
+    first, end = fields["offset"], fields["end_offset"]
+    what = f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
+    text = f"served {fields['client']} {what}{moment.of}, HW {fields['hw']}"
+    return Told(broker_lane(fields["broker"]), "read", text, fields["client"], routine=end <= first)
+
+
+def _acknowledged(fields: Mapping[str, Any], moment: Moment) -> Told:
+    acks = "all" if fields["acks"] == _NOBODY else fields["acks"]
+    text = f"ACKED {records(fields['values'])}{moment.of} at {_offsets(fields)} (acks={acks})"
+    return Told(broker_lane(fields["broker"]), "ack", text)
+
+
+def _rejected(fields: Mapping[str, Any], moment: Moment) -> Told:
+    sender = lane_of(fields["sender"])
+    text = f"refused {fields['api']} of {sender}{moment.of}: {fields['error']}"
+    return Told(broker_lane(fields["broker"]), "request", text, sender)
+
+
+_TELLERS: Final[dict[str, Callable[[Mapping[str, Any], Moment], Told]]] = {
+    "broker_started": _process("started"),
+    "broker_stopped": _stopped,
+    "broker_paused": _process("PAUSED"),
+    "broker_resumed": _process("woke up"),
+    "broker_registered": _process("registered (broker epoch {broker_epoch})", "session"),
+    "client_stopped": _client_stopped,
+    "session_expired": _process("its session expired", "session"),
+    "fault": _fault,
+    "message": _message,
+    "message_rule": _message_rule,
+    "core_healed": _core_healed,
+    "controller_elected": _process("became CONTROLLER (controller epoch {controller_epoch})", "controller"),
+    "controller_resigned": _process("is no longer controller", "controller"),
+    "election": _election,
+    "isr_reduced": _isr_reduced,
+    "leader": _leader,
+    "follower": _follower,
+    "append": _append,
+    "replicate": _replicate,
+    "duplicate_batch": _duplicate_batch,
+    "hw": _hw,
+    "isr": _isr_changed,
+    "isr_refused": _isr_refused,
+    "truncate": _truncate,
+    "fetcher_failed": _fetcher_failed,
+    "recover": _recover,
+    "unflushed_lost": _unflushed_lost,
+    "flush": _flush,
+    "checkpoint": _checkpoint,
+    "invariant_broken": _invariant_broken,
+    "epoch_asked": _epoch_asked,
+    "send_failed": _send_failed,
+    "sent_again": _sent_again,
+    "fetch": _fetch,
+    "fetch_waits": _fetch_waits,
+    "fetch_expired": _fetch_expired,
+    "served": _served,
+    "acknowledged": _acknowledged,
+    "rejected": _rejected,
+}
