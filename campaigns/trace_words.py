@@ -38,13 +38,17 @@ _CAUSES: Final = {"process": "crashed", "power_loss": "lost power"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an event says. ``to`` is the lane of whom it concerns besides, None for nobody."""
+    """What an event says. ``to`` is the lane of whom it concerns besides, None for nobody.
+
+    ``moved`` are a high watermark before and now, where one moves.
+    """
 
     lane: str
     kind: str
     text: str
     to: str | None = None
     routine: bool = False
+    moved: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,7 @@ def _duplicate_batch(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _hw(fields: Mapping[str, Any], moment: Moment) -> Told:
     before, now = moment.hw_before, fields["hw"]
     text = f"HW{moment.of} {now}" if before is None else f"HW{moment.of} {before} -> {now}"
-    return Told(broker_lane(fields["broker"]), "hw", text, routine=before == now)
+    return Told(broker_lane(fields["broker"]), "hw", text, routine=before == now, moved=(before or 0, now))
 
 
 def _isr_changed(fields: Mapping[str, Any], moment: Moment) -> Told:
