@@ -28,6 +28,7 @@ class FaultInjector:
         self._survivable = survivable
         self._resolved: int | None = None
         self._lasts_us: int | None = None
+        self._ends: list[list[Any]] = []
         self._armed: list[_Triggered] = []
         self.draw: Stream = cluster.choices.schedule
         self.injected: list[InjectedFault] = []
@@ -91,9 +92,12 @@ class FaultInjector:
         self._resolved = None
         self._lasts_us = None
         position = len(self._cluster.trace.events)
+        self._ends = []
         if not fault.inject(self):
             return False
         details = self._details(fault)
+        for told in self._ends:
+            told.extend((fault.name, details))
         concrete = _concrete(fault, self._resolved, self._lasts_us)
         self.injected.append(
             InjectedFault(at_us=self.now_us, fault=fault.name, details=details, concrete=concrete)
@@ -121,7 +125,15 @@ class FaultInjector:
     def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back later, unless the cluster has been healed by then."""
         self._lasts_us = delay_us
-        self._cluster.at(self.now_us + delay_us, callback, argument)
+        # Which fault it is, and its details, are known when it has been injected.
+        told: list[Any] = []
+        self._ends.append(told)
+        self._cluster.at(self.now_us + delay_us, self._end, (told, callback, argument))
+
+    def _end(self, fault: tuple[list[Any], Callable[[Any], None], Any]) -> None:
+        told, callback, argument = fault
+        self._cluster.trace.add((self.now_us, "fault_ended", *told))
+        callback(argument)
 
     def resolve_broker(self, reference: int | str) -> int | None:
         """Return the broker that a reference means now; None when there is none."""

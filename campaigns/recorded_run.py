@@ -48,6 +48,7 @@ class RecordedEvent:
 class RecordedRun:
     """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
 
+    ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
     ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
     """
 
@@ -58,6 +59,7 @@ class RecordedRun:
     trace_digest: str
     verdict: str
     variant: str | None
+    processes: Mapping[int, str]
     plan: Plan
     lines: tuple[str, ...]
     events: tuple[RecordedEvent, ...]
@@ -115,6 +117,7 @@ def read_run(folder: Path) -> RecordedRun:
         trace_digest=run["trace_digest"],
         verdict=run["verdict"],
         variant=run.get("variant"),
+        processes=_processes(run.get("processes")),
         plan=_plan(folder / CAMPAIGN, run),
         lines=lines,
         events=events,
@@ -181,6 +184,13 @@ def _not_json(path: Path, error: Exception, line: int) -> RecordError:
     if isinstance(error, json.JSONDecodeError):
         return _wrong(path, f"not JSON: {error.msg}", line + error.lineno - 1, error.colno)
     return _wrong(path, "not JSON that can be read", line)
+
+
+def _processes(names: Any) -> Mapping[int, str]:
+    """Return the clients' names by process; runs that were written before they were kept have none."""
+    if not isinstance(names, dict):
+        return {}
+    return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
 
 
 def _version(run: Mapping[str, Any]) -> str:

@@ -198,6 +198,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
             partition: {str(broker): _replica_as_mapping(log) for broker, log in sorted(replicas.items())}
             for partition, replicas in result.evidence.replicas.items()
         },
+        "processes": {str(process): name for process, name in result.evidence.process_names.items()},
         "reproduce": reproduce,
     }
 

@@ -2,6 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 
+from cluster_model.topology import ClusterSpec
+
+
+def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the replicas of each topic's partitions: as the topic gives them, else as Kafka assigns them."""
+    brokers = [broker.id for broker in spec.brokers]
+    racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
+    return {
+        topic.name: topic.assignment
+        or assign_replicas(brokers, topic.partitions, topic.replication_factor, racks)
+        for topic in spec.topics
+    }
+
+
+def partition_assignments(spec: ClusterSpec) -> dict[str, tuple[int, ...]]:
+    """Return the replicas of each partition by its name."""
+    assigned = topic_assignments(spec)
+    return {
+        f"{topic}-{number}": replicas
+        for topic, partitions in assigned.items()
+        for number, replicas in enumerate(partitions)
+    }
+
 
 def assign_replicas(
     brokers: Sequence[int],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from cluster_model import zookeeper_protocol as zk
-from cluster_model.assignment import assign_replicas
+from cluster_model.assignment import topic_assignments
 from cluster_model.broker import Broker
 from cluster_model.choices import Choices, between
 from cluster_model.disk import Disk
@@ -55,7 +55,7 @@ class Cluster:
         """Whatever acts on the cluster from outside; `heal` ends what it has under way."""
         self._configs = self._broker_configs(release)
         self._topic_configs = {t.name: topic_config(t.settings, self._first_config()) for t in spec.topics}
-        self.assignments = self._assign()
+        self.assignments = topic_assignments(spec)
         self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
         self.disks = {broker.id: Disk() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
@@ -72,15 +72,6 @@ class Cluster:
 
     def _first_config(self) -> BrokerConfig:
         return self._configs[self.spec.brokers[0].id]
-
-    def _assign(self) -> dict[str, tuple[tuple[int, ...], ...]]:
-        brokers = [broker.id for broker in self.spec.brokers]
-        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
-        return {
-            topic.name: topic.assignment
-            or assign_replicas(brokers, topic.partitions, topic.replication_factor, racks)
-            for topic in self.spec.topics
-        }
 
     def host(self, process: Process) -> SimulatedHost:
         """Return the host that a process runs on."""
@@ -232,6 +223,7 @@ class Cluster:
     def heal(self) -> None:
         """End every fault: links, rules, pauses; start what is down; drop what is planned."""
         self.world.incarnation += 1
+        self.trace.add((self.simulator.now_us, "healed"))
         self.network.restore_all()
         for broker in self.processes:
             self.resume_broker(broker)

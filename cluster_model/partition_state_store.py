@@ -38,8 +38,10 @@ class ZkPartitionStateStore:
             self._broker, partition.leader_epoch, new_isr, partition.controller_epoch
         )
         version = partition.zk_version if self._behaviours.isr_write_conditional else zk.ANY_VERSION
+        # The leader may die, or lose the answer, before it knows what ZooKeeper has.
+        tells = ("isr_written", self._broker, partition.name, partition.leader_epoch, new_isr)
         self._zookeeper.submit(
-            (zk.SetData(path, state, version), zk.GetData(path)),
+            (zk.SetData(path, state, version, tells), zk.GetData(path)),
             lambda response: self._written(partition, state, change, response),
         )
 

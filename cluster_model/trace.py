@@ -23,6 +23,8 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "session_expired": ("broker",),
     # Faults and single messages
     "fault": ("fault", "phase", "details"),
+    "fault_ended": ("fault", "details"),
+    "healed": (),
     "message": ("api", "kind", "sender", "receiver"),
     "message_rule": ("rule", "action", "api", "kind", "sender", "receiver"),
     "core_healed": ("brokers",),
@@ -55,6 +57,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "duplicate_batch": ("broker", "partition", "producer_id", "base_sequence", "base_offset"),
     "hw": ("broker", "partition", "hw"),
     "isr": ("broker", "partition", "leader_epoch", "isr", "change"),
+    "isr_written": ("broker", "partition", "leader_epoch", "isr"),
     "isr_refused": ("broker", "partition", "leader_epoch", "isr", "change"),
     "truncate": ("broker", "partition", "from_offset", "to_offset", "reason"),
     "fetcher_failed": ("broker", "partition", "base_offset", "leo"),

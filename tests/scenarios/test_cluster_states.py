@@ -1,0 +1,133 @@
+"""What is replayed from a run's events is what the run ended with, for every campaign that ships."""
+
+from pathlib import Path
+
+import pytest
+
+from campaigns.cluster_states import ClusterState, state_at
+from campaigns.plan import Plan
+from campaigns.recorded_run import read_run
+from campaigns.report import run_as_mapping
+from campaigns.results_folder import write_run
+from campaigns.run_events import RunEvents, events_of_recorded, events_of_result
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+from checks.index import Index
+from tests.library_swarm import library_swarm
+from tests.scenarios.library_plans import library_plans
+from tests.unit.eventful_plan import eventful_plan
+
+PLANS = library_plans()
+SWARM_SEEDS = range(40)
+
+
+def check_end(result: RunResult) -> None:
+    """Compare the replayed end of a run with the evidence that it left."""
+    state = state_at(events_of_result(result))
+    replicas = result.evidence.replicas
+    assert {name: partition.assigned for name, partition in state.partitions.items()} == {
+        name: settings.replicas for name, settings in result.evidence.partitions.items()
+    }
+    assert {name: set(partition.replicas) for name, partition in state.partitions.items()} == {
+        name: set(logs) for name, logs in replicas.items()
+    }
+    for name, logs in replicas.items():
+        partition = state.partitions[name]
+        for broker, log in logs.items():
+            replica = partition.replicas[broker]
+            stored = [
+                (batch.base_offset + index, value, batch.leader_epoch, batch.producer_id, batch.base_sequence)
+                for batch in log.batches
+                for index, value in enumerate(batch.values)
+            ]
+            found = [
+                (
+                    e.offset,
+                    e.value,
+                    e.leader_epoch,
+                    e.producer_id,
+                    first_sequence(e.offset, log.batches, e.sequence),
+                )
+                for e in replica.log
+            ]
+            assert found == stored, (name, broker)
+            high_watermark = replica.high_watermark if replica.is_open else 0
+            assert (replica.leo, high_watermark, replica.flushed) == (log.leo, log.hw, log.flushed), (
+                name,
+                broker,
+            )
+            assert (broker in partition.isr) == log.in_sync, (name, broker)
+    index = Index(result.evidence)
+    for name, partition in state.partitions.items():
+        acked = {value for value, sends in partition.sends.items() if any(s.status == "acked" for s in sends)}
+        assert acked == {send.value for send in index.acked.get(name, ())}
+        assert partition.reads.keys() == set(index.polled.get(name, ()))
+
+
+def first_sequence(offset: int, batches: object, sequence: int) -> int:
+    """Return the sequence of the first record of the batch that a record is in."""
+    for batch in batches:  # type: ignore[attr-defined]
+        if batch.base_offset <= offset < batch.base_offset + len(batch.values):
+            return sequence if sequence < 0 else sequence - (offset - batch.base_offset)
+    raise AssertionError(offset)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_replayed_end_is_the_end_of_every_library_campaign(name: str) -> None:
+    check_end(run_plan(PLANS[name], 0))
+
+
+@pytest.mark.parametrize("seed", SWARM_SEEDS)
+def test_the_replayed_end_is_the_end_of_a_swarm_run(seed: int) -> None:
+    check_end(run_plan(library_swarm(), seed))
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "2.4"])
+def test_the_replayed_end_is_the_end_where_a_lot_happens(release: str) -> None:
+    check_end(run_plan(eventful_plan(release), 3))
+
+
+def recorded(result: RunResult, folder: Path, text: str) -> RunEvents:
+    return events_of_recorded(read_run(write_run(folder, result, run_as_mapping(result, ""), text)))
+
+
+def snapshot(state: ClusterState) -> object:
+    """Return a state as plain data."""
+    return (
+        state.at_us,
+        state.number,
+        state.controller,
+        {broker: str(known) for broker, known in state.brokers.items()},
+        state.faults,
+        {
+            name: (
+                *(partition.leader, partition.leader_epoch, partition.isr, partition.acks, partition.reads),
+                partition.sends,
+                {
+                    broker: [getattr(replica, slot) for slot in replica.__slots__]
+                    for broker, replica in partition.replicas.items()
+                },
+            )
+            for name, partition in state.partitions.items()
+        },
+    )
+
+
+def test_a_run_on_disk_gives_the_same_states_as_in_memory(tmp_path: Path) -> None:
+    text = Path("campaigns/library/swarm.yaml").read_text(encoding="utf-8")
+    result = run_plan(library_swarm(), 4)
+    there, here = recorded(result, tmp_path, text), events_of_result(result)
+    assert (there.events, there.numbers) == (here.events, here.numbers)
+    for number in (0, 1, here.last_number // 3, here.last_number):
+        assert snapshot(state_at(there, number=number)) == snapshot(state_at(here, number=number))
+
+
+def test_moving_forward_is_the_same_as_going_there() -> None:
+    plan: Plan = eventful_plan("2.4")
+    run = events_of_result(run_plan(plan, 1))
+    state = ClusterState(run.replicas, (broker.id for broker in plan.cluster.brokers))
+    for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True)):
+        state.advance(event, number)
+        is_last_of_number = position + 1 == len(run.numbers) or run.numbers[position + 1] > number
+        if number % 997 == 0 and is_last_of_number:
+            assert snapshot(state) == snapshot(state_at(run, number=number))
