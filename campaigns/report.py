@@ -193,7 +193,6 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "faults": [_fault_as_mapping(fault) for fault in result.faults],
         "probes": dict(sorted(result.probes.items())),
         "probes_missed": list(result.probes_missed),
-        "processes": {str(process): name for process, name in result.evidence.process_names.items()},
         "replicas": {
             partition: {str(broker): _replica_as_mapping(log) for broker, log in sorted(replicas.items())}
             for partition, replicas in result.evidence.replicas.items()

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 from campaigns.problem import Problem
 from campaigns.recorded_run import RecordError
+from campaigns.replica_states import ACKED, FAILED
 from campaigns.spelling import counted, listed, nearest, printable, quoted
 from campaigns.trace_story import StoryEvent, TraceStory
 from checks.copies import END, Copy
 from checks.story import brokers, seconds, words
 
 _PROCESS = frozenset({"broker_stopped", "broker_started", "broker_paused", "broker_resumed"})
+_LEADERS = frozenset({"election", "leader"})
+_PASSING = {"hw": "hw", "flush": "offset"}
+"""Events that pass a record, and the field that says how far they go."""
+_SAID = {ACKED: "heard that it is stored", FAILED: "heard that it is not stored"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ def follow(story: TraceStory, value: str) -> RecordStory:
     positions = {event.position for event in its_own}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(story, its_own, value), *_logs(groups, several=len(story.partitions) > 1)]
+    lines = [*_sends(its_own, value), *_logs(groups, several=len(story.partitions) > 1)]
     return RecordStory(value=value, positions=frozenset(positions), lines=tuple(lines))
 
 
@@ -58,36 +63,33 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[Copy]) -> 
     """Yield the positions of the events that decide on copies of a record."""
     begin = min(copy.stored[0] for copy in group)
     end = max(END if copy.gone is None else copy.gone[0] for copy in group)
-    committed: set[tuple[int, int]] = set()
-    flushed: set[tuple[int, int]] = set()
+    passed: set[tuple[int, int, str]] = set()
     for event in story.events:
         if event.of_client or not begin <= event.line <= end:
             continue
-        if event.event == "election" and event.partition == partition:
+        copy = next((copy for copy in group if _has_it(copy, event)), None)
+        if event.event in _LEADERS and event.partition == partition:
             yield event.position
-        broker = event.fields.get("broker")
-        here = [copy for copy in group if copy.broker == broker and _is_there(copy, event.line)]
-        if not here:
-            if event.event == "leader" and event.partition == partition:
-                yield event.position
+        elif copy is None:
             continue
-        copy, key = here[0], (here[0].broker, here[0].stored[0])
-        if event.event in _PROCESS:
+        elif event.event in _PROCESS or (event.partition == partition and _touches(event, copy)):
             yield event.position
-        elif event.partition != partition:
-            continue
-        elif event.event == "hw" and event.fields["hw"] > copy.offset and key not in committed:
-            committed.add(key)
-            yield event.position
-        elif event.event == "flush" and event.fields["offset"] > copy.offset and key not in flushed:
-            flushed.add(key)
-            yield event.position
-        elif event.event == "served" and event.fields["offset"] <= copy.offset < event.fields["end_offset"]:
-            yield event.position
-        elif event.event in ("leader", "recover", "duplicate_batch", "invariant_broken"):
-            if event.event in ("leader", "recover") or event.fields.get("base_offset") == copy.offset:
+        elif event.partition == partition and event.fields.get(_PASSING.get(event.event, ""), -1) > copy.offset:
+            # Of the high watermarks and flushes above it, only the first has made a difference.
+            first = (copy.broker, copy.stored[0], event.event)
+            if first not in passed:
+                passed.add(first)
                 yield event.position
     yield from _asked(story, partition, group)
+
+
+def _touches(event: StoryEvent, copy: Copy) -> bool:
+    fields = event.fields
+    if event.event == "served":
+        return bool(fields["offset"] <= copy.offset < fields["end_offset"])
+    return event.event == "recover" or (
+        event.event == "duplicate_batch" and bool(fields["base_offset"] == copy.offset)
+    )
 
 
 def _asked(story: TraceStory, partition: str, group: Sequence[Copy]) -> Iterator[int]:
@@ -105,14 +107,19 @@ def _asked(story: TraceStory, partition: str, group: Sequence[Copy]) -> Iterator
             yield from (event.position for event in asked[-1:])
 
 
-def _is_there(copy: Copy, line: int) -> bool:
-    return copy.stored[0] <= line and (copy.gone is None or copy.gone[0] >= line)
+def _has_it(copy: Copy, event: StoryEvent) -> bool:
+    """Return whether an event happens on the broker of a copy while it is there."""
+    return (
+        copy.broker == event.fields.get("broker")
+        and copy.stored[0] <= event.line
+        and (copy.gone is None or copy.gone[0] >= event.line)
+    )
 
 
-def _sends(story: TraceStory, events: Sequence[StoryEvent], value: str) -> Iterator[str]:
+def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
     name = printable(value)
     for event in events:
-        if event.event == "send":
+        if event.event == "client_sent":
             where = "" if event.partition is None else f" to {event.partition}"
             yield f"{event.told.lane} sent {name}{where} at {seconds(event.at_us)}"
     again = sum(1 for event in events if event.event == "sent_again")
@@ -121,11 +128,11 @@ def _sends(story: TraceStory, events: Sequence[StoryEvent], value: str) -> Itera
     acks = [event for event in events if event.event == "acknowledged"]
     for event in acks:
         yield f"{event.told.lane} acknowledged it at {seconds(event.at_us)}"
-    ends = [event for event in events if event.event in ("ok", "fail", "info")]
-    for event in ends:
-        said = {"ok": "heard that it is stored", "fail": "heard that it is not stored"}
-        yield f"{event.told.lane} {said.get(event.event, 'never heard of it')} ({seconds(event.at_us)})"
-    readers = dict.fromkeys(event.told.lane for event in events if event.event == "read")
+    for event in events:
+        if event.event == "client_ended":
+            said = _SAID.get(event.fields["status"], "never learned what became of it")
+            yield f"{event.told.lane} {said} ({seconds(event.at_us)})"
+    readers = dict.fromkeys(event.told.lane for event in events if event.event == "client_polled")
     yield f"read by {listed(list(readers))}" if readers else "read by nobody"
 
 

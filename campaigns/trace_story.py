@@ -2,24 +2,24 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from campaigns.recorded_findings import RecordedFinding, RecordedLink, findings_of, read_mapping
-from campaigns.recorded_history import RecordedOperation, read_operations
-from campaigns.recorded_run import RecordedEvent, RecordedRun, read_run
-from campaigns.trace_words import FAULTS, Moment, Told, broker_lane, records, tell
+from campaigns.recorded_run import RecordedRun, read_run
+from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
+from campaigns.trace_words import FAULTS, Moment, Told, is_broker, tell
 from checks.copies import PartitionCopies, copies_by_partition
-from cluster_model.trace import TraceEvent
+from cluster_model.trace import FIELDS, TraceEvent
 
 _AT_START: Final = frozenset({"broker_started", "broker_registered", "recover", "follower"})
 """What every cluster does when it is started, before time zero."""
 
 _OF_LINK: Final[dict[str, tuple[str, ...]]] = {
     "acked": ("acknowledged",),
-    "acknowledged": ("ok",),
+    "acknowledged": ("client_ended",),
     "ack-lost": ("message_rule",),
     "answered": ("duplicate_batch", "acknowledged"),
     "appended": ("append",),
@@ -37,13 +37,13 @@ _OF_LINK: Final[dict[str, tuple[str, ...]]] = {
     "isr-shrank": ("isr", "isr_reduced", "election", "leader"),
     "not-truncated": ("follower",),
     "paused": ("broker_paused",),
-    "polled": ("read",),
-    "read": ("read", "served"),
+    "polled": ("client_polled",),
+    "read": ("client_polled", "served"),
     "recovered": ("recover",),
     "request-failed": ("send_failed",),
     "resumed": ("broker_resumed",),
     "retried": ("sent_again",),
-    "sent": ("send",),
+    "sent": ("client_sent",),
     "stopped": ("broker_stopped",),
     "truncated": ("truncate",),
     "unflushed-lost": ("unflushed_lost",),
@@ -73,10 +73,15 @@ class StoryEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:
-    """A run, told. ``lanes`` has the names of the lanes in order, ``run`` is what ``run.json`` says."""
+    """A run, told.
+
+    ``lanes`` has the names of the lanes in order, ``run`` is what ``run.json`` says, ``happened`` what the
+    events are told of, at the same positions; ``trace`` has those that no client knew.
+    """
 
     recorded: RecordedRun
     run: Mapping[str, Any]
+    happened: RunEvents
     lanes: tuple[str, ...]
     events: tuple[StoryEvent, ...]
     findings: tuple[RecordedFinding, ...]
@@ -128,15 +133,19 @@ def read_story(folder: Path) -> TraceStory:
     """
     recorded = read_run(folder)
     run = read_mapping(folder)
-    processes = run.get("processes")
-    operations = read_operations(folder, processes if isinstance(processes, dict) else {})
-    trace = tuple((event.at_us, event.event, *map(_plain, event.fields.values())) for event in recorded.events)
-    partitions = _partitions(recorded)
-    events = tuple(_merged(recorded.events, trace, operations, several=len(partitions) > 1))
+    happened = events_of_recorded(recorded)
+    trace = tuple(event for event in happened.events if event[1] not in CLIENT_FIELDS)
+    partitions = tuple(sorted({str(event[3]) for event in trace if "partition" in FIELDS[event[1]][1:2]}))
+    teller = _Teller(trace, several=len(partitions) > 1)
+    events = tuple(
+        teller.tell(position, number - 1, event)
+        for position, (event, number) in enumerate(zip(happened.events, happened.numbers, strict=True))
+    )
     return TraceStory(
         recorded=recorded,
         run=run,
-        lanes=_lanes(events, operations),
+        happened=happened,
+        lanes=_lanes(events),
         events=events,
         findings=findings_of(run, folder),
         trace=trace,
@@ -144,53 +153,19 @@ def read_story(folder: Path) -> TraceStory:
     )
 
 
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, list) else value
-
-
 def _concerns(event: StoryEvent, broker: int | None) -> bool:
     # An election is told of its leader, though it is an act of its controller.
     return broker is None or broker == event.fields.get("leader" if event.event == "election" else "broker")
 
 
-def _partitions(recorded: RecordedRun) -> tuple[str, ...]:
-    found = {event.fields["partition"] for event in recorded.events if "partition" in event.fields}
-    return tuple(sorted(map(str, found)))
-
-
-def _lanes(events: Sequence[StoryEvent], operations: Sequence[RecordedOperation]) -> tuple[str, ...]:
+def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
     told = dict.fromkeys(
         lane for event in events for lane in (event.told.lane, event.told.to) if lane is not None
     )
-    brokers = [lane for lane in told if lane.startswith("broker ") and lane[7:].isdecimal()]
-    brokers.sort(key=lambda lane: int(lane[7:]))
-    clients = dict.fromkeys(operation.client for operation in operations)
+    brokers = sorted((lane for lane in told if is_broker(lane)), key=lambda lane: int(lane[7:]))
+    clients = dict.fromkeys(event.told.lane for event in events if event.of_client)
     rest = [lane for lane in told if lane not in {FAULTS, *brokers, *clients}]
     return (FAULTS, *brokers, *clients, *rest)
-
-
-def _merged(
-    events: Sequence[RecordedEvent],
-    trace: Sequence[TraceEvent],
-    operations: Sequence[RecordedOperation],
-    *,
-    several: bool,
-) -> Iterator[StoryEvent]:
-    """Yield the events of both in the order of time; at one instant, clients come first."""
-    teller = _Teller(trace, several=several)
-    position, next_operation = 0, 0
-    for line, event in enumerate(events):
-        while next_operation < len(operations) and operations[next_operation].at_us <= event.at_us:
-            for told in _of_client(operations[next_operation], position, line - 1, several=several):
-                yield told
-                position += 1
-            next_operation += 1
-        yield teller.tell(event, position, line)
-        position += 1
-    for operation in operations[next_operation:]:
-        for told in _of_client(operation, position, len(events) - 1, several=several):
-            yield told
-            position += 1
 
 
 class _Teller:
@@ -207,28 +182,30 @@ class _Teller:
                     if copy.gone is not None:
                         self._gone.setdefault(copy.gone[0], []).append(value)
 
-    def tell(self, event: RecordedEvent, position: int, line: int) -> StoryEvent:
-        fields, name = event.fields, event.event
+    def tell(self, position: int, line: int, event: TraceEvent) -> StoryEvent:
+        at_us, name = event[:2]
+        fields, of_client = named_fields(event), name in CLIENT_FIELDS
         partition, broker = fields.get("partition"), fields.get("broker")
-        gone = self._gone.get(line, [])
+        gone = [] if of_client else self._gone.get(line, [])
         leader = before = None
         if isinstance(partition, str) and isinstance(broker, int):
             leader = self._leaders.get((broker, partition))
             before = self._high_watermarks.get((broker, partition))
             self._remember(name, fields, (broker, partition))
         of = f" of {partition}" if self._several and partition else ""
-        told = tell(event, Moment(of=of, leader=leader, hw_before=before, gone=gone))
-        if event.at_us < 0 and name in _AT_START and not told.routine:
-            told = Told(told.lane, told.kind, told.text, told.to, routine=True)
+        told = tell(name, fields, Moment(of=of, leader=leader, hw_before=before, gone=gone))
+        if at_us < 0 and name in _AT_START:
+            told = replace(told, routine=True)
         return StoryEvent(
             position=position,
             line=line,
-            at_us=event.at_us,
+            at_us=at_us,
             event=name,
             told=told,
             partition=partition,
-            values=(*map(str, fields.get("values", ())), *gone),
+            values=(*_values(fields), *gone),
             fields=fields,
+            of_client=of_client,
         )
 
     def _remember(self, name: str, fields: Mapping[str, Any], replica: tuple[int, str]) -> None:
@@ -241,51 +218,9 @@ class _Teller:
             self._leaders[replica] = fields["leader"]
 
 
-def _of_client(
-    operation: RecordedOperation, position: int, line: int, *, several: bool
-) -> Iterator[StoryEvent]:
-    """Yield what an operation says; an invoked poll says nothing yet."""
-    for number, (event, kind, partition, values, text) in enumerate(_operation_told(operation, several=several)):
-        yield StoryEvent(
-            position=position + number,
-            line=line,
-            at_us=operation.at_us,
-            event=event,
-            told=Told(operation.client, kind, text),
-            partition=partition,
-            values=values,
-            of_client=True,
-        )
-
-
-def _operation_told(
-    operation: RecordedOperation, *, several: bool
-) -> Iterator[tuple[str, str, str | None, tuple[str, ...], str]]:
-    error = "" if operation.error is None else f": {operation.error}"
-    for partition, offset, value in operation.sends():
-        of = f" of {partition}" if several else ""
-        name = records([value])
-        yield {
-            "invoke": ("send", "send", partition, (value,), f"sends {name}{' to ' + partition if several else ''}"),
-            "ok": ("ok", "send", partition, (value,), f"send of {name} is OK{of}{_at(offset)}"),
-            "fail": ("fail", "send", partition, (value,), f"send of {name} FAILED{of}{error}"),
-            "info": ("info", "send", partition, (value,), f"send of {name}{of} ended UNKNOWN{error}"),
-        }[operation.type]
-    by_partition: dict[str, list[tuple[int | None, str]]] = {}
-    for partition, offset, value in operation.polled():
-        by_partition.setdefault(partition, []).append((offset, value))
-    for partition, pairs in by_partition.items():
-        values = tuple(value for _, value in pairs)
-        of = f" of {partition}" if several else ""
-        yield "read", "read", partition, values, f"READ {records(values)}{of}{_at(pairs[0][0], len(pairs))}"
-    if operation.f not in ("send", "poll", "txn"):
-        yield operation.f, "read", None, (), f"{operation.f} {operation.type}{error}"
-
-
-def _at(offset: int | None, count: int = 1) -> str:
-    if offset is None:
-        return ""
-    return f" at offset {offset}" if count == 1 else f" at offset {offset} and on"
-
-
-__all__ = ["StoryEvent", "TraceStory", "broker_lane", "read_story"]
+def _values(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the records that an event names."""
+    yield from map(str, fields.get("values", ()))
+    yield from (str(value) for _, value in fields.get("records", ()))
+    if "value" in fields:
+        yield str(fields["value"])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from campaigns.recorded_run import RecordedEvent
+from campaigns.replica_states import ACKED, FAILED
 from campaigns.spelling import printable
 from campaigns.units import fields_text
 from checks.story import words
@@ -77,16 +77,16 @@ def lane_of(process: str) -> str:
     return broker_lane(int(number)) if kind == "broker" and number.isdecimal() else process
 
 
-def tell(event: RecordedEvent, moment: Moment) -> Told:
-    """Return what an event says; one that is not known says its fields."""
-    teller = _TELLERS.get(event.event)
-    if teller is None:
-        return _unknown(event.event, event.fields)
-    try:
-        return teller(event.fields, moment)
-    except (KeyError, TypeError, ValueError):
-        # Another version of harrow may have written it with other fields.
-        return _unknown(event.event, event.fields)
+def is_broker(lane: str) -> bool:
+    """Return whether a lane is a broker's."""
+    kind, _, number = lane.partition(" ")
+    return kind == "broker" and number.isdecimal()
+
+
+def tell(name: str, fields: Mapping[str, Any], moment: Moment) -> Told:
+    """Return what an event says; one that has no words of its own says its fields."""
+    teller = _TELLERS.get(name)
+    return _unknown(name, fields) if teller is None else teller(fields, moment)
 
 
 def records(values: Sequence[str]) -> str:
@@ -153,9 +153,7 @@ def _election(fields: Mapping[str, Any], moment: Moment) -> Told:
     leader, reason = fields["leader"], words(fields["reason"])
     rest = f"epoch {fields['leader_epoch']}, ISR {_isr(fields['isr'])}"
     if leader == _NOBODY:
-        return Told(
-            broker_lane(fields["controller"]), "election", f"NO LEADER{moment.of}: {rest} ({reason})"
-        )
+        return Told(broker_lane(fields["controller"]), "election", f"NO LEADER{moment.of}: {rest} ({reason})")
     how = "UNCLEANLY elected" if fields["unclean"] else "elected"
     text = f"{how} broker {leader} leader{moment.of}: {rest} ({reason})"
     return Told(broker_lane(fields["controller"]), "election", text, broker_lane(leader))
@@ -294,9 +292,7 @@ def _fetch(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 
 def _fetch_waits(fields: Mapping[str, Any], _moment: Moment) -> Told:
-    return Told(
-        broker_lane(fields["broker"]), "request", f"has {_fetcher(fields)} fetch wait", routine=True
-    )
+    return Told(broker_lane(fields["broker"]), "request", f"has {_fetcher(fields)} fetch wait", routine=True)
 
 
 def _fetch_expired(fields: Mapping[str, Any], _moment: Moment) -> Told:
@@ -319,6 +315,44 @@ def _acknowledged(fields: Mapping[str, Any], moment: Moment) -> Told:
     acks = "all" if fields["acks"] == _NOBODY else fields["acks"]
     text = f"ACKED {records(fields['values'])}{moment.of} at {_offsets(fields)} (acks={acks})"
     return Told(broker_lane(fields["broker"]), "ack", text)
+
+
+def _isr_written(fields: Mapping[str, Any], moment: Moment) -> Told:
+    text = f"ZooKeeper has the ISR{moment.of} {_isr(fields['isr'])}, epoch {fields['leader_epoch']}"
+    return Told(broker_lane(fields["broker"]), "isr", text, routine=True)
+
+
+def _fault_ended(fields: Mapping[str, Any], _moment: Moment) -> Told:
+    details = fields_text(tuple((name, value) for name, value in fields["details"]))
+    return Told(FAULTS, "fault", printable(f"{fields['fault']} {details}".rstrip() + " is over"))
+
+
+def _healed(_fields: Mapping[str, Any], _moment: Moment) -> Told:
+    return Told(FAULTS, "fault", "all is healed")
+
+
+def _client_sent(fields: Mapping[str, Any], moment: Moment) -> Told:
+    where = moment.of.replace(" of ", " to ")
+    return Told(fields["client"], "send", f"sends {records([fields['value']])}{where}")
+
+
+def _client_ended(fields: Mapping[str, Any], moment: Moment) -> Told:
+    name, status, offset = records([fields["value"]]), fields["status"], fields["offset"]
+    error = "" if fields["error"] is None else printable(f": {fields['error']}")
+    if status == ACKED:
+        at = "" if offset is None else f" at offset {offset}"
+        return Told(fields["client"], "send", f"{name}{moment.of} is stored{at}")
+    said = "FAILED" if status == FAILED else "ended UNKNOWN"
+    return Told(fields["client"], "send", f"send of {name}{moment.of} {said}{error}")
+
+
+def _client_polled(fields: Mapping[str, Any], moment: Moment) -> Told:
+    found = fields["records"]
+    if not found:
+        return Told(fields["client"], "read", f"read nothing{moment.of}", routine=True)
+    offsets = [offset for offset, _ in found]
+    at = f"offset {offsets[0]}" if len(offsets) == 1 else f"offsets {offsets[0]}-{offsets[-1]}"
+    return Told(fields["client"], "read", f"READ {records([value for _, value in found])}{moment.of} at {at}")
 
 
 def _rejected(fields: Mapping[str, Any], moment: Moment) -> Told:
@@ -367,4 +401,10 @@ _TELLERS: Final[dict[str, Callable[[Mapping[str, Any], Moment], Told]]] = {
     "served": _served,
     "acknowledged": _acknowledged,
     "rejected": _rejected,
+    "isr_written": _isr_written,
+    "fault_ended": _fault_ended,
+    "healed": _healed,
+    "client_sent": _client_sent,
+    "client_ended": _client_ended,
+    "client_polled": _client_polled,
 }
