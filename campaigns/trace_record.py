@@ -74,7 +74,9 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[Copy]) -> 
             continue
         elif event.event in _PROCESS or (event.partition == partition and _touches(event, copy)):
             yield event.position
-        elif event.partition == partition and event.fields.get(_PASSING.get(event.event, ""), -1) > copy.offset:
+        elif (
+            event.partition == partition and event.fields.get(_PASSING.get(event.event, ""), -1) > copy.offset
+        ):
             # Of the high watermarks and flushes above it, only the first has made a difference.
             first = (copy.broker, copy.stored[0], event.event)
             if first not in passed:

@@ -173,6 +173,7 @@ class _Teller:
 
     def __init__(self, trace: Sequence[TraceEvent], *, several: bool) -> None:
         self._several = several
+        self._senders: dict[tuple[str, str], str] = {}
         self._leaders: dict[tuple[int, str], int] = {}
         self._high_watermarks: dict[tuple[int, str], int] = {}
         self._gone: dict[int, list[str]] = {}
@@ -193,7 +194,8 @@ class _Teller:
             before = self._high_watermarks.get((broker, partition))
             self._remember(name, fields, (broker, partition))
         of = f" of {partition}" if self._several and partition else ""
-        told = tell(name, fields, Moment(of=of, leader=leader, hw_before=before, gone=gone))
+        moment = Moment(of=of, sender=self._sender(name, fields), leader=leader, hw_before=before, gone=gone)
+        told = tell(name, fields, moment)
         if at_us < 0 and name in _AT_START:
             told = replace(told, routine=True)
         return StoryEvent(
@@ -207,6 +209,13 @@ class _Teller:
             fields=fields,
             of_client=of_client,
         )
+
+    def _sender(self, name: str, fields: Mapping[str, Any]) -> str | None:
+        """Return the client that sent the records of an event, None where nobody knows."""
+        if name == "client_sent":
+            self._senders[fields["partition"], str(fields["value"])] = fields["client"]
+        values = fields.get("values")
+        return self._senders.get((fields["partition"], values[0])) if values else None
 
     def _remember(self, name: str, fields: Mapping[str, Any], replica: tuple[int, str]) -> None:
         if name in ("hw", "recover"):

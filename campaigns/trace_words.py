@@ -55,12 +55,13 @@ class Told:
 class Moment:
     """What is known when an event happens, and its own fields do not say.
 
-    ``of`` is `` of t-0`` where there are several partitions, else nothing. ``leader`` is whom the
-    event's replica follows, ``hw_before`` its high watermark until now, ``gone`` are the values
-    that the event removed from its log.
+    ``of`` is `` of t-0`` where there are several partitions, else nothing. ``sender`` is the client
+    that sent the event's records, ``leader`` whom its replica follows, ``hw_before`` the replica's high
+    watermark until now; ``gone`` are the values that the event removed from its log.
     """
 
     of: str = ""
+    sender: str | None = None
     leader: int | None = None
     hw_before: int | None = None
     gone: Sequence[str] = ()
@@ -194,7 +195,7 @@ def _append(fields: Mapping[str, Any], moment: Moment) -> Told:
         f"appended {records(fields['values'])}{moment.of} at {_offsets(fields)}, "
         f"epoch {fields['leader_epoch']}{producer}"
     )
-    return Told(broker_lane(fields["broker"]), "log", text)
+    return Told(broker_lane(fields["broker"]), "log", text, moment.sender)
 
 
 def _replicate(fields: Mapping[str, Any], moment: Moment) -> Told:
@@ -314,7 +315,7 @@ def _served(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _acknowledged(fields: Mapping[str, Any], moment: Moment) -> Told:
     acks = "all" if fields["acks"] == _NOBODY else fields["acks"]
     text = f"ACKED {records(fields['values'])}{moment.of} at {_offsets(fields)} (acks={acks})"
-    return Told(broker_lane(fields["broker"]), "ack", text)
+    return Told(broker_lane(fields["broker"]), "ack", text, moment.sender)
 
 
 def _isr_written(fields: Mapping[str, Any], moment: Moment) -> Told:

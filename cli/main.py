@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, validate
+from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, trace, validate
 
 
 class Commands(TyperGroup):
@@ -58,6 +58,7 @@ def harrow(
 run.register(app)
 sweep.register(app)
 shrink.register(app)
+trace.register(app)
 replay.register(app)
 regress.register(app)
 check.register(app)
