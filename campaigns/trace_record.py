@@ -1,6 +1,6 @@
 """One record, followed from its send to its end: which events are about it, and what became of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from campaigns.problem import Problem
@@ -12,6 +12,8 @@ from checks.copies import END, Copy
 from checks.story import brokers, seconds, words
 
 _PROCESS = frozenset({"broker_stopped", "broker_started", "broker_paused", "broker_resumed"})
+_WITH_OR_WITHOUT = frozenset({"election", "leader", "recover", "broker_stopped", "broker_started"})
+_NOBODY = -1
 _LEADERS = frozenset({"election", "leader"})
 _PASSING = {"hw": "hw", "flush": "offset"}
 """Events that pass a record, and the field that says how far they go."""
@@ -20,10 +22,13 @@ _SAID = {ACKED: "heard that it is stored", FAILED: "heard that it is not stored"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStory:
-    """A record's way. ``positions`` are its events in the story, ``lines`` what became of it."""
+    """A record's way.
+
+    ``texts`` are what its events say, by their positions in the story; ``lines`` are what became of it.
+    """
 
     value: str
-    positions: frozenset[int]
+    texts: Mapping[int, str]
     lines: tuple[str, ...]
 
 
@@ -46,7 +51,25 @@ def follow(story: TraceStory, value: str) -> RecordStory:
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
     lines = [*_sends(its_own, value), *_logs(groups, several=len(story.partitions) > 1)]
-    return RecordStory(value=value, positions=frozenset(positions), lines=tuple(lines))
+    texts = {
+        position: story.events[position].told.text + _note(story.events[position], groups, value)
+        for position in sorted(positions)
+    }
+    return RecordStory(value=value, texts=texts, lines=tuple(lines))
+
+
+def _note(event: StoryEvent, groups: Mapping[str, Sequence[Copy]], value: str) -> str:
+    """Return what an event that does not name the record has to do with it."""
+    name, group = printable(value), groups.get(event.partition or "", ())
+    broker = event.fields.get("leader" if event.event == "election" else "broker")
+    if event.event == "hw":
+        return f", past {name}"
+    if event.event not in _WITH_OR_WITHOUT or broker == _NOBODY:
+        return ""
+    if event.partition is None:
+        group = [copy for copies in groups.values() for copy in copies]
+    has_it = any(copy.broker == broker and _is_there(copy, event.line) for copy in group)
+    return f", with {name}" if has_it else f", WITHOUT {name}"
 
 
 def _unknown(story: TraceStory, value: str) -> Problem:
@@ -111,11 +134,12 @@ def _asked(story: TraceStory, partition: str, group: Sequence[Copy]) -> Iterator
 
 def _has_it(copy: Copy, event: StoryEvent) -> bool:
     """Return whether an event happens on the broker of a copy while it is there."""
-    return (
-        copy.broker == event.fields.get("broker")
-        and copy.stored[0] <= event.line
-        and (copy.gone is None or copy.gone[0] >= event.line)
-    )
+    return copy.broker == event.fields.get("broker") and _is_there(copy, event.line)
+
+
+def _is_there(copy: Copy, line: int) -> bool:
+    """Return whether a copy is there at an event, that of its beginning and that of its end included."""
+    return copy.stored[0] <= line and (copy.gone is None or copy.gone[0] >= line)
 
 
 def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which events of a story are shown one by one, and which are folded and only counted."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,8 @@ _TRAFFIC_KINDS: Final = frozenset({"log", "hw", "ack", "send", "read", "request"
 _MESSAGES: Final = frozenset({"message_rule"})
 _AROUND: Final = 3
 """How many events before a chain and after it are shown."""
+_FOLDED_MIN: Final = 8
+"""How many events in a row are worth a line that says that they are not shown."""
 _FINDINGS_SHOWN: Final = 3
 """Of how many findings the records are shown in a long story."""
 
@@ -46,6 +48,8 @@ _NOUNS: Final = {
     "sent_again": "retry",
     "served": "answer to a consumer",
 }
+_OF_FETCHES: Final = frozenset({"fetch_waits", "fetch_expired"})
+"""What becomes of a fetch that finds nothing new."""
 _PLURALS: Final = {
     "answer to a consumer": "answers to consumers",
     "copy": "copies",
@@ -71,7 +75,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """Events in a row that are only counted, by name."""
+    """Events that are only counted, by name. Some that are shown may stand among them."""
 
     first: StoryEvent
     last: StoryEvent
@@ -79,7 +83,8 @@ class Folded:
 
     def text(self) -> str:
         """Return how many there are of what, the most frequent first."""
-        ordered = sorted(self.counts.items(), key=lambda entry: (-entry[1], entry[0]))
+        counts = {name: count for name, count in self.counts.items() if name not in _OF_FETCHES}
+        ordered = sorted((counts or self.counts).items(), key=lambda entry: (-entry[1], entry[0]))
         return ", ".join(_counted(count, name) for name, count in ordered)
 
 
@@ -108,9 +113,13 @@ def whole(story: TraceStory, window: Window, *, everything: bool = False) -> lis
     return list(_fold(filter(window.has, story.events), is_shown))
 
 
-def only(story: TraceStory, positions: Collection[int], window: Window) -> list[Row]:
-    """Return the events at some positions; those between them are not even counted."""
-    return [_shown(event) for event in story.events if event.position in positions and window.has(event)]
+def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
+    """Return the events at some positions with these texts; those between them are not even counted."""
+    return [
+        Shown(event=event, text=texts[event.position])
+        for event in story.events
+        if event.position in texts and window.has(event)
+    ]
 
 
 def around(
@@ -187,20 +196,25 @@ def _fold(
     is_shown: Callable[[StoryEvent], bool],
     marked: Mapping[int, tuple[int, RecordedLink]] | None = None,
 ) -> Iterator[Row]:
+    """Yield rows; of a few folded events alone nothing is said, they are counted with the next."""
     folded: list[StoryEvent] = []
+    in_a_row = 0
     for event in events:
-        if is_shown(event):
-            yield from _folded(folded)
-            folded = []
-            yield _shown(event, marked)
-        else:
+        if not is_shown(event):
             folded.append(event)
-    yield from _folded(folded)
+            in_a_row += 1
+            continue
+        if in_a_row >= _FOLDED_MIN:
+            yield _folded(folded)
+            folded = []
+        in_a_row = 0
+        yield _shown(event, marked)
+    if folded:
+        yield _folded(folded)
 
 
-def _folded(events: Sequence[StoryEvent]) -> Iterator[Folded]:
-    if events:
-        yield Folded(first=events[0], last=events[-1], counts=Counter(event.event for event in events))
+def _folded(events: Sequence[StoryEvent]) -> Folded:
+    return Folded(first=events[0], last=events[-1], counts=Counter(event.event for event in events))
 
 
 def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, RecordedLink]] | None = None) -> Shown:

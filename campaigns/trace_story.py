@@ -10,6 +10,7 @@ from typing import Any, Final
 from campaigns.recorded_findings import RecordedFinding, RecordedLink, findings_of, read_mapping
 from campaigns.recorded_run import RecordedRun, read_run
 from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
+from campaigns.spelling import printable
 from campaigns.trace_words import FAULTS, Moment, Told, is_broker, tell
 from checks.copies import PartitionCopies, copies_by_partition
 from cluster_model.trace import FIELDS, TraceEvent
@@ -193,8 +194,10 @@ class _Teller:
             leader = self._leaders.get((broker, partition))
             before = self._high_watermarks.get((broker, partition))
             self._remember(name, fields, (broker, partition))
-        of = f" of {partition}" if self._several and partition else ""
-        moment = Moment(of=of, sender=self._sender(name, fields), leader=leader, hw_before=before, gone=gone)
+        named = printable(str(partition)) if self._several and partition else ""
+        moment = Moment(
+            partition=named, sender=self._sender(name, fields), leader=leader, hw_before=before, gone=gone
+        )
         told = tell(name, fields, moment)
         if at_us < 0 and name in _AT_START:
             told = replace(told, routine=True)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from campaigns.replica_states import ACKED, FAILED
 from campaigns.spelling import printable
-from campaigns.units import fields_text
+from campaigns.units import fields_text, value_text
 from checks.story import words
 
 FAULTS: Final = "faults"
@@ -55,16 +55,36 @@ class Told:
 class Moment:
     """What is known when an event happens, and its own fields do not say.
 
-    ``of`` is `` of t-0`` where there are several partitions, else nothing. ``sender`` is the client
+    ``partition`` is named where there are several, else it is empty. ``sender`` is the client
     that sent the event's records, ``leader`` whom its replica follows, ``hw_before`` the replica's high
     watermark until now; ``gone`` are the values that the event removed from its log.
     """
 
-    of: str = ""
+    partition: str = ""
     sender: str | None = None
     leader: int | None = None
     hw_before: int | None = None
     gone: Sequence[str] = ()
+
+    @property
+    def which(self) -> str:
+        """The partition as an object: `` t-0``."""
+        return f" {self.partition}" if self.partition else ""
+
+    @property
+    def of(self) -> str:
+        """The partition as an attribute: `` of t-0``."""
+        return f" of {self.partition}" if self.partition else ""
+
+    @property
+    def to(self) -> str:
+        """The partition as a destination: `` to t-0``."""
+        return f" to {self.partition}" if self.partition else ""
+
+    @property
+    def on(self) -> str:
+        """The partition as a place: `` on t-0``."""
+        return f" on {self.partition}" if self.partition else ""
 
 
 def broker_lane(broker: int) -> str:
@@ -126,9 +146,20 @@ def _client_stopped(fields: Mapping[str, Any], _moment: Moment) -> Told:
 
 
 def _fault(fields: Mapping[str, Any], _moment: Moment) -> Told:
-    details = tuple((name, value) for name, value in fields["details"])
     phase = "" if fields["phase"] == "inject" else f" ({words(fields['phase'])})"
-    return Told(FAULTS, "fault", printable(f"{fields['fault']}{phase} {fields_text(details)}".rstrip()))
+    return Told(FAULTS, "fault", f"{_struck(fields)}{phase}")
+
+
+def _struck(fields: Mapping[str, Any]) -> str:
+    """Return a fault as one line; what is given as null says nothing."""
+    details = {name: value for name, value in fields["details"] if value is not None}
+    name = fields["fault"]
+    if name == "message":
+        # Which message is meant is easier to read as one phrase.
+        what = [str(details.pop(key)) for key in ("action", "api", "kind") if key in details]
+        sender, receiver = details.pop("from", "*"), details.pop("to", "*")
+        name = f"message: {' '.join(what)} {value_text(sender)} -> {value_text(receiver)}"
+    return printable(f"{name} {fields_text(tuple(details.items()))}".rstrip())
 
 
 def _message(fields: Mapping[str, Any], _moment: Moment) -> Told:
@@ -167,7 +198,7 @@ def _isr_reduced(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 def _leader(fields: Mapping[str, Any], moment: Moment) -> Told:
     text = (
-        f"LEADS{moment.of} in epoch {fields['leader_epoch']} "
+        f"LEADS{moment.which} in epoch {fields['leader_epoch']} "
         f"from offset {fields['start_offset']}, ISR {_isr(fields['isr'])}"
     )
     return Told(broker_lane(fields["broker"]), "epoch", text)
@@ -176,14 +207,14 @@ def _leader(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _follower(fields: Mapping[str, Any], moment: Moment) -> Told:
     leader = fields["leader"]
     whom = "nobody" if leader == _NOBODY else f"broker {leader}"
-    text = f"follows {whom}{moment.of} in epoch {fields['leader_epoch']}"
+    text = f"follows {whom}{moment.on} in epoch {fields['leader_epoch']}"
     return Told(broker_lane(fields["broker"]), "epoch", text)
 
 
 def _epoch_asked(fields: Mapping[str, Any], moment: Moment) -> Told:
     asked, answer, replica = fields["leader_epoch"], fields["answer_epoch"], fields["replica"]
     epoch = f"epoch {asked}" if asked == answer else f"epoch {answer} (asked for {asked})"
-    text = f"told broker {replica}: {epoch}{moment.of} ends at {fields['end_offset']}"
+    text = f"told broker {replica} where {epoch}{moment.of} ends: {fields['end_offset']}"
     return Told(broker_lane(fields["broker"]), "epoch", text, broker_lane(replica))
 
 
@@ -192,14 +223,14 @@ def _append(fields: Mapping[str, Any], moment: Moment) -> Told:
     if fields["producer_id"] >= 0:
         producer = f", producer id {fields['producer_id']} sequence {fields['base_sequence']}"
     text = (
-        f"appended {records(fields['values'])}{moment.of} at {_offsets(fields)}, "
+        f"appended {records(fields['values'])}{moment.on} at {_offsets(fields)}, "
         f"epoch {fields['leader_epoch']}{producer}"
     )
     return Told(broker_lane(fields["broker"]), "log", text, moment.sender)
 
 
 def _replicate(fields: Mapping[str, Any], moment: Moment) -> Told:
-    text = f"copied {records(fields['values'])}{moment.of} to {_offsets(fields)}"
+    text = f"copied {records(fields['values'])}{moment.on} to {_offsets(fields)}"
     to = None if moment.leader is None else broker_lane(moment.leader)
     return Told(broker_lane(fields["broker"]), "log", text, to)
 
@@ -232,12 +263,12 @@ def _isr_refused(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _truncate(fields: Mapping[str, Any], moment: Moment) -> Told:
     leo, before = sorted((fields["from_offset"], fields["to_offset"]))
     cut = f", cut off {records(moment.gone)}" if moment.gone else ""
-    text = f"TRUNCATED{moment.of} from {before} to {leo} ({words(fields['reason'])}){cut}"
+    text = f"TRUNCATED{moment.which} from {before} to {leo} ({words(fields['reason'])}){cut}"
     return Told(broker_lane(fields["broker"]), "truncation", text, routine=before == leo)
 
 
 def _fetcher_failed(fields: Mapping[str, Any], moment: Moment) -> Told:
-    text = f"stopped fetching{moment.of}: got offset {fields['base_offset']} after LEO {fields['leo']}"
+    text = f"stopped fetching{moment.which}: got offset {fields['base_offset']} after LEO {fields['leo']}"
     return Told(broker_lane(fields["broker"]), "truncation", text)
 
 
@@ -255,7 +286,7 @@ def _unflushed_lost(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 
 def _flush(fields: Mapping[str, Any], moment: Moment) -> Told:
-    text = f"flushed{moment.of} up to {fields['offset']}"
+    text = f"flushed{moment.which} up to {fields['offset']}"
     return Told(broker_lane(fields["broker"]), "disk", text, routine=True)
 
 
@@ -274,7 +305,7 @@ def _invariant_broken(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _send_failed(fields: Mapping[str, Any], moment: Moment) -> Told:
     whom = broker_lane(fields["leader"])
     text = (
-        f"request {fields['attempt']} with {records(fields['values'])}{moment.of} "
+        f"request {fields['attempt']} with {records(fields['values'])}{moment.on} "
         f"to {whom} failed: {fields['error']}"
     )
     return Told(fields["client"], "send", text, whom)
@@ -282,13 +313,13 @@ def _send_failed(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 def _sent_again(fields: Mapping[str, Any], moment: Moment) -> Told:
     whom = broker_lane(fields["leader"])
-    text = f"sends {records(fields['values'])}{moment.of} again to {whom}, request {fields['attempt']}"
+    text = f"sends {records(fields['values'])}{moment.on} again to {whom}, request {fields['attempt']}"
     return Told(fields["client"], "send", text, whom)
 
 
 def _fetch(fields: Mapping[str, Any], moment: Moment) -> Told:
     replica = broker_lane(fields["replica"])
-    text = f"fetches{moment.of} from offset {fields['offset']}"
+    text = f"fetches{moment.which} from offset {fields['offset']}"
     return Told(replica, "request", text, broker_lane(fields["broker"]), routine=True)
 
 
@@ -314,7 +345,7 @@ def _served(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 def _acknowledged(fields: Mapping[str, Any], moment: Moment) -> Told:
     acks = "all" if fields["acks"] == _NOBODY else fields["acks"]
-    text = f"ACKED {records(fields['values'])}{moment.of} at {_offsets(fields)} (acks={acks})"
+    text = f"ACKED {records(fields['values'])}{moment.on} at {_offsets(fields)} (acks={acks})"
     return Told(broker_lane(fields["broker"]), "ack", text, moment.sender)
 
 
@@ -324,8 +355,7 @@ def _isr_written(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 
 def _fault_ended(fields: Mapping[str, Any], _moment: Moment) -> Told:
-    details = fields_text(tuple((name, value) for name, value in fields["details"]))
-    return Told(FAULTS, "fault", printable(f"{fields['fault']} {details}".rstrip() + " is over"))
+    return Told(FAULTS, "fault", f"{_struck(fields)} is over")
 
 
 def _healed(_fields: Mapping[str, Any], _moment: Moment) -> Told:
@@ -333,8 +363,7 @@ def _healed(_fields: Mapping[str, Any], _moment: Moment) -> Told:
 
 
 def _client_sent(fields: Mapping[str, Any], moment: Moment) -> Told:
-    where = moment.of.replace(" of ", " to ")
-    return Told(fields["client"], "send", f"sends {records([fields['value']])}{where}")
+    return Told(fields["client"], "send", f"sends {records([fields['value']])}{moment.to}")
 
 
 def _client_ended(fields: Mapping[str, Any], moment: Moment) -> Told:
@@ -342,9 +371,9 @@ def _client_ended(fields: Mapping[str, Any], moment: Moment) -> Told:
     error = "" if fields["error"] is None else printable(f": {fields['error']}")
     if status == ACKED:
         at = "" if offset is None else f" at offset {offset}"
-        return Told(fields["client"], "send", f"{name}{moment.of} is stored{at}")
+        return Told(fields["client"], "send", f"{name}{moment.on} is stored{at}")
     said = "FAILED" if status == FAILED else "ended UNKNOWN"
-    return Told(fields["client"], "send", f"send of {name}{moment.of} {said}{error}")
+    return Told(fields["client"], "send", f"send of {name}{moment.on} {said}{error}")
 
 
 def _client_polled(fields: Mapping[str, Any], moment: Moment) -> Told:
@@ -358,7 +387,7 @@ def _client_polled(fields: Mapping[str, Any], moment: Moment) -> Told:
 
 def _rejected(fields: Mapping[str, Any], moment: Moment) -> Told:
     sender = lane_of(fields["sender"])
-    text = f"refused {fields['api']} of {sender}{moment.of}: {fields['error']}"
+    text = f"refused {fields['api']} of {sender}{moment.on}: {fields['error']}"
     return Told(broker_lane(fields["broker"]), "request", text, sender)
 
 

@@ -117,17 +117,40 @@ class StoryTable:
         """Yield the lines, each as pieces with their styles."""
         if self._widths is not None:
             yield self._head(self._widths)
-        last_time = ""
-        for row in self._rows:
-            time = "" if isinstance(row, Folded) else seconds(row.event.at_us)
-            shown_time = "" if time == last_time else time
-            last_time = time or last_time
-            if isinstance(row, Folded):
-                yield self._folded(row)
-            elif self._widths is None:
-                yield from self._as_lines(row, shown_time)
+        last_us: int | None = None
+        for group in self._groups():
+            if isinstance(group, Folded):
+                yield self._folded(group)
+                continue
+            at_us = group[0].event.at_us
+            time = "" if at_us == last_us else seconds(at_us)
+            last_us = at_us
+            if self._widths is None:
+                yield from self._as_lines(group[0], time)
             else:
-                yield from self._as_columns(row, shown_time, self._widths)
+                yield from self._as_columns(group, time, self._widths)
+
+    def _groups(self) -> Iterator[Folded | list[Shown]]:
+        """Yield what stands side by side: in columns, what happens at one instant, read from the left."""
+        group: list[Shown] = []
+        for row in self._rows:
+            if isinstance(row, Shown) and group and self._goes_on(group[-1], row):
+                group.append(row)
+                continue
+            if group:
+                yield group
+            group = [row] if isinstance(row, Shown) else []
+            if isinstance(row, Folded):
+                yield row
+        if group:
+            yield group
+
+    def _goes_on(self, last: Shown, row: Shown) -> bool:
+        return (
+            self._widths is not None
+            and last.event.at_us == row.event.at_us
+            and self._lanes.index(last.event.told.lane) < self._lanes.index(row.event.told.lane)
+        )
 
     def _lane_widths(self) -> list[int] | None:
         """Return how wide each lane is, None where they are too many for columns."""
@@ -144,7 +167,9 @@ class StoryTable:
 
     def _natural_width(self, lane: str) -> int:
         texts = [
-            cell_len(row.text) for row in self._rows if isinstance(row, Shown) and row.event.told.lane == lane
+            cell_len(row.text) + (0 if row.mark is None else _GAP)
+            for row in self._rows
+            if isinstance(row, Shown) and row.event.told.lane == lane
         ]
         return max([*texts, len(lane), _LANE_WIDTH_MIN - 1]) + 1
 
@@ -158,29 +183,31 @@ class StoryTable:
             (f"  {self._signs.dots} {row.text()}"[_GAP:], DIM),
         ]
 
-    def _begin(self, row: Shown, time: str) -> list[Piece]:
-        mark = self._signs.mark if row.mark is not None else " "
-        return [(f"{time:>{_TIME_WIDTH}}", DIM), (f" {mark} ", "bold red")]
-
     def _as_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
-        name_width = max([len(lane) for lane in self._lanes])
+        name_width = max(len(lane) for lane in self._lanes)
         name = f"{row.event.told.lane:<{name_width}}"
         margin = _TIME_WIDTH + _GAP + 1 + name_width + _GAP
-        parts = wrapped(row.text, max(self._width - margin, _TEXT_WIDTH_MIN))
-        yield [*self._begin(row, time), (f"{name}{' ' * _GAP}", DIM), (parts[0], _style(row))]
-        for part in parts[1:]:
+        first, *rest = wrapped(row.text, max(self._width - margin, _TEXT_WIDTH_MIN))
+        mark = self._signs.mark if row.mark is not None else " "
+        begin = [(f"{time:>{_TIME_WIDTH}}", DIM), (f" {mark} ", "bold red"), (f"{name}{' ' * _GAP}", DIM)]
+        yield [*begin, (first, _style(row))]
+        for part in rest:
             yield [(" " * margin, ""), (part, _style(row))]
 
-    def _as_columns(self, row: Shown, time: str, widths: Sequence[int]) -> Iterator[list[Piece]]:
-        self._states.go_to(row.event.position)
-        own = self._lanes.index(row.event.told.lane)
-        parts = wrapped(row.text, widths[own])
-        for number, part in enumerate(parts):
-            line = self._begin(row, time) if number == 0 else [(" " * (_TIME_WIDTH + _GAP + 1), "")]
+    def _as_columns(self, group: Sequence[Shown], time: str, widths: Sequence[int]) -> Iterator[list[Piece]]:
+        self._states.go_to(group[-1].event.position)
+        cells: dict[int, tuple[list[str], str]] = {}
+        for row in group:
+            lane = self._lanes.index(row.event.told.lane)
+            text = row.text if row.mark is None else f"{self._signs.mark} {row.text}"
+            cells[lane] = (wrapped(text, widths[lane]), _style(row))
+        for number in range(max(len(parts) for parts, _ in cells.values())):
+            line: list[Piece] = [(f"{time if number == 0 else '':>{_TIME_WIDTH}}{' ' * (_GAP + 1)}", DIM)]
             for lane, width in enumerate(widths):
-                if lane == own:
-                    padding = " " * (width + _GAP - cell_len(part))
-                    line += [(part, _style(row)), (padding, "")]
+                parts, style = cells.get(lane, ([], ""))
+                if number < len(parts):
+                    padding = " " * (width + _GAP - cell_len(parts[number]))
+                    line += [(parts[number], style), (padding, "")]
                 else:
                     line.append((f"{self._line_of(self._lanes[lane]):<{width + _GAP}}", DIM))
             yield line

@@ -118,7 +118,7 @@ def _time(option: str, text: str | None) -> int | None:
 def _choose(request: TraceRequest, story: TraceStory, window: Window) -> _Chosen:
     if request.record is not None:
         record = follow(story, request.record)
-        return _Chosen(story=story, rows=list(only(story, record.positions, window)), record=record)
+        return _Chosen(story=story, rows=list(only(story, record.texts, window)), record=record)
     if request.around is not None:
         finding = find_finding(story, request.around)
         rows = around(story, finding, window, everything=request.everything)
