@@ -1,7 +1,7 @@
 "use strict";
 // Whatever comes from the run is put into the page as text, never as HTML.
 (() => {
-  const ROW = 24, LANE = 74, TIME = 84, EXTRA = 12;
+  const ROW = 24, TIME = 84, EXTRA = 12;
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const element = (tag, properties = {}, ...children) => {
@@ -40,8 +40,9 @@
   // Filter
   function filter() {
     const begin = performance.now();
-    const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
     const phrase = state.text.trim().toLowerCase();
+    const tests = [phrase, ...phrase.split(/\s+/)].map(contains);
+    const isName = data.lanes.includes(phrase);
     const hidden = data.lanes.map((lane) => state.lanes.has(lane));
     const without = data.kinds.map(([kind]) => state.kinds.has(kind));
     const partition = data.partitions.indexOf(state.partition);
@@ -53,24 +54,27 @@
       if (without[columns.kind[i]]) continue;
       if (hidden[columns.lane[i]] && (columns.to[i] < 0 || hidden[columns.to[i]] || columns.routine[i] === "1")) continue;
       if (partition >= 0 && columns.partition[i] >= 0 && columns.partition[i] !== partition) continue;
-      // A phrase such as "broker 1" is not a word "1" somewhere.
-      if (words.length && !haystack[i].includes(phrase) && !(words.length > 1 && words.every((word) => hasWord(haystack[i], word)))) continue;
+      if (phrase && !tests[0](haystack[i]) && !(tests.length > 2 && !isName && tests.every((test, n) => !n || test(haystack[i])))) continue;
       found[length++] = i;
     }
     shown = found.subarray(0, length);
     $("count").textContent = `${length} of ${count} events`;
     layOut();
-    const took = performance.now() - begin;
-    document.documentElement.dataset.filterMs = took.toFixed(2);
-    document.documentElement.dataset.shown = String(length);
     drawOverview();
     remember();
+    void rows.offsetHeight;
+    document.documentElement.dataset.filterMs = (performance.now() - begin).toFixed(2);
+    document.documentElement.dataset.shown = String(length);
   }
-  function hasWord(text, word) {
-    return /^\d+$/.test(word) ? new RegExp(`(?<!\\d)${word}(?!\\d)`).test(text) : text.includes(word);
+  function contains(word) {
+    // "broker 1" is not part of "broker 10", and "m1" not of "m12".
+    if (!/\d$/.test(word)) return (text) => text.includes(word);
+    const whole = new RegExp(`${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?!\\d)`);
+    return (text) => text.includes(word) && whole.test(text);
   }
 
   // The list: only the rows that can be seen are in the page.
+  const LANE = Math.max(18, Math.min(48, 340 / data.lanes.length));
   const list = $("list"), rows = $("rows"), trackWidth = data.lanes.length * LANE;
   function layOut() {
     $("space").style.height = `${shown.length * ROW}px`;
@@ -111,7 +115,8 @@
     dot.style.left = `${middle(own)}px`;
     dot.style.background = `var(--${kind})`;
     track.append(dot);
-    const what = element("span", { className: "what", textContent: texts[i], title: texts[i] });
+    const link = chain.get(position[i]);
+    const what = element("span", { className: "what", textContent: texts[i], title: link ? `${texts[i]}\n${link}` : texts[i] });
     if (columns.routine[i] !== "1") what.style.color = `var(--${kind})`;
     const repeated = k > 0 && at[shown[k - 1]] === at[i] && k !== drawnFrom;
     const made = element("div", { className: "row", id: `event-${position[i]}` },
@@ -131,14 +136,14 @@
   }
   function middle(lane) { return lane * LANE + LANE / 2; }
 
-  function choose(wanted, { scroll = true } = {}) {
+  function choose(wanted, { scroll = true, keep = false } = {}) {
     if (wanted < 0 || !indexOf.has(wanted)) return;
     state.event = wanted;
     if (scroll) {
       let k = indexInShown(wanted);
-      if (k < 0) { clearFilters(); k = indexInShown(wanted); }
+      if (k < 0 && !keep) { clearFilters(); k = indexInShown(wanted); }
       const top = k * ROW;
-      if (top < list.scrollTop + ROW || top > list.scrollTop + list.clientHeight - 2 * ROW) {
+      if (k >= 0 && (top < list.scrollTop + ROW || top > list.scrollTop + list.clientHeight - 2 * ROW)) {
         list.scrollTop = Math.max(0, top - list.clientHeight / 3);
       }
     }
@@ -345,9 +350,14 @@
     const tall = (height - 4) / top;
     const x = (us) => 2 + (us - first) / span * (width - 4);
     context.globalAlpha = .75;
+    const drawn = new Int32Array(top * data.kinds.length).fill(-1);
     for (const i of shown) {
+      const here = Math.round(x(at[i])), which = columns.lane[i] * data.kinds.length + columns.kind[i];
+      // Of a thousand events on one spot one is seen.
+      if (drawn[which] === here) continue;
+      drawn[which] = here;
       context.fillStyle = colors[columns.kind[i]];
-      context.fillRect(x(at[i]), 2 + columns.lane[i] * tall, 1.5, Math.max(1.5, tall - 1));
+      context.fillRect(here, 2 + columns.lane[i] * tall, 1.5, Math.max(1.5, tall - 1));
     }
     context.globalAlpha = 1;
     for (const wanted of chain.keys()) {
@@ -434,7 +444,7 @@
     showControls();
     openFinding(Number(words.get("finding")) || 0);
     filter();
-    if (words.has("event")) choose(Number(words.get("event")));
+    if (words.has("event")) choose(Number(words.get("event")), { keep: true });
     else showMoment();
     quiet = false;
   }
@@ -447,8 +457,7 @@
   chips($("kinds"), data.kinds.map(([kind]) => kind), state.kinds, data.kinds.map(([, what]) => what), true);
   data.lanes.forEach((lane, n) => {
     const head = element("span", { textContent: lane, title: lane });
-    head.style.left = `${TIME + n * LANE}px`;
-    head.style.width = `${LANE}px`;
+    head.style.left = `${TIME + middle(n)}px`;
     $("heads").append(head);
   });
   showFindings();
