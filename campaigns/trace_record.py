@@ -12,7 +12,9 @@ from checks.copies import END, Copy
 from checks.story import brokers, seconds, words
 
 _PROCESS = frozenset({"broker_stopped", "broker_started", "broker_paused", "broker_resumed"})
-_WITH_OR_WITHOUT = frozenset({"election", "leader", "recover", "broker_stopped", "broker_started"})
+_WITH_OR_WITHOUT = frozenset(
+    {"election", "leader", "follower", "recover", "broker_stopped", "broker_started"}
+)
 _NOBODY = -1
 _LEADERS = frozenset({"election", "leader"})
 _PASSING = {"hw": "hw", "flush": "offset"}
@@ -50,7 +52,7 @@ def follow(story: TraceStory, value: str) -> RecordStory:
     positions = {event.position for event in its_own}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(its_own, value), *_logs(groups, several=len(story.partitions) > 1)]
+    lines = [*_sends(its_own, value), *_logs(story, groups, several=len(story.partitions) > 1)]
     texts = {
         position: story.events[position].told.text + _note(story.events[position], groups, value)
         for position in sorted(positions)
@@ -65,6 +67,9 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[Copy]], value: str) -
     if event.event == "hw":
         return f", past {name}"
     if event.event not in _WITH_OR_WITHOUT or broker == _NOBODY:
+        return ""
+    if all(event.line < copy.stored[0] for copies in groups.values() for copy in copies):
+        # Before the record was there, nobody lacked it.
         return ""
     if event.partition is None:
         group = [copy for copies in groups.values() for copy in copies]
@@ -106,13 +111,32 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[Copy]) -> 
                 passed.add(first)
                 yield event.position
     yield from _asked(story, partition, group)
+    yield from _before(story, partition, group)
+
+
+def _before(story: TraceStory, partition: str, group: Sequence[Copy]) -> Iterator[int]:
+    """Yield who had been elected when the record was appended, and how its leader had come to lead."""
+    for copy in group:
+        if copy.appended:
+            earlier = [
+                event
+                for event in story.events
+                if event.partition == partition and not event.of_client and event.line < copy.stored[0]
+            ]
+            elected = [event for event in earlier if event.event == "election"]
+            led = [
+                event
+                for event in earlier
+                if event.event == "leader" and event.fields["broker"] == copy.broker
+            ]
+            yield from (event.position for event in (*elected[-1:], *led[-1:]))
 
 
 def _touches(event: StoryEvent, copy: Copy) -> bool:
     fields = event.fields
     if event.event == "served":
         return bool(fields["offset"] <= copy.offset < fields["end_offset"])
-    return event.event == "recover" or (
+    return event.event in ("recover", "follower") or (
         event.event == "duplicate_batch" and bool(fields["base_offset"] == copy.offset)
     )
 
@@ -162,7 +186,7 @@ def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
     yield f"read by {listed(list(readers))}" if readers else "read by nobody"
 
 
-def _logs(groups: dict[str, list[Copy]], *, several: bool) -> Iterator[str]:
+def _logs(story: TraceStory, groups: dict[str, list[Copy]], *, several: bool) -> Iterator[str]:
     if not groups:
         yield "no broker appended it"
     for partition, group in groups.items():
@@ -172,8 +196,28 @@ def _logs(groups: dict[str, list[Copy]], *, several: bool) -> Iterator[str]:
             at = seconds(copy.stored[1][0])
             known = "below its HW" if copy.committed else "never below its HW"
             yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of}, {known}, {_end(copy)}"
-        kept = sorted({copy.broker for copy in group if copy.gone is None})
-        yield f"at the end: in the log{of} of {brokers(kept)}" if kept else f"at the end: IN NO LOG{of}"
+        yield _at_end(story, partition, group, of)
+
+
+def _at_end(story: TraceStory, partition: str, group: Sequence[Copy], of: str) -> str:
+    """Return who has the record at the end, and whether the leader is one of them."""
+    kept = sorted({copy.broker for copy in group if copy.gone is None})
+    if not kept:
+        return f"at the end: IN NO LOG{of}"
+    elections = [event for _, event in story.copies[partition].elections if event[4] != _NOBODY]
+    leader = elections[-1][4] if elections else _NOBODY
+    found = f"at the end: in the log{of} of {brokers(kept)}"
+    if leader in kept or leader == _NOBODY:
+        return found
+    offsets = {copy.offset for copy in group if copy.gone is None}
+    instead = [
+        f"{printable(copy.value)} at offset {copy.offset}"
+        for copies in story.copies[partition].by_value.values()
+        for copy in copies
+        if copy.gone is None and copy.broker == leader and copy.offset in offsets
+    ]
+    has = f", which has {listed(instead)} instead" if instead else ""
+    return f"{found}, but NOT OF ITS LEADER, broker {leader}{has}"
 
 
 def _end(copy: Copy) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from campaigns.recorded_findings import RecordedFinding, RecordedLink
 from campaigns.spelling import counted
-from campaigns.trace_story import StoryEvent, TraceStory
+from campaigns.trace_story import StoryEvent, TraceStory, without_actor
 
 TRAFFIC_MAX: Final = 300
 """Of a run with more records sent, copied, acked and read than this, they are folded too."""
@@ -142,8 +142,41 @@ def around(
     first, last = min(chosen), max(chosen)
     events = [event for event in story.events[first : last + 1] if window.has(event)]
     if everything:
-        return [_shown(event, marked) for event in events]
-    return list(_fold(events, lambda event: event.position in chosen, marked))
+        rows: list[Row] = [_shown(event, marked) for event in events]
+    else:
+        rows = list(_fold(events, lambda event: event.position in chosen, marked))
+    return _with_the_rest(story, finding, rows, marked, window)
+
+
+def _with_the_rest(
+    story: TraceStory,
+    finding: RecordedFinding,
+    rows: list[Row],
+    marked: Mapping[int, tuple[int, RecordedLink]],
+    window: Window,
+) -> list[Row]:
+    """Put the links among the rows that are about no event of their own."""
+    told = {number for number, _ in marked.values()}
+    after = 0
+    for number, link in enumerate(finding.timed(), 1):
+        if number in told:
+            places = [
+                place for place, row in enumerate(rows) if isinstance(row, Shown) and row.mark == number
+            ]
+            after = places[0] + 1 if places else after
+            continue
+        event = story.stand_in(link)
+        if not window.has(event):
+            continue
+        while after < len(rows) and _begins(rows[after]) < event.at_us:
+            after += 1
+        rows.insert(after, Shown(event=event, text=event.told.text, mark=number))
+        after += 1
+    return rows
+
+
+def _begins(row: Row) -> int:
+    return row.first.at_us if isinstance(row, Folded) else row.event.at_us
 
 
 def _marked(story: TraceStory, finding: RecordedFinding) -> dict[int, tuple[int, RecordedLink]]:
@@ -221,7 +254,7 @@ def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, RecordedLink]] | N
     if marked is None or event.position not in marked:
         return Shown(event=event, text=event.told.text)
     number, link = marked[event.position]
-    return Shown(event=event, text=link.text.removeprefix(f"{event.told.lane} "), mark=number)
+    return Shown(event=event, text=without_actor(link.text, event.told.lane), mark=number)
 
 
 def _counted(count: int, name: str) -> str:

@@ -11,7 +11,7 @@ from campaigns.recorded_findings import RecordedFinding, RecordedLink, findings_
 from campaigns.recorded_run import RecordedRun, read_run
 from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
 from campaigns.spelling import printable
-from campaigns.trace_words import FAULTS, Moment, Told, is_broker, tell
+from campaigns.trace_words import FAULTS, Moment, Told, broker_lane, is_broker, tell
 from checks.copies import PartitionCopies, copies_by_partition
 from cluster_model.trace import FIELDS, TraceEvent
 
@@ -29,6 +29,7 @@ _OF_LINK: Final[dict[str, tuple[str, ...]]] = {
     "controller-elected": ("controller_elected",),
     "copied": ("replicate",),
     "core-healed": ("core_healed",),
+    "deposed-controller": (),
     "deposed-leader": ("leader",),
     "elected": ("election",),
     "elected-uncleanly": ("election",),
@@ -123,6 +124,24 @@ class TraceStory:
         )
         return None if best is None else best.position
 
+    def stand_in(self, link: RecordedLink) -> StoryEvent:
+        """Return an event for a link that is about none of its own, in the lane of its broker."""
+        at_us = link.at_us or 0
+        position = max(bisect_right(self.times, at_us) - 1, 0)
+        lane = FAULTS if link.broker is None else broker_lane(link.broker)
+        return StoryEvent(
+            position=position,
+            line=self.events[position].line,
+            at_us=at_us,
+            event=link.event,
+            told=Told(lane if lane in self.lanes else FAULTS, "request", without_actor(link.text, lane)),
+        )
+
+
+def without_actor(text: str, lane: str) -> str:
+    """Return a link's text as it stands in the lane of who acts."""
+    return text.removeprefix(f"{lane}, ").removeprefix(f"{lane} ")
+
 
 def read_story(folder: Path) -> TraceStory:
     """Read a recorded run and tell its story.
@@ -174,6 +193,7 @@ class _Teller:
 
     def __init__(self, trace: Sequence[TraceEvent], *, several: bool) -> None:
         self._several = several
+        self._requests: dict[tuple[str, str, str], tuple[Any, ...]] = {}
         self._senders: dict[tuple[str, str], str] = {}
         self._leaders: dict[tuple[int, str], int] = {}
         self._high_watermarks: dict[tuple[int, str], int] = {}
@@ -199,7 +219,7 @@ class _Teller:
             partition=named, sender=self._sender(name, fields), leader=leader, hw_before=before, gone=gone
         )
         told = tell(name, fields, moment)
-        if at_us < 0 and name in _AT_START:
+        if (at_us < 0 and name in _AT_START) or self._is_repeated(name, fields):
             told = replace(told, routine=True)
         return StoryEvent(
             position=position,
@@ -219,6 +239,15 @@ class _Teller:
             self._senders[fields["partition"], str(fields["value"])] = fields["client"]
         values = fields.get("values")
         return self._senders.get((fields["partition"], values[0])) if values else None
+
+    def _is_repeated(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Return whether a request fails, or is sent again, as the one before it."""
+        if name not in ("send_failed", "sent_again"):
+            return False
+        request = (name, fields["client"], str(fields["values"][:1]))
+        how = (fields["leader"], fields.get("error"))
+        before, self._requests[request] = self._requests.get(request), how
+        return before == how
 
     def _remember(self, name: str, fields: Mapping[str, Any], replica: tuple[int, str]) -> None:
         if name in ("hw", "recover"):

@@ -125,8 +125,11 @@ def _isr(isr: Sequence[int]) -> str:
 
 
 def _offsets(fields: Mapping[str, Any]) -> str:
-    first, count = fields["base_offset"], len(fields["values"])
-    return f"offset {first}" if count == 1 else f"offsets {first}-{first + count - 1}"
+    return _between(fields["base_offset"], fields["base_offset"] + len(fields["values"]))
+
+
+def _between(first: int, end: int) -> str:
+    return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
 
 
 def _process(text: str, kind: str = "process") -> Callable[[Mapping[str, Any], Moment], Told]:
@@ -281,7 +284,7 @@ def _recover(fields: Mapping[str, Any], moment: Moment) -> Told:
 def _unflushed_lost(fields: Mapping[str, Any], moment: Moment) -> Told:
     first, last = sorted((fields["from_offset"], fields["to_offset"]))
     which = f": {records(moment.gone)}" if moment.gone else ""
-    text = f"LOST what was not flushed{moment.of}, offsets {first}-{last - 1}{which}"
+    text = f"LOST what was not flushed{moment.of}, {_between(first, last)}{which}"
     return Told(broker_lane(fields["broker"]), "truncation", text)
 
 
@@ -338,7 +341,7 @@ def _fetcher(fields: Mapping[str, Any]) -> str:
 
 def _served(fields: Mapping[str, Any], moment: Moment) -> Told:
     first, end = fields["offset"], fields["end_offset"]
-    what = f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
+    what = _between(first, end)
     text = f"served {fields['client']} {what}{moment.of}, HW {fields['hw']}"
     return Told(broker_lane(fields["broker"]), "read", text, fields["client"], routine=end <= first)
 

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from campaigns.recorded_findings import RecordedFinding
+from campaigns.spelling import printable
 from campaigns.trace_record import RecordStory
 from campaigns.trace_selection import Folded, Row, Shown
 from campaigns.trace_story import TraceStory
@@ -82,18 +85,22 @@ def heading(
     yield Text()
 
 
-def ending(finding: RecordedFinding | None, record: RecordStory | None) -> Iterator[Text]:
+def ending(finding: RecordedFinding | None, record: RecordStory | None) -> Iterator[RenderableType]:
     """Yield the last lines: what follows from it all."""
     if record is not None:
         yield Text()
-        yield Text(f"What became of {record.value}:", "bold")
-        yield from (Text(f"  {line}") for line in record.lines)
+        yield Text(f"What became of {printable(record.value)}:", "bold")
+        yield from (Padding(Text(line), (0, 0, 0, _GAP), expand=False) for line in record.lines)
     if finding is not None:
         yield Text()
+        table = Table.grid(padding=(0, 1, 0, 0))
+        table.add_column(no_wrap=True, style=DIM)
+        table.add_column(overflow="fold")
         for text in finding.conclusions():
-            yield Text.assemble("  ", ("so           ", DIM), text)
+            table.add_row("so", Text(text))
         for number, text in enumerate(finding.prevented_by):
-            yield Text.assemble("  ", ("or by        " if number else "prevented by ", DIM), text)
+            table.add_row("or by" if number else "prevented by", Text(text))
+        yield Padding(table, (0, 0, 0, _GAP), expand=False)
 
 
 def lanes_of(story: TraceStory, rows: Sequence[Row]) -> list[str]:
