@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from campaigns.cluster_states import BrokerState, ClusterState
 from campaigns.replica_states import LogEntry, PartitionState, ReplicaState
+from campaigns.told import KINDS
 from campaigns.trace_document import finding_as_mapping
 from campaigns.trace_selection import Window
 from campaigns.trace_story import StoryEvent, TraceStory
-from campaigns.trace_words import KINDS
 from cluster_model.trace import TraceEvent
 
 GAP: Final = "\x7f"

@@ -7,6 +7,7 @@ from campaigns.problem import Problem
 from campaigns.recorded_run import RecordError
 from campaigns.replica_states import ACKED, FAILED
 from campaigns.spelling import counted, listed, nearest, printable, quoted
+from campaigns.told import NOBODY
 from campaigns.trace_story import StoryEvent, TraceStory
 from checks.copies import END, Copy
 from checks.story import brokers, seconds, words
@@ -15,8 +16,7 @@ _PROCESS = frozenset({"broker_stopped", "broker_started", "broker_paused", "brok
 _WITH_OR_WITHOUT = frozenset(
     {"election", "leader", "follower", "recover", "broker_stopped", "broker_started"}
 )
-_NOBODY = -1
-_LEADERS = frozenset({"election", "leader"})
+_DECISIONS = frozenset({"election", "leader", "isr", "isr_reduced"})
 _PASSING = {"hw": "hw", "flush": "offset"}
 """Events that pass a record, and the field that says how far they go."""
 _SAID = {ACKED: "heard that it is stored", FAILED: "heard that it is not stored"}
@@ -66,7 +66,7 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[Copy]], value: str) -
     broker = event.fields.get("leader" if event.event == "election" else "broker")
     if event.event == "hw":
         return f", past {name}"
-    if event.event not in _WITH_OR_WITHOUT or broker == _NOBODY:
+    if event.event not in _WITH_OR_WITHOUT or broker == NOBODY:
         return ""
     if all(event.line < copy.stored[0] for copies in groups.values() for copy in copies):
         # Before the record was there, nobody lacked it.
@@ -96,7 +96,7 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[Copy]) -> 
         if event.of_client or not begin <= event.line <= end:
             continue
         copy = next((copy for copy in group if _has_it(copy, event)), None)
-        if event.event in _LEADERS and event.partition == partition:
+        if event.event in _DECISIONS and event.partition == partition:
             yield event.position
         elif copy is None:
             continue
@@ -204,10 +204,10 @@ def _at_end(story: TraceStory, partition: str, group: Sequence[Copy], of: str) -
     kept = sorted({copy.broker for copy in group if copy.gone is None})
     if not kept:
         return f"at the end: IN NO LOG{of}"
-    elections = [event for _, event in story.copies[partition].elections if event[4] != _NOBODY]
-    leader = elections[-1][4] if elections else _NOBODY
+    elections = [event for _, event in story.copies[partition].elections if event[4] != NOBODY]
+    leader = elections[-1][4] if elections else NOBODY
     found = f"at the end: in the log{of} of {brokers(kept)}"
-    if leader in kept or leader == _NOBODY:
+    if leader in kept or leader == NOBODY:
         return found
     offsets = {copy.offset for copy in group if copy.gone is None}
     instead = [

@@ -11,7 +11,8 @@ from campaigns.recorded_findings import RecordedFinding, RecordedLink, findings_
 from campaigns.recorded_run import RecordedRun, read_run
 from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
 from campaigns.spelling import printable
-from campaigns.trace_words import FAULTS, Moment, Told, broker_lane, is_broker, tell
+from campaigns.told import FAULTS, Moment, Told, broker_lane, is_broker
+from campaigns.trace_words import tell
 from checks.copies import PartitionCopies, copies_by_partition
 from cluster_model.trace import FIELDS, TraceEvent
 

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from campaigns.recorded_findings import RecordedFinding
 from campaigns.spelling import printable
+from campaigns.told import FAULTS
 from campaigns.trace_record import RecordStory
 from campaigns.trace_selection import Folded, Row, Shown
 from campaigns.trace_story import TraceStory
-from campaigns.trace_words import FAULTS
 from checks.story import seconds
 from cli.console import unbroken
 from cli.trace_lanes import LaneStates
