@@ -127,7 +127,7 @@ class StoryTable:
         last_us: int | None = None
         for group in self._groups():
             if isinstance(group, Folded):
-                yield self._folded(group)
+                yield from self._folded(group)
                 continue
             at_us = group[0].event.at_us
             time = "" if at_us == last_us else seconds(at_us)
@@ -184,11 +184,12 @@ class StoryTable:
         cells = [f"{lane:<{width + _GAP}}" for lane, width in zip(self._lanes, widths, strict=True)]
         return [(" " * (_TIME_WIDTH + _GAP + 1), ""), ("".join(cells).rstrip(), "bold")]
 
-    def _folded(self, row: Folded) -> list[Piece]:
-        return [
-            (f"{self._signs.dots:>{_TIME_WIDTH}}", DIM),
-            (f"  {self._signs.dots} {row.text()}"[_GAP:], DIM),
-        ]
+    def _folded(self, row: Folded) -> Iterator[list[Piece]]:
+        margin = _TIME_WIDTH + _GAP + 1
+        begin = f"{self._signs.dots:>{_TIME_WIDTH}}"
+        for part in wrapped(row.text(), max(self._width - margin, _TEXT_WIDTH_MIN)):
+            yield [(f"{begin:<{margin}}{part}", DIM)]
+            begin = ""
 
     def _as_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
         name_width = max(len(lane) for lane in self._lanes)
