@@ -50,7 +50,7 @@ def told(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, 
 
 
 @pytest.mark.parametrize("width", ["80", "120", "200", PIPED])
-@pytest.mark.parametrize(("campaign", "variant", "lost"), LOSSES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("campaign", "variant", "lost"), LOSSES, ids=str)
 def test_a_story_reads_as_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: str, variant: str, lost: str, width: str
 ) -> None:
@@ -95,4 +95,6 @@ def test_a_record_that_only_a_follower_has_is_not_safe(
 ) -> None:
     run = written_run(tmp_path, "divergence-by-hw", "unclean-election")
     story = told(tmp_path, monkeypatch, run, PIPED, record="m2")
-    assert "in the log of broker 0, but NOT OF ITS LEADER, broker 1, which has m3 at offset 1 instead" in story
+    assert (
+        "in the log of broker 0, but NOT OF ITS LEADER, broker 1, which has m3 at offset 1 instead" in story
+    )
