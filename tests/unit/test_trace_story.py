@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from campaigns import client_words, cluster_words, replica_words
 from campaigns.literals import duration
+from campaigns.run_events import CLIENT_FIELDS
 from campaigns.told import KINDS, Moment
 from campaigns.trace_record import follow
 from campaigns.trace_selection import Folded, Shown, Window, around, only, whole
@@ -53,15 +55,22 @@ def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
         assert "None" not in event.told.text
 
 
-def test_each_event_of_a_trace_has_words_of_its_own() -> None:
+def test_each_event_of_a_run_has_words_of_its_own() -> None:
     samples: dict[str, object] = {
         **dict.fromkeys(("isr", "values", "offsets", "brokers", "details", "records"), ()),
         **dict.fromkeys(("sender", "receiver"), "broker-1"),
         **dict.fromkeys(("kind", "reason", "cause", "phase", "action", "client", "error", "fault"), "x"),
     }
-    for name, fields in FIELDS.items():
+    tellers = {**cluster_words.TELLERS, **replica_words.TELLERS, **client_words.TELLERS}
+    assert tellers.keys() == FIELDS.keys() | CLIENT_FIELDS.keys()
+    for name, fields in (*FIELDS.items(), *CLIENT_FIELDS.items()):
         told = tell(name, {field: samples.get(field, 1) for field in fields}, Moment())
-        assert not told.text.startswith(f"{name} "), name
+        assert told.text
+
+
+def test_an_event_of_another_version_is_told_by_its_fields() -> None:
+    told = tell("broker_moved", {"broker": 1, "rack": "b"}, Moment())
+    assert (told.lane, told.text) == ("broker 1", "broker_moved broker=1 rack=b")
 
 
 def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
