@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from campaigns.replica_states import PartitionState
 from campaigns.run_events import RunEvents
+from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT
 from cluster_model.trace import TraceEvent
 
 NO_CONTROLLER: Final = -1
@@ -124,6 +125,14 @@ class ClusterState:
         if event[2] == self.controller:
             self.controller = NO_CONTROLLER
 
+    # Disks
+
+    def _checkpoint(self, event: TraceEvent) -> None:
+        _, _, broker, kind, offsets = event
+        if kind == REPLICATION_OFFSET_CHECKPOINT:
+            for partition, offset in offsets:
+                self.partition(partition).replica(broker).checkpointed_high_watermark = offset
+
     # Faults
 
     def _strike(self, event: TraceEvent) -> None:
@@ -168,6 +177,7 @@ class ClusterState:
         "session_expired": _expire,
         "controller_elected": _elect_controller,
         "controller_resigned": _resign,
+        "checkpoint": _checkpoint,
         "fault": _strike,
         "fault_ended": _end_fault,
         "healed": _heal,

@@ -1,113 +1,48 @@
-"""The findings of a recorded run, with a number each: as ``run.json`` has them."""
+"""Findings as ``run.json`` has them, read back: the way back from `campaigns.report`."""
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from campaigns.problem import Problem
-from campaigns.recorded_run import RUN, RecordError
-from campaigns.spelling import printable
-from cluster_model.invariants import INVARIANTS
+from checks.finding import Finding, Link, RuleResult
 
-_US_PER_MS = 1_000
+_US_PER_MS: Final = 1_000
+_NAMED: Final = frozenset(
+    {"partition", "offset", "value", "because", "chain", "prevented_by", "permitted_by"}
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedLink:
-    """A link of a finding's chain. ``text`` is without the time; ``at_us`` None where it has no moment."""
-
-    event: str
-    text: str
-    at_us: int | None
-    broker: int | None
-    offset: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFinding:
-    """A finding. ``number`` counts from 1: broken promises first, what clients saw before invariants."""
-
-    number: int
-    rule: str
-    promise: str
-    partition: str
-    offset: int | None
-    value: str | None
-    permitted_by: str | None
-    prevented_by: tuple[str, ...]
-    chain: tuple[RecordedLink, ...]
-
-    def title(self) -> str:
-        """Return what it is about, as in ``lost-write m1, t-0 offset 1``."""
-        about = "" if self.value is None else f" {printable(self.value)}"
-        where = printable(self.partition) or "the cluster"
-        return f"{self.rule}{about}, {where}{'' if self.offset is None else f' offset {self.offset}'}"
-
-    def judged(self) -> str:
-        """Return whether a promise was broken, or what permits it."""
-        if self.permitted_by is not None:
-            return f"permitted by {self.permitted_by}"
-        return f"violated, despite {self.promise}" if self.promise else "violated"
-
-    def timed(self) -> Iterator[RecordedLink]:
-        """Yield the links that have a moment of their own."""
-        return (link for link in self.chain if link.at_us is not None)
-
-    def conclusions(self) -> Iterator[str]:
-        """Yield what the other links say."""
-        return (link.text for link in self.chain if link.at_us is None)
-
-
-def read_mapping(folder: Path) -> Mapping[str, Any]:
-    """Return what ``run.json`` says, which `campaigns.recorded_run.read_run` has looked at already."""
-    mapping: Mapping[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    return mapping
-
-
-def findings_of(run: Mapping[str, Any], folder: Path) -> tuple[RecordedFinding, ...]:
-    """Return the findings of a run.
+def recorded_rules(rules: Any) -> dict[str, RuleResult]:
+    """Return what each rule said of a run.
 
     Raises:
-        RecordError: they are not as a run's JSON has them.
+        AttributeError, KeyError, TypeError or ValueError: it is not what `harrow run` writes.
 
     """
-    try:
-        found = [
-            (rule, judged["promise"], finding)
-            for rule, judged in run.get("rules", {}).items()
-            for finding in judged["findings"]
-        ]
-        # Sorting is stable, so findings stay in the order of the report.
-        found.sort(key=lambda entry: (entry[2].get("permitted_by") is not None, entry[0] in INVARIANTS))
-        return tuple(_finding(number, *entry) for number, entry in enumerate(found, 1))
-    except (KeyError, TypeError, AttributeError, ValueError):
-        problem = Problem(str(folder / RUN), 1, 1, "rules: its findings are not as `harrow run` writes them")
-        raise RecordError(problem) from None
+    return {str(name): _rule(judged) for name, judged in ({} if rules is None else rules).items()}
 
 
-def _finding(number: int, rule: str, promise: str, finding: Mapping[str, Any]) -> RecordedFinding:
-    value = finding.get("value")
-    return RecordedFinding(
-        number=number,
-        rule=rule,
-        promise=promise,
-        partition=finding["partition"],
-        offset=finding.get("offset"),
-        value=None if value is None else str(value),
-        permitted_by=finding.get("permitted_by"),
-        prevented_by=tuple(finding.get("prevented_by", ())),
-        chain=tuple(map(_link, finding["chain"])),
+def _rule(judged: Mapping[str, Any]) -> RuleResult:
+    findings = tuple(_finding(found) for found in judged.get("findings", ()))
+    return RuleResult(status=str(judged["status"]), promise=str(judged.get("promise", "")), findings=findings)
+
+
+def _finding(found: Mapping[str, Any]) -> Finding:
+    return Finding(
+        partition=str(found["partition"]),
+        chain=tuple(_link(link) for link in found.get("chain", ())),
+        offset=found.get("offset"),
+        value=found.get("value"),
+        permitted_by=found.get("permitted_by"),
+        prevented_by=tuple(map(str, found.get("prevented_by", ()))),
+        details=tuple((name, value) for name, value in found.items() if name not in _NAMED),
     )
 
 
-def _link(link: Mapping[str, Any]) -> RecordedLink:
-    at_ms, text = link.get("at_ms"), str(link["text"])
-    # The first word of a link with a moment is that moment.
-    return RecordedLink(
-        event=link["event"],
-        text=text if at_ms is None else text.partition(" ")[2],
+def _link(link: Mapping[str, Any]) -> Link:
+    at_ms = link.get("at_ms")
+    return Link(
+        event=str(link["event"]),
+        text=str(link["text"]),
         at_us=None if at_ms is None else round(at_ms * _US_PER_MS),
         broker=link.get("broker"),
         offset=link.get("offset"),

@@ -9,9 +9,11 @@ from typing import Any, Final
 from campaigns.loader import load_campaign
 from campaigns.plan import Plan
 from campaigns.problem import Problem
+from campaigns.recorded_findings import recorded_rules
 from campaigns.results_folder import LATEST
 from campaigns.seeds import SeedError, check_seed
 from campaigns.spelling import quoted
+from checks.finding import RuleResult
 from cluster_model.trace import TraceEvent, digest
 
 RUN: Final = "run.json"
@@ -49,6 +51,7 @@ class RecordedRun:
     """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
 
     ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
+    ``rules`` is what was said of it by each rule.
     ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
     """
 
@@ -60,6 +63,7 @@ class RecordedRun:
     verdict: str
     variant: str | None
     processes: Mapping[int, str]
+    rules: Mapping[str, RuleResult]
     plan: Plan
     lines: tuple[str, ...]
     events: tuple[RecordedEvent, ...]
@@ -118,6 +122,7 @@ def read_run(folder: Path) -> RecordedRun:
         verdict=run["verdict"],
         variant=run.get("variant"),
         processes=_processes(run.get("processes")),
+        rules=_rules(folder / RUN, run.get("rules")),
         plan=_plan(folder / CAMPAIGN, run),
         lines=lines,
         events=events,
@@ -191,6 +196,13 @@ def _processes(names: Any) -> Mapping[int, str]:
     if not isinstance(names, dict):
         return {}
     return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
+
+
+def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
+    try:
+        return recorded_rules(rules)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _wrong(path, "rules: what each rule found cannot be read", 1) from None
 
 
 def _version(run: Mapping[str, Any]) -> str:

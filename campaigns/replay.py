@@ -65,20 +65,15 @@ def replay(recorded: RecordedRun) -> Replay:
     """
     result = run_plan(recorded.plan, recorded.seed)
     lines = [trace_line(event).rstrip("\n") for event in result.evidence.trace]
-    position = _first_difference(recorded.lines, lines)
+    position = first_difference(recorded.lines, lines)
     same = result.trace_digest == recorded.trace_digest
     if not recorded.is_whole:
         raise RecordError(_damage(recorded, position if same else None))
     if same or position is None:
         return Replay(recorded=recorded, result=result, difference=None)
     trace = result.evidence.trace
-    return Replay(
-        recorded=recorded,
-        result=result,
-        difference=_difference(
-            recorded, position, as_mapping(trace[position]) if position < len(trace) else None
-        ),
-    )
+    now = _as_recorded(as_mapping(trace[position])) if position < len(trace) else None
+    return Replay(recorded=recorded, result=result, difference=difference_at(recorded.events, position, now))
 
 
 def replay_document(found: Replay) -> dict[str, Any]:
@@ -101,9 +96,9 @@ def replay_document(found: Replay) -> dict[str, Any]:
         else {
             "line": difference.position + 1,
             "fields": list(difference.fields),
-            "recorded": _event_as_mapping(difference.recorded),
-            "replayed": _event_as_mapping(difference.replayed),
-            "before": [_event_as_mapping(event) for event in difference.before],
+            "recorded": event_as_mapping(difference.recorded),
+            "replayed": event_as_mapping(difference.replayed),
+            "before": [event_as_mapping(event) for event in difference.before],
         },
     }
 
@@ -118,13 +113,27 @@ def _both(recorded: Any, replayed: Any) -> dict[str, Any]:
     return {"recorded": recorded, "replayed": replayed}
 
 
-def _event_as_mapping(event: RecordedEvent | None) -> dict[str, Any] | None:
+def event_as_mapping(event: RecordedEvent | None) -> dict[str, Any] | None:
+    """Return an event as a line of ``trace.jsonl`` has it."""
     return None if event is None else {"at_us": event.at_us, "event": event.event, **event.fields}
 
 
-def _first_difference(recorded: Sequence[str], replayed: Sequence[str]) -> int | None:
-    pairs = enumerate(zip_longest(recorded, replayed))
+def first_difference(one: Sequence[Any], other: Sequence[Any]) -> int | None:
+    """Return the first position at which two traces are not the same, from 0; None if there is none."""
+    pairs = enumerate(zip_longest(one, other))
     return next((position for position, (then, now) in pairs if then != now), None)
+
+
+def difference_at(recorded: Sequence[RecordedEvent], position: int, now: RecordedEvent | None) -> Difference:
+    """Return what is different at a position where the other trace has *now*."""
+    then = recorded[position] if position < len(recorded) else None
+    return Difference(
+        position=position,
+        recorded=then,
+        replayed=now,
+        fields=_fields_that_differ(then, now),
+        before=tuple(recorded[max(0, position - BEFORE_MAX) : position]),
+    )
 
 
 def _damage(recorded: RecordedRun, position: int | None) -> Problem:
@@ -142,24 +151,14 @@ def _damage(recorded: RecordedRun, position: int | None) -> Problem:
     return Problem(file, position + 1, 1, "this line has been changed since the run was recorded")
 
 
-def _difference(recorded: RecordedRun, position: int, replayed: dict[str, Any] | None) -> Difference:
-    then = recorded.events[position] if position < len(recorded.events) else None
-    now = None
-    if replayed is not None:
-        # As JSON has it, so that both sides show a value in the same way.
-        fields = json.loads(json.dumps(replayed))
-        now = RecordedEvent(at_us=fields.pop("at_us"), event=fields.pop("event"), fields=fields)
-    return Difference(
-        position=position,
-        recorded=then,
-        replayed=now,
-        fields=_fields_that_differ(then, now),
-        before=recorded.events[max(0, position - BEFORE_MAX) : position],
-    )
+def _as_recorded(event: dict[str, Any]) -> RecordedEvent:
+    # As JSON has it, so that both sides show a value in the same way.
+    fields = json.loads(json.dumps(event))
+    return RecordedEvent(at_us=fields.pop("at_us"), event=fields.pop("event"), fields=fields)
 
 
 def _fields_that_differ(then: RecordedEvent | None, now: RecordedEvent | None) -> tuple[str, ...]:
-    before, after = _event_as_mapping(then), _event_as_mapping(now)
+    before, after = event_as_mapping(then), event_as_mapping(now)
     if before is None or after is None:
         return ()
     names = dict.fromkeys((*before, *after))

@@ -5,7 +5,7 @@ memory and one from disk are told by the same events (`campaigns.run_events`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from cluster_model.record_batch import NO_SEQUENCE
@@ -30,13 +30,20 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A record in a log. ``producer_id`` and ``sequence`` are -1 without idempotence."""
+    """A record in a log. ``producer_id`` and ``sequence`` are -1 without idempotence.
+
+    Two are equal when they are the same record, however they came there: ``is_copy`` says that it was
+    fetched from a leader, ``number`` and ``at_us`` when it was stored, which is no part of it.
+    """
 
     offset: int
     value: str
     leader_epoch: int
     producer_id: int
     sequence: int
+    number: int = field(default=0, compare=False)
+    at_us: int = field(default=0, compare=False)
+    is_copy: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +52,15 @@ class RemovedEntry:
 
     ``cause`` is `TRUNCATED` or `POWER_LOSS`; ``reason`` is what a truncation went by ("high watermark",
     "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
-    passed the record. ``number`` is the event's in ``trace.jsonl``, from 1.
+    passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
+    after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
     """
 
     entry: LogEntry
+    leo: int
+    to_offset: int
+    high_watermark: int
+    leader: int
     number: int
     at_us: int
     cause: str
@@ -58,12 +70,16 @@ class RemovedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """A broker answered a producer that a record is stored. ``acks`` is -1 for all, else 1."""
+    """A broker answered a producer that a record is stored. ``acks`` is -1 for all, else 1.
+
+    ``isr`` is the ISR as the broker knew it then.
+    """
 
     number: int
     at_us: int
     broker: int
     acks: int
+    isr: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +90,19 @@ class Read:
     at_us: int
     client: str
     times: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """The controller chose a leader, and ZooKeeper has it. ``reason`` is why there had to be one."""
+
+    number: int
+    at_us: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    unclean: bool
+    reason: str
 
 
 @dataclass(slots=True)
@@ -98,13 +127,14 @@ class ReplicaState:
 
     ``log`` has the records by offset. While the log is not ``is_open`` (its broker is down, or has
     not been told of the partition since it started) ``high_watermark`` and ``role`` mean nothing; the
-    records are on the disk all the same. ``flushed`` is the offset below which power loss takes
+    records are on the disk all the same, and ``checkpointed_high_watermark`` is what it will begin with. ``flushed`` is the offset below which power loss takes
     nothing. ``leader`` is whom the replica takes for the leader, ``isr`` the ISR as it knows it while
     it leads. ``removed`` are the records that it has lost, in the order in which it lost them.
     """
 
     __slots__ = (
         "broker",
+        "checkpointed_high_watermark",
         "flushed",
         "high_watermark",
         "is_open",
@@ -120,6 +150,7 @@ class ReplicaState:
         self.broker = broker
         self.log: list[LogEntry] = []
         self.high_watermark = 0
+        self.checkpointed_high_watermark = 0
         self.flushed = 0
         self.is_open = False
         self.role = NO_ROLE
@@ -162,7 +193,10 @@ class PartitionState:
     ``reads`` then by the consumer's name; ``sends`` are by value, in the order of sending.
     """
 
-    __slots__ = ("acks", "assigned", "isr", "leader", "leader_epoch", "name", "reads", "replicas", "sends")
+    __slots__ = (
+        *("acks", "assigned", "elections", "isr", "leader", "leader_epoch"),
+        *("name", "reads", "replicas", "sends"),
+    )
 
     def __init__(self, name: str, assigned: Sequence[int] = ()) -> None:
         self.name = name
@@ -170,6 +204,7 @@ class PartitionState:
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.isr: tuple[int, ...] = ()
+        self.elections: list[Election] = []
         self.replicas = {broker: ReplicaState(broker) for broker in assigned}
         self.acks: dict[tuple[int, str], list[Ack]] = {}
         self.reads: dict[tuple[int, str], dict[str, Read]] = {}
@@ -191,12 +226,23 @@ class PartitionState:
     # Logs
 
     def _store(self, number: int, event: TraceEvent) -> None:
-        _, _, broker, _, base_offset, leader_epoch, producer_id, base_sequence, values = event
+        at_us, name, broker, _, base_offset, leader_epoch, producer_id, base_sequence, values = event
         replica = self.replica(broker)
         _cut(replica, base_offset, number, event, TRUNCATED, "overwritten")
         for index, value in enumerate(values):
             sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else base_sequence + index
-            replica.log.append(LogEntry(base_offset + index, value, leader_epoch, producer_id, sequence))
+            replica.log.append(
+                LogEntry(
+                    base_offset + index,
+                    value,
+                    leader_epoch,
+                    producer_id,
+                    sequence,
+                    number,
+                    at_us,
+                    name == "replicate",
+                )
+            )
 
     def _truncate(self, number: int, event: TraceEvent) -> None:
         _, _, broker, _, _, to_offset, reason = event
@@ -233,8 +279,22 @@ class PartitionState:
     def _learn_isr(self, _: int, event: TraceEvent) -> None:
         self.replica(event[2]).isr = event[5]
 
-    def _change_znode(self, _: int, event: TraceEvent) -> None:
-        _, _, _, _, self.leader, self.leader_epoch, self.isr = event[:7]
+    def _elect(self, number: int, event: TraceEvent) -> None:
+        at_us, _, _, _, self.leader, self.leader_epoch, self.isr, unclean, reason = event
+        self.elections.append(
+            Election(
+                number=number,
+                at_us=at_us,
+                leader=self.leader,
+                leader_epoch=self.leader_epoch,
+                isr=self.isr,
+                unclean=unclean,
+                reason=reason,
+            )
+        )
+
+    def _reduce_isr(self, _: int, event: TraceEvent) -> None:
+        _, _, _, _, self.leader, self.leader_epoch, self.isr = event
 
     def _write_isr(self, _: int, event: TraceEvent) -> None:
         _, _, self.leader, _, self.leader_epoch, self.isr = event
@@ -243,8 +303,9 @@ class PartitionState:
 
     def _acknowledge(self, number: int, event: TraceEvent) -> None:
         at_us, _, broker, _, base_offset, acks, values = event
+        isr = self.replica(broker).isr
         for offset, value in enumerate(values, base_offset):
-            ack = Ack(number=number, at_us=at_us, broker=broker, acks=acks)
+            ack = Ack(number=number, at_us=at_us, broker=broker, acks=acks, isr=isr)
             self.acks.setdefault((offset, value), []).append(ack)
 
     def _send(self, _: int, event: TraceEvent) -> None:
@@ -283,8 +344,8 @@ class PartitionState:
         "follower": _follow,
         "isr": _learn_isr,
         "isr_written": _write_isr,
-        "election": _change_znode,
-        "isr_reduced": _change_znode,
+        "election": _elect,
+        "isr_reduced": _reduce_isr,
         "acknowledged": _acknowledge,
         "client_sent": _send,
         "client_ended": _end_send,
@@ -294,10 +355,15 @@ class PartitionState:
 
 def _cut(replica: ReplicaState, leo: int, number: int, event: TraceEvent, cause: str, reason: str) -> None:
     """Remove what a replica has from *leo* on, and keep it as lost."""
+    before = replica.leo
     for entry in replica.log[leo:]:
         replica.removed.append(
             RemovedEntry(
                 entry=entry,
+                leo=before,
+                to_offset=leo,
+                high_watermark=replica.high_watermark,
+                leader=replica.leader,
                 number=number,
                 at_us=event[0],
                 cause=cause,

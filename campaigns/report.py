@@ -90,8 +90,13 @@ class Anomaly:
 
 def anomalies(result: RunResult) -> list[Anomaly]:
     """Return what went wrong in a run, broken promises first, what clients saw before invariants."""
+    return anomalies_by(result.verdict.rules)
+
+
+def anomalies_by(rules: Mapping[str, RuleResult]) -> list[Anomaly]:
+    """Return the same by what each rule says."""
     found: list[Anomaly] = []
-    for rule, judged in result.verdict.rules.items():
+    for rule, judged in rules.items():
         by_setting: dict[str | None, list[Finding]] = {}
         for finding in judged.findings:
             by_setting.setdefault(finding.permitted_by, []).append(finding)
@@ -107,7 +112,12 @@ def in_short(result: RunResult) -> str:
 
     When a promise was broken, what was permitted is only counted.
     """
-    found = anomalies(result)
+    return in_short_by(result.verdict.rules)
+
+
+def in_short_by(rules: Mapping[str, RuleResult]) -> str:
+    """Return the same by what each rule says."""
+    found = anomalies_by(rules)
     seen = [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
     broken = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is None]
     permitted = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is not None]

@@ -4,6 +4,7 @@ A run in memory and one in ``results/`` give the same events, so whoever tells o
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -59,6 +60,13 @@ class RunEvents:
     def end_us(self) -> int:
         """The time of the last event, in virtual microseconds."""
         return self.events[-1][0] if self.events else 0
+
+    def trace_event(self, number: int) -> TraceEvent | None:
+        """Return the event of a line of ``trace.jsonl``, None where there is no such line."""
+        # What clients did after it has its number, what they did before has the one before.
+        position = bisect_left(self.numbers, number)
+        found = self.events[position] if position < len(self.events) else None
+        return None if found is None or found[1] in CLIENT_FIELDS else found
 
 
 def events_of_result(result: RunResult) -> RunEvents:

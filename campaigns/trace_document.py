@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from campaigns.recorded_findings import RecordedFinding
+from campaigns.numbered_findings import NumberedFinding, said
 from campaigns.trace_record import RecordStory
 from campaigns.trace_selection import Folded, Row
 from campaigns.trace_story import StoryEvent, TraceStory
@@ -21,8 +21,13 @@ def trace_document(
         "schema": SCHEMA,
         "version": VERSION,
         "run": {
-            name: story.run.get(name)
-            for name in ("campaign", "variant", "run_id", "seed", "kafka", "verdict", "trace_digest")
+            "campaign": story.recorded.plan.campaign,
+            "variant": story.recorded.variant,
+            "run_id": story.run_id.rpartition("/")[2],
+            "seed": story.recorded.seed,
+            "kafka": story.recorded.plan.kafka,
+            "verdict": story.recorded.verdict,
+            "trace_digest": story.recorded.trace_digest,
         },
         "lanes": list(story.lanes),
         "findings": [finding_as_mapping(story, finding) for finding in story.findings],
@@ -36,22 +41,23 @@ def milliseconds(time_us: int) -> int | float:
     return time_us // _US_PER_MS if time_us % _US_PER_MS == 0 else time_us / _US_PER_MS
 
 
-def finding_as_mapping(story: TraceStory, finding: RecordedFinding) -> dict[str, Any]:
+def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str, Any]:
     """Return a finding with the position of the event of each link, None where it has none."""
+    finding = numbered.finding
     return {
-        "number": finding.number,
-        "rule": finding.rule,
+        "number": numbered.number,
+        "rule": numbered.rule,
         "partition": finding.partition,
         "offset": finding.offset,
-        "value": finding.value,
-        "judged": finding.judged(),
+        "value": numbered.value,
+        "judged": numbered.judged(),
         "prevented_by": list(finding.prevented_by),
         "chain": [
             {
                 "event": link.event,
                 "at_ms": None if link.at_us is None else milliseconds(link.at_us),
-                "text": link.text,
-                "position": story.position_of(link, finding.value),
+                "text": said(link),
+                "position": story.position_of(link, numbered.value),
             }
             for link in finding.chain
         ],

@@ -25,15 +25,13 @@ _NONE: Final = -1
 
 def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
     """Return the data of a page; the events are those within a window, the logs are known from the beginning."""
-    run = story.run
     return {
         "title": story.name,
         "run": [
             ["verdict", story.recorded.verdict],
-            ["Kafka", str(run.get("kafka"))],
+            ["Kafka", story.recorded.plan.kafka],
             ["seed", str(story.recorded.seed)],
-            ["run", str(run.get("run_id"))],
-            ["reproduce", str(run.get("reproduce"))],
+            ["run again", f"harrow replay {story.run_id}"],
         ],
         "lanes": list(story.lanes),
         "kinds": [[name, text] for name, text in KINDS.items()],

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from campaigns.recorded_findings import RecordedFinding, RecordedLink
+from campaigns.numbered_findings import NumberedFinding, said
 from campaigns.spelling import counted
 from campaigns.trace_story import StoryEvent, TraceStory, without_actor
+from checks.finding import Link
 
 TRAFFIC_MAX: Final = 300
 """Of a run with more records sent, copied, acked and read than this, they are folded too."""
@@ -123,7 +124,7 @@ def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Ro
 
 
 def around(
-    story: TraceStory, finding: RecordedFinding, window: Window, *, everything: bool = False
+    story: TraceStory, finding: NumberedFinding, window: Window, *, everything: bool = False
 ) -> list[Row]:
     """Return the events around a finding's chain; its links are marked and say why they matter."""
     marked = _marked(story, finding)
@@ -133,7 +134,9 @@ def around(
     beside = [
         event.position
         for event in story.events
-        if notable(event) and event.told.kind != "invariant" and event.partition in (None, finding.partition)
+        if notable(event)
+        and event.told.kind != "invariant"
+        and event.partition in (None, finding.finding.partition)
     ]
     begin, end = min(marked), max(marked)
     before = [position for position in beside if position < begin][-_AROUND:]
@@ -150,9 +153,9 @@ def around(
 
 def _with_the_rest(
     story: TraceStory,
-    finding: RecordedFinding,
+    finding: NumberedFinding,
     rows: list[Row],
-    marked: Mapping[int, tuple[int, RecordedLink]],
+    marked: Mapping[int, tuple[int, Link]],
     window: Window,
 ) -> list[Row]:
     """Put the links among the rows that are about no event of their own."""
@@ -179,9 +182,9 @@ def _begins(row: Row) -> int:
     return row.first.at_us if isinstance(row, Folded) else row.event.at_us
 
 
-def _marked(story: TraceStory, finding: RecordedFinding) -> dict[int, tuple[int, RecordedLink]]:
+def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
     """Return the links of a chain, with their numbers, by the position of their events."""
-    marked: dict[int, tuple[int, RecordedLink]] = {}
+    marked: dict[int, tuple[int, Link]] = {}
     for number, link in enumerate(finding.timed(), 1):
         position = story.position_of(link, finding.value)
         if position is not None:
@@ -189,15 +192,15 @@ def _marked(story: TraceStory, finding: RecordedFinding) -> dict[int, tuple[int,
     return marked
 
 
-def _notable(story: TraceStory, finding: RecordedFinding | None = None) -> Callable[[StoryEvent], bool]:
+def _notable(story: TraceStory, finding: NumberedFinding | None = None) -> Callable[[StoryEvent], bool]:
     """Return what tells the events that are worth a line of their own."""
     traffic = sum(1 for event in story.events if _is_traffic(event) and not event.told.routine)
     findings = story.findings[:_FINDINGS_SHOWN] if finding is None else (finding,)
     values = {finding.value for finding in findings if finding.value is not None}
     heights = {
-        (finding.partition, finding.offset)
+        (finding.finding.partition, finding.finding.offset)
         for finding in findings
-        if finding.offset is not None and finding.value is not None
+        if finding.finding.offset is not None and finding.value is not None
     }
     is_short = traffic <= TRAFFIC_MAX
 
@@ -227,7 +230,7 @@ def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:
 def _fold(
     events: Iterable[StoryEvent],
     is_shown: Callable[[StoryEvent], bool],
-    marked: Mapping[int, tuple[int, RecordedLink]] | None = None,
+    marked: Mapping[int, tuple[int, Link]] | None = None,
 ) -> Iterator[Row]:
     """Yield rows; of a few folded events alone nothing is said, they are counted with the next."""
     folded: list[StoryEvent] = []
@@ -250,11 +253,11 @@ def _folded(events: Sequence[StoryEvent]) -> Folded:
     return Folded(first=events[0], last=events[-1], counts=Counter(event.event for event in events))
 
 
-def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, RecordedLink]] | None = None) -> Shown:
+def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, Link]] | None = None) -> Shown:
     if marked is None or event.position not in marked:
         return Shown(event=event, text=event.told.text)
     number, link = marked[event.position]
-    return Shown(event=event, text=without_actor(link.text, event.told.lane), mark=number)
+    return Shown(event=event, text=without_actor(said(link), event.told.lane), mark=number)
 
 
 def _counted(count: int, name: str) -> str:

@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from campaigns.recorded_findings import RecordedFinding, RecordedLink, findings_of, read_mapping
+from campaigns.numbered_findings import NumberedFinding, numbered, said
 from campaigns.recorded_run import RecordedRun, read_run
 from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
 from campaigns.spelling import printable
 from campaigns.told import FAULTS, Moment, Told, broker_lane, is_broker
 from campaigns.trace_words import tell
 from checks.copies import PartitionCopies, copies_by_partition
+from checks.finding import Link
 from cluster_model.trace import FIELDS, TraceEvent
 
 _AT_START: Final = frozenset({"broker_started", "broker_registered", "recover", "follower"})
@@ -78,16 +79,15 @@ class StoryEvent:
 class TraceStory:
     """A run, told.
 
-    ``lanes`` has the names of the lanes in order, ``run`` is what ``run.json`` says, ``happened`` what the
-    events are told of, at the same positions; ``trace`` has those that no client knew.
+    ``lanes`` has the names of the lanes in order, ``happened`` has what the events
+    are told of, at the same positions; ``trace`` has those that no client knew.
     """
 
     recorded: RecordedRun
-    run: Mapping[str, Any]
     happened: RunEvents
     lanes: tuple[str, ...]
     events: tuple[StoryEvent, ...]
-    findings: tuple[RecordedFinding, ...]
+    findings: tuple[NumberedFinding, ...]
     trace: tuple[TraceEvent, ...]
     partitions: tuple[str, ...]
 
@@ -95,7 +95,13 @@ class TraceStory:
     def name(self) -> str:
         """The run as the first line of its story names it."""
         variant = "" if self.recorded.variant is None else f" / {self.recorded.variant}"
-        return f"{self.run['campaign']}{variant}, seed {self.recorded.seed}"
+        return f"{self.recorded.plan.campaign}{variant}, seed {self.recorded.seed}"
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, with its campaign, as its folder below ``results/`` is called."""
+        recorded = self.recorded
+        return f"{recorded.plan.campaign}/{recorded.plan_digest[:8]}-{recorded.seed}-{recorded.version}"
 
     @cached_property
     def copies(self) -> Mapping[str, PartitionCopies]:
@@ -107,7 +113,7 @@ class TraceStory:
         """The times of the events, in order."""
         return [event.at_us for event in self.events]
 
-    def position_of(self, link: RecordedLink, value: str | None = None) -> int | None:
+    def position_of(self, link: Link, value: str | None = None) -> int | None:
         """Return the position of the event that a link is about, None where the story has none."""
         if link.at_us is None:
             return None
@@ -125,7 +131,7 @@ class TraceStory:
         )
         return None if best is None else best.position
 
-    def stand_in(self, link: RecordedLink) -> StoryEvent:
+    def stand_in(self, link: Link) -> StoryEvent:
         """Return an event for a link that is about none of its own, in the lane of its broker."""
         at_us = link.at_us or 0
         position = max(bisect_right(self.times, at_us) - 1, 0)
@@ -135,7 +141,7 @@ class TraceStory:
             line=self.events[position].line,
             at_us=at_us,
             event=link.event,
-            told=Told(lane if lane in self.lanes else FAULTS, "request", without_actor(link.text, lane)),
+            told=Told(lane if lane in self.lanes else FAULTS, "request", without_actor(said(link), lane)),
         )
 
 
@@ -153,7 +159,6 @@ def read_story(folder: Path) -> TraceStory:
 
     """
     recorded = read_run(folder)
-    run = read_mapping(folder)
     happened = events_of_recorded(recorded)
     trace = tuple(event for event in happened.events if event[1] not in CLIENT_FIELDS)
     partitions = tuple(sorted({str(event[3]) for event in trace if "partition" in FIELDS[event[1]][1:2]}))
@@ -164,11 +169,10 @@ def read_story(folder: Path) -> TraceStory:
     )
     return TraceStory(
         recorded=recorded,
-        run=run,
         happened=happened,
         lanes=_lanes(events),
         events=events,
-        findings=findings_of(run, folder),
+        findings=numbered(recorded.rules),
         trace=trace,
         partitions=partitions,
     )

@@ -8,7 +8,21 @@ import typer
 from typer.core import TyperGroup
 
 from campaigns.version import VERSION
-from cli import check, exit_code, listing, new, regress, replay, run, schema, shrink, sweep, trace, validate
+from cli import (
+    check,
+    diff,
+    exit_code,
+    listing,
+    new,
+    regress,
+    replay,
+    run,
+    schema,
+    shrink,
+    sweep,
+    trace,
+    validate,
+)
 
 
 class Commands(TyperGroup):
@@ -58,8 +72,9 @@ def harrow(
 run.register(app)
 sweep.register(app)
 shrink.register(app)
-trace.register(app)
 replay.register(app)
+diff.register(app)
+trace.register(app)
 regress.register(app)
 check.register(app)
 validate.register(app)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from campaigns.recorded_findings import RecordedFinding
+from campaigns.numbered_findings import NumberedFinding
 from campaigns.spelling import printable
 from campaigns.told import FAULTS
 from campaigns.trace_record import RecordStory
@@ -64,13 +64,13 @@ _ASCII: Final = Signs(live="|", leading="#", paused=":", mark=">", dots="...", r
 
 def heading(
     story: TraceStory,
-    finding: RecordedFinding | None,
+    finding: NumberedFinding | None,
     record: RecordStory | None,
     *,
     everything: bool = False,
 ) -> Iterator[Text]:
     """Yield the first lines of a story: which run it is, and what was found."""
-    verdict = f"Kafka {story.run.get('kafka')}, {story.recorded.verdict}"
+    verdict = f"Kafka {story.recorded.plan.kafka}, {story.recorded.verdict}"
     yield unbroken(Text.assemble((story.name, "bold"), f": {verdict}"))
     if finding is not None:
         title = f"finding {finding.number}, {finding.title()}: {finding.judged()}"
@@ -85,7 +85,7 @@ def heading(
     yield Text()
 
 
-def ending(finding: RecordedFinding | None, record: RecordStory | None) -> Iterator[RenderableType]:
+def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Iterator[RenderableType]:
     """Yield the last lines: what follows from it all."""
     if record is not None:
         yield Text()
@@ -98,7 +98,7 @@ def ending(finding: RecordedFinding | None, record: RecordStory | None) -> Itera
         table.add_column(overflow="fold")
         for text in finding.conclusions():
             table.add_row("so", Text(text))
-        for number, text in enumerate(finding.prevented_by):
+        for number, text in enumerate(finding.finding.prevented_by):
             table.add_row("or by" if number else "prevented by", Text(text))
         yield Padding(table, (0, 0, 0, _GAP), expand=False)
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from campaigns.literals import LiteralError, duration
+from campaigns.numbered_findings import NumberedFinding
 from campaigns.problem import CampaignError, Problem
-from campaigns.recorded_findings import RecordedFinding
 from campaigns.recorded_run import RecordError, find_run
 from campaigns.spelling import counted, listed, quoted, suggestion
 from campaigns.trace_record import RecordStory, follow
@@ -51,7 +51,7 @@ class _Chosen:
 
     story: TraceStory
     rows: list[Row]
-    finding: RecordedFinding | None = None
+    finding: NumberedFinding | None = None
     record: RecordStory | None = None
 
 
@@ -126,7 +126,7 @@ def _choose(request: TraceRequest, story: TraceStory, window: Window) -> _Chosen
     return _Chosen(story=story, rows=whole(story, window, everything=request.everything))
 
 
-def find_finding(story: TraceStory, argument: str) -> RecordedFinding:
+def find_finding(story: TraceStory, argument: str) -> NumberedFinding:
     """Return the finding that a number, the name of a rule, or ``RULE:VALUE`` names.
 
     Raises:

@@ -1,0 +1,288 @@
+"""`harrow diff`: the replica logs of a recorded run at a moment, and the same as JSON has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from campaigns.cluster_states import ClusterState, FaultInForce, state_at
+from campaigns.literals import LiteralError, duration
+from campaigns.plan import Plan
+from campaigns.record_fates import Moment, RecordNote, record_notes
+from campaigns.recorded_run import RecordedRun
+from campaigns.replica_diff import Cell, DiffRow, RecordFate, partition_rows
+from campaigns.replica_states import LogEntry, PartitionState, ReplicaState
+from campaigns.report import BASE, in_short_by
+from campaigns.run_events import RunEvents, events_of_recorded
+from campaigns.spelling import listed, quoted, suggestion
+from checks.story import seconds
+from cluster_model.release import HIGH_WATERMARK
+from cluster_model.trace import TraceEvent
+
+SCHEMA: Final = "harrow.diff/1"
+END: Final = "end"
+
+
+class DiffError(ValueError):
+    """What was asked for is not in the run; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class At:
+    """The moment that was asked for: a time in virtual microseconds, an event's number, or the end."""
+
+    at_us: int | None = None
+    number: int | None = None
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is the end of the run."""
+        return self.at_us is None and self.number is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDiff:
+    """The logs of a partition at the moment, and what there is to say of its records."""
+
+    partition: PartitionState
+    rows: Sequence[DiffRow]
+    notes: Sequence[RecordNote]
+
+    def moments(self) -> list[Moment]:
+        """Return the moments worth looking at, in order, one for each event."""
+        found: dict[int, Moment] = {}
+        for note in self.notes:
+            for moment in note.moments:
+                found.setdefault(moment.number, moment)
+        return [found[number] for number in sorted(found)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDiff:
+    """A run at a moment. ``hidden`` are partitions without a finding, which nobody asked for.
+
+    ``event`` is the last that had happened, None before the first.
+    """
+
+    recorded: RecordedRun
+    run: RunEvents
+    at: At
+    state: ClusterState
+    event: TraceEvent | None
+    partitions: Sequence[PartitionDiff]
+    hidden: Sequence[str]
+
+
+def parse_at(text: str) -> At:
+    """Return the moment of ``12.5s``, of ``143`` (an event of trace.jsonl) or of ``end``.
+
+    Raises:
+        DiffError: it is none of these.
+
+    """
+    if text == END:
+        return At()
+    if text.isascii() and text.isdecimal():
+        return At(number=int(text))
+    try:
+        return At(at_us=duration(text))
+    except LiteralError:
+        message = (
+            f"--at {quoted(text)}: a time such as 12.5s, an event's number such as 143, or end is wanted"
+        )
+        raise DiffError(message) from None
+
+
+def diff_run(recorded: RecordedRun, at: At, partitions: Sequence[str] = ()) -> RunDiff:
+    """Return the replica logs of a run at a moment: of these partitions, else of those with a finding, else all.
+
+    Raises:
+        DiffError: the run has no such moment, or no such partition.
+        RecordError: the run cannot be read.
+
+    """
+    run = events_of_recorded(recorded)
+    _check_at(at, run)
+    known = tuple(run.replicas)
+    for name in partitions:
+        if name not in known:
+            raise DiffError(
+                f"--partition {quoted(name)}: the run has {listed(known)}{suggestion(name, known)}"
+            )
+    found = with_findings(recorded)
+    chosen = [name for name in known if name in partitions] or [n for n in known if n in found] or list(known)
+    state = state_at(run, at_us=at.at_us, number=at.number)
+    return RunDiff(
+        recorded=recorded,
+        run=run,
+        at=at,
+        state=state,
+        event=run.trace_event(state.number),
+        partitions=[partition_diff(state.partitions[name], run.plan) for name in chosen],
+        hidden=() if partitions else [name for name in known if name not in chosen],
+    )
+
+
+def partition_diff(partition: PartitionState, plan: Plan) -> PartitionDiff:
+    """Return the logs of a partition, and what there is to say of its records."""
+    rows = partition_rows(partition)
+    by_hw = plan.behaviour_switches().follower_truncation == HIGH_WATERMARK
+    notes = record_notes(partition, rows, truncates_to_hw=by_hw)
+    return PartitionDiff(partition=partition, rows=rows, notes=notes)
+
+
+def with_findings(recorded: RecordedRun) -> frozenset[str]:
+    """Return the partitions of which some rule found something."""
+    return frozenset(finding.partition for judged in recorded.rules.values() for finding in judged.findings)
+
+
+def run_title(recorded: RecordedRun, run: RunEvents) -> str:
+    """Return which run it is, as in ``loss[base], seed 3, Kafka 2.4``."""
+    variant = recorded.variant or BASE
+    return f"{run.plan.campaign}[{variant}], seed {recorded.seed}, Kafka {run.plan.kafka}"
+
+
+def _check_at(at: At, run: RunEvents) -> None:
+    ends = f"the run has the events 1 to {run.last_number} and ends at {seconds(run.end_us)}"
+    if at.number is not None and not 1 <= at.number <= run.last_number:
+        raise DiffError(f"--at {at.number}: {ends}")
+    if at.at_us is not None and at.at_us > run.end_us:
+        raise DiffError(f"--at {seconds(at.at_us)}: {ends}")
+
+
+# JSON
+
+
+def diff_document(found: RunDiff) -> dict[str, Any]:
+    """Return a diff as JSON has it: every row, nothing folded."""
+    recorded, state = found.recorded, found.state
+    return {
+        "schema": SCHEMA,
+        "run": str(recorded.folder),
+        **run_mapping(recorded, found.run),
+        "at": {"event": state.number, "at_us": state.at_us, "is_end": found.at.is_end},
+        "controller": None if state.controller < 0 else state.controller,
+        "brokers": {
+            str(number): {
+                "live": broker.is_live,
+                "paused": broker.is_paused,
+                "registered": broker.is_registered,
+                "stopped_by": broker.stopped_by or None,
+            }
+            for number, broker in sorted(state.brokers.items())
+        },
+        "faults": [_fault_mapping(fault) for fault in state.faults],
+        "partitions": [partition_mapping(diff) for diff in found.partitions],
+        "partitions_without_findings": list(found.hidden),
+    }
+
+
+def run_mapping(recorded: RecordedRun, run: RunEvents) -> dict[str, Any]:
+    """Return which run it is and what was found, as JSON has it."""
+    return {
+        "campaign": run.plan.campaign,
+        "variant": recorded.variant,
+        "seed": recorded.seed,
+        "kafka": run.plan.kafka,
+        "verdict": recorded.verdict,
+        "in_short": in_short_by(recorded.rules),
+    }
+
+
+def partition_mapping(diff: PartitionDiff) -> dict[str, Any]:
+    """Return a partition as JSON has it."""
+    partition = diff.partition
+    return {
+        "partition": partition.name,
+        "leader": None if partition.leader < 0 else partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "isr": list(partition.isr),
+        "replicas": {
+            str(broker): _replica_mapping(replica) for broker, replica in sorted(partition.replicas.items())
+        },
+        "rows": [_row_mapping(row) for row in diff.rows],
+        "notes": [_note_mapping(note) for note in diff.notes],
+        "moments": [_moment_mapping(moment) for moment in diff.moments()],
+    }
+
+
+def _replica_mapping(replica: ReplicaState) -> dict[str, Any]:
+    is_open = replica.is_open
+    return {
+        "role": replica.role or None,
+        "leader_epoch": replica.leader_epoch,
+        "leader": None if replica.leader < 0 else replica.leader,
+        "isr": list(replica.isr) if replica.role == "leader" else None,
+        "leo": replica.leo,
+        "hw": replica.high_watermark if is_open else None,
+        "lso": replica.lso if is_open else None,
+        "flushed": replica.flushed,
+        "checkpointed_hw": replica.checkpointed_high_watermark,
+    }
+
+
+def _row_mapping(row: DiffRow) -> dict[str, Any]:
+    return {
+        "offset": row.offset,
+        "past": row.is_past,
+        "again": row.is_again,
+        "cells": {str(broker): _cell_mapping(cell) for broker, cell in row.cells.items()},
+        "records": [_fate_mapping(fate) for fate in row.fates],
+    }
+
+
+def _cell_mapping(cell: Cell) -> dict[str, Any]:
+    found: dict[str, Any] = {"state": cell.state}
+    if cell.entry is not None:
+        found |= {**_entry_mapping(cell.entry), "committed": cell.committed, "flushed": cell.flushed}
+    if cell.removed is not None:
+        gone = cell.removed
+        found["removed"] = {
+            "event": gone.number,
+            "at_us": gone.at_us,
+            "cause": gone.cause,
+            "reason": gone.reason,
+            "to_offset": gone.to_offset,
+        }
+    return found
+
+
+def _entry_mapping(entry: LogEntry) -> dict[str, Any]:
+    has_producer = entry.producer_id >= 0
+    return {
+        "value": entry.value,
+        "leader_epoch": entry.leader_epoch,
+        "producer_id": entry.producer_id if has_producer else None,
+        "sequence": entry.sequence if has_producer else None,
+    }
+
+
+def _fate_mapping(fate: RecordFate) -> dict[str, Any]:
+    return {
+        "value": fate.entry.value,
+        "status": fate.status,
+        "acks": fate.acks,
+        "acked_at_us": fate.acked_us,
+        "acked_offset": fate.acked_offset,
+        "error": fate.error,
+        "read_by": list(fate.readers),
+        "held_by": list(fate.held_by),
+        "lost": fate.is_lost,
+    }
+
+
+def _note_mapping(note: RecordNote) -> dict[str, Any]:
+    return {
+        "kind": note.kind,
+        "offset": note.offset,
+        "values": list(note.values),
+        "text": note.head,
+        "lines": [{"who": who, "text": what} for who, what in note.lines],
+    }
+
+
+def _moment_mapping(moment: Moment) -> dict[str, Any]:
+    return {"event": moment.number, "at_us": moment.at_us, "text": moment.text}
+
+
+def _fault_mapping(fault: FaultInForce) -> Mapping[str, Any]:
+    return {"fault": fault.fault, "event": fault.number, "since_us": fault.at_us, **dict(fault.details)}

@@ -1,0 +1,274 @@
+"""A diff for people: a table for each partition, what became of its records, where to look next."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from campaigns.cluster_states import ClusterState
+from campaigns.record_fates import LOST, RecordNote
+from campaigns.replica_states import FOLLOWER, NO_EPOCH, NO_LEADER, PartitionState, ReplicaState
+from campaigns.report import in_short_by
+from campaigns.run_diff import PartitionDiff, RunDiff, run_title
+from campaigns.run_events import named_fields
+from campaigns.spelling import counted, printable
+from campaigns.units import fields_text
+from checks.finding import VIOLATED
+from checks.story import seconds
+from cli.console import show, unbroken
+from cli.diff_rows import Folded, Signs, acked_text, cell_text, folded, readers_text, row_record, short_cell
+from cli.render_run import STYLES
+from cli.render_story import DIM, indented
+
+_NOTES_SHOWN: Final = 5
+_MOMENTS_SHOWN: Final = 6
+_VALUES_SHOWN: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How much a table has room for: whole records in each cell, or one record a row and signs."""
+
+    whole_cells: bool
+    ids: bool
+    times: bool
+    names: bool
+
+
+_LAYOUTS: Final = (
+    Layout(whole_cells=True, ids=True, times=True, names=True),
+    Layout(whole_cells=True, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=False, times=False, names=False),
+)
+"""From the widest to the narrowest; the first that fits is taken."""
+
+
+def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_different: bool) -> None:
+    """Print the logs of a run at a moment."""
+    show(console, *_heading(found))
+    for diff in found.partitions:
+        show(console, Text(), *_partition(console, diff, found.state, only_different=only_different))
+        show(console, *_moments(diff, argument, found.state.number))
+    if found.hidden:
+        names = ", ".join(map(printable, found.hidden[:_VALUES_SHOWN]))
+        more = ", ..." if len(found.hidden) > _VALUES_SHOWN else ""
+        what = f"{counted(len(found.hidden), 'partition')} without a finding: {names}{more}; --partition shows one"
+        show(console, Text(), Text(what, DIM))
+
+
+def _heading(found: RunDiff) -> Iterator[RenderableType]:
+    recorded, state = found.recorded, found.state
+    verdict = recorded.verdict
+    yield Text.assemble(
+        (run_title(recorded, found.run), "bold"), ": ", (verdict, STYLES.get(verdict, STYLES[VIOLATED]))
+    )
+    what = in_short_by(recorded.rules)
+    if what:
+        yield indented(Text(what), 2)
+    at_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
+    where = f"at the end, {seconds(at_us)}" if found.at.is_end else f"at {seconds(at_us)}"
+    line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
+    if not found.at.is_end and found.event is not None:
+        fields = tuple((name, value) for name, value in named_fields(found.event).items())
+        line.append(f": {found.event[1]} {printable(fields_text(fields))}".rstrip())
+    yield indented(line, 2)
+    around = _around(state)
+    if around:
+        yield indented(Text(f"then {around}"), 2)
+
+
+def _around(state: ClusterState) -> str:
+    """Return what is not as it should be in the cluster."""
+    parts = []
+    for broker in state.brokers.values():
+        if not broker.is_live:
+            parts.append(
+                f"broker {broker.broker} down{' without power' if broker.stopped_by == 'power_loss' else ''}"
+            )
+        elif broker.is_paused:
+            parts.append(f"broker {broker.broker} paused")
+    for fault in state.faults:
+        if fault.fault not in {"broker_crash", "broker_pause"}:
+            details = fields_text(fault.details)
+            parts.append(
+                f"{fault.fault} {printable(details)} since {seconds(fault.at_us)}".replace("  ", " ")
+            )
+    return "; ".join(parts)
+
+
+def _partition(
+    console: Console, diff: PartitionDiff, state: ClusterState, *, only_different: bool
+) -> Iterator[RenderableType]:
+    partition = diff.partition
+    yield _znode(partition)
+    signs = Signs(is_unicode="utf" in console.encoding)
+    rows = list(folded(diff.rows, only_different=only_different))
+    layout, table = _fitting(console, partition, rows, state, signs)
+    yield indented(table, 2)
+    explained = [*signs.legend(), *_always(diff, layout)]
+    yield indented(Text("; ".join(explained), DIM), 2)
+    for note in diff.notes[:_NOTES_SHOWN]:
+        yield Text()
+        yield from _note(note)
+    rest = len(diff.notes) - _NOTES_SHOWN
+    if rest > 0:
+        yield indented(Text(f"and {rest} more; --format json has all", DIM), 2)
+
+
+def _znode(partition: PartitionState) -> Text:
+    leader = "no leader" if partition.leader == NO_LEADER else f"leader {partition.leader}"
+    isr = ", ".join(map(str, partition.isr)) or "-"
+    epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
+    return Text.assemble(
+        (printable(partition.name), "bold"), f"  {leader}{epoch}, ISR {isr}", ("  (ZooKeeper)", DIM)
+    )
+
+
+def _always(diff: PartitionDiff, layout: Layout) -> list[str]:
+    found = ["LSO = HW: no transactions yet"]
+    closed = [replica for replica in diff.partition.replicas.values() if not replica.is_open]
+    if closed:
+        found.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
+    entries = (fate.entry for row in diff.rows for fate in row.fates)
+    with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
+    if not layout.whole_cells:
+        found.insert(0, "= the same record")
+    if not layout.names:
+        readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
+        if readers:
+            found.append(f"read: by how many of {', '.join(map(printable, sorted(readers)))}")
+    if with_id is not None and layout.ids:
+        found.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
+    return ["e0 leader epoch 0", *found] if diff.rows else found
+
+
+def _fitting(
+    console: Console, partition: PartitionState, rows: Sequence[Folded], state: ClusterState, signs: Signs
+) -> tuple[Layout, Table]:
+    """Return the widest layout that fits; the narrowest breaks its cells."""
+    endless = console.options.update(width=100_000)
+    for layout in _LAYOUTS[:-1]:
+        table = _table(partition, rows, state, signs, layout, fold=False)
+        if Measurement.get(console, endless, table).maximum + 2 <= console.width:
+            return layout, table
+    return _LAYOUTS[-1], _table(partition, rows, state, signs, _LAYOUTS[-1], fold=True)
+
+
+def _readers_min(rows: Sequence[Folded]) -> int:
+    """Return the width of the longest name: a name that is broken cannot be copied."""
+    names = (name for row in rows for fate in row.first.fates for name in fate.readers)
+    return max((len(printable(name)) + 1 for name in names), default=len("read by"))
+
+
+def _table(
+    partition: PartitionState,
+    rows: Sequence[Folded],
+    state: ClusterState,
+    signs: Signs,
+    layout: Layout,
+    *,
+    fold: bool,
+) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("offset", justify="right", no_wrap=True)
+    if not layout.whole_cells:
+        table.add_column("record", no_wrap=not fold, overflow="fold")
+    replicas = dict(sorted(partition.replicas.items()))
+    for broker, replica in replicas.items():
+        role = _role(replica, state)
+        if layout.whole_cells:
+            head = f"  broker {broker}\n  {role}"
+        else:
+            # Beside the line about the leader that is enough: what is not said follows.
+            head = (
+                f"{broker}"
+                if replica.role == FOLLOWER and "paused" not in role
+                else f"{broker} {role.split(' ')[0]}"
+            )
+        table.add_column(Text(head), no_wrap=not fold, overflow="fold")
+    table.add_column("acked", no_wrap=not fold, overflow="fold")
+    table.add_column(
+        "read by" if layout.names else "read",
+        overflow="fold",
+        min_width=_readers_min(rows) if layout.names else 4,
+    )
+    for row in rows:
+        table.add_row(*_row(row, replicas, signs, layout), style=DIM if row.first.is_past else None)
+    for label, cells in _ends(partition, replicas.values()):
+        padded = [f"  {cell}" if layout.whole_cells else cell for cell in cells]
+        table.add_row(Text(label, DIM), *([] if layout.whole_cells else [""]), *padded)
+    return table
+
+
+def _row(row: Folded, replicas: Iterable[int], signs: Signs, layout: Layout) -> Iterator[RenderableType]:
+    lost = any(fate.is_lost for fate in row.first.fates)
+    yield Text(row.offsets(with_count=layout.ids), "bold red" if lost else "")
+    if not layout.whole_cells:
+        yield row_record(row, ids=layout.ids)
+    of_replica = cell_text if layout.whole_cells else short_cell
+    for broker in replicas:
+        yield of_replica(row, broker, signs, ids=layout.ids)
+    yield acked_text(row, times=layout.times)
+    yield readers_text(row, names=layout.names)
+
+
+def _role(replica: ReplicaState, state: ClusterState) -> str:
+    broker = state.brokers.get(replica.broker)
+    if broker is None or not broker.is_live:
+        return "down"
+    paused = "paused " if broker.is_paused else ""
+    if not replica.is_open or not replica.role:
+        return f"{paused}starting" if not replica.is_open else f"{paused}no role"
+    return f"{paused}{replica.role} e{replica.leader_epoch}"
+
+
+def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
+    known = list(replicas)
+    yield "LEO", [str(replica.leo) for replica in known]
+    yield "HW, LSO", [_high_watermark(replica) for replica in known]
+    yield "flushed", [str(replica.flushed) for replica in known]
+    yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
+
+
+def _high_watermark(replica: ReplicaState) -> str:
+    """Return a high watermark; of a log that is not open the one that it will begin with."""
+    return str(replica.high_watermark) if replica.is_open else f"({replica.checkpointed_high_watermark})"
+
+
+def _note(note: RecordNote) -> Iterator[RenderableType]:
+    style = "bold red" if note.kind == LOST else "bold yellow"
+    yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head), 2)
+    rest = note.values[1:]
+    if note.kind == LOST and rest:
+        names = ", ".join(map(printable, rest[:_VALUES_SHOWN]))
+        more = "" if len(rest) <= _VALUES_SHOWN else f" and {len(rest) - _VALUES_SHOWN} more"
+        yield indented(Text(f"and the same way {names}{more}"), 8)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for who, what in note.lines:
+        table.add_row(who, Text(what))
+    yield indented(table, 8)
+
+
+def _moments(diff: PartitionDiff, argument: str, number: int) -> Iterator[RenderableType]:
+    moments = [moment for moment in diff.moments() if moment.number != number]
+    if moments:
+        yield Text()
+        command = f"harrow diff {argument} --at ..."
+        yield unbroken(Text.assemble(("  Where it was decided: ", "bold"), command))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(2):
+        table.add_column(no_wrap=True, justify="right")
+    table.add_column(overflow="fold")
+    for moment in moments[:_MOMENTS_SHOWN]:
+        table.add_row(f"--at {moment.number}", seconds(moment.at_us), moment.text)
+    if moments:
+        yield indented(table, 4)
+    if len(moments) > _MOMENTS_SHOWN:
+        yield indented(Text(f"and {len(moments) - _MOMENTS_SHOWN} more; --format json has all", DIM), 4)

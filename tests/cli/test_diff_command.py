@@ -1,0 +1,186 @@
+"""`harrow diff`: what a recorded run's replicas have, at any moment, and two runs side by side."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Harrow
+
+DOCS = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def run(harrow: Harrow, folder: Path) -> Path:
+    """Return the folder of a run that lost a record."""
+    harrow("run", "loss-by-hw-truncation", "--variant", "base")
+    return (folder / "results" / "latest").resolve()
+
+
+def test_what_the_page_shows_is_what_one_gets(harrow: Harrow) -> None:
+    blocks = re.findall(r"```console\n(.*?)```", DOCS, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        shown = ""
+        for command in re.findall(r"^\$ harrow (.*)$", block, re.MULTILINE):
+            ended = harrow(*shlex.split(command), COLUMNS="100")
+            shown += f"$ harrow {command}\n{ended.stdout}"
+            assert ended.stderr == ""
+        assert shown == block
+
+
+def test_a_run_has_many_names(harrow: Harrow, run: Path) -> None:
+    shown = {
+        re.sub(r"diff \S+ --at", "diff RUN --at", harrow("diff", name).stdout)
+        for name in ("results/latest", str(run), run.name, f"loss-by-hw-truncation/{run.name}")
+    }
+    assert len(shown) == 1
+    assert "LOST" in shown.pop()
+
+
+def test_the_moments_that_are_named_can_be_looked_at(harrow: Harrow, run: Path) -> None:
+    text = harrow("diff", "results/latest").stdout
+    numbers = re.findall(r"^ +--at (\d+) ", text, re.MULTILINE)
+    assert len(numbers) >= 3
+    for number in numbers:
+        ended = harrow("diff", "results/latest", "--at", number)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert f"after event {number} of" in ended.stdout
+    assert "LOST" not in harrow("diff", "results/latest", "--at", numbers[0]).stdout
+
+
+def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
+    assert "  1    m1 e0 *" not in harrow("diff", run.name, "--at", "25s").stdout
+    assert re.search(r"^ +1 +m1 e0 ~?\*", harrow("diff", run.name, "--at", "25.0585s").stdout, re.MULTILINE)
+    end = harrow("diff", run.name)
+    assert harrow("diff", run.name, "--at", "end").stdout == end.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nope",), "nope: no folder, and no run below results has this id"),
+        (("results/latest", "--at", "99999"), "--at 99999: the run has the events 1 to "),
+        (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
+        (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
+        (("results/latest", "--at", "soon"), "--at `soon`: a time such as 12.5s, an event's number"),
+        (("results/latest", "--partition", "t-1"), "--partition `t-1`: the run has t-0"),
+        (("results/latest",) * 3, "3 runs are too many"),
+        (("results/latest", "results/latest", "--partition", "u"), "--partition `u`: the runs have t-0"),
+        (("results",), "results: not the folder of a run"),
+    ],
+)
+def test_what_is_not_there_is_told(harrow: Harrow, run: Path, arguments: tuple[str, ...], told: str) -> None:
+    ended = harrow("diff", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def damage(path: Path, change: Callable[[str], str]) -> None:
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        (
+            "trace.jsonl",
+            lambda text: text.replace('"hw":2', '"hw":1'),
+            "trace.jsonl: not the trace of run.json",
+        ),
+        ("trace.jsonl", lambda text: text[:-5], "the line is cut off"),
+        (
+            "history.jsonl",
+            lambda text: text.replace('"value"', '"worth"', 1),
+            "history.jsonl:1:1: not an operation",
+        ),
+        ("history.jsonl", lambda text: f"{text}[]\n", "not an operation of a history"),
+        (
+            "run.json",
+            lambda text: text.replace('"rules":{', '"rules":{"x":1,'),
+            "what each rule found cannot be read",
+        ),
+        ("run.json", lambda _: "", "not JSON"),
+    ],
+)
+def test_a_damaged_run_is_told_with_its_place(
+    harrow: Harrow, run: Path, file: str, change: Callable[[str], str], told: str
+) -> None:
+    damage(run / file, change)
+    ended = harrow("diff", "results/latest")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert told in ended.stderr
+
+
+def test_a_run_without_its_history_is_told(harrow: Harrow, run: Path) -> None:
+    (run / "history.jsonl").unlink()
+    ended = harrow("diff", "results/latest")
+    assert ended.returncode == 2
+    assert "history.jsonl: is missing: who acked and read what is in it" in ended.stderr
+
+
+def test_a_run_that_names_no_clients_is_read_all_the_same(harrow: Harrow, run: Path) -> None:
+    damage(run / "run.json", lambda text: re.sub(r'"processes":\{.*?\},', "", text))
+    text = harrow("diff", "results/latest").stdout
+    assert "process 1" in text
+    assert "LOST" in text
+
+
+def test_json_has_every_row(harrow: Harrow, run: Path) -> None:
+    document = json.loads(harrow("diff", "results/latest", "--format", "json").stdout)
+    assert (document["schema"], document["verdict"]) == ("harrow.diff/1", "violated")
+    (partition,) = document["partitions"]
+    assert [row["offset"] for row in partition["rows"]] == [0, 1]
+    assert {cell["state"] for cell in partition["rows"][1]["cells"].values()} == {"removed"}
+    assert partition["notes"][0]["values"] == ["m1"]
+    (example,) = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+    assert json.loads(example).keys() == document.keys()
+    assert json.loads(example)["partitions"][0].keys() == partition.keys()
+
+
+def test_a_run_beside_itself_is_the_same(harrow: Harrow, run: Path) -> None:
+    text = harrow("diff", "results/latest", run.name).stdout
+    assert "Both have the same trace, event by event." in text
+    assert "Their plans are the same." in text
+    document = json.loads(harrow("diff", run.name, run.name, "--format", "json").stdout)
+    assert (document["same"], document["first_difference"], document["plan"]) == (True, None, [])
+
+
+def test_a_seed_apart(harrow: Harrow, folder: Path) -> None:
+    for seed in ("1", "2"):
+        harrow("run", "standard", "--seed", seed, "--results", seed)
+    ended = harrow("diff", "1/latest", "2/latest", "--only-different", COLUMNS="80")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert re.search(r"^  seed +1 +2$", ended.stdout, re.MULTILINE)
+    assert "They part at event " in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(
+    on_terminal: Callable[..., tuple[int, str]], run: Path
+) -> None:
+    code, coloured = on_terminal("diff", "results/latest")
+    assert (code, "\x1b[" in coloured) == (0, True)
+    for plain in (
+        on_terminal("diff", "results/latest", "--no-color"),
+        on_terminal("diff", "results/latest", NO_COLOR="1"),
+    ):
+        assert plain[0] == 0
+        assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain[1])
+
+
+def test_an_ascii_terminal_gets_ascii(harrow: Harrow, run: Path) -> None:
+    harrow("run", "divergence-by-hw", "--variant", "base")
+    text = harrow("diff", "results/latest", PYTHONIOENCODING="ascii").stdout
+    assert text.isascii()
+    assert "! another record than the leader's" in text
+
+
+def test_output_goes_to_a_file(harrow: Harrow, run: Path, folder: Path) -> None:
+    ended = harrow("diff", "results/latest", "--output", "diff.txt")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert (folder / "diff.txt").read_text(encoding="utf-8") == harrow("diff", "results/latest").stdout

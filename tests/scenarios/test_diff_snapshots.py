@@ -1,0 +1,133 @@
+"""What `harrow diff` shows of the library's losses, divergences and duplicates, to the letter.
+
+``HARROW_SNAPSHOTS=write pytest tests/scenarios/test_diff_snapshots.py`` writes the files anew, to be read
+before they are committed.
+"""
+
+import os
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from campaigns.plan_file import campaign_text
+from campaigns.recorded_run import RecordedRun, read_run
+from campaigns.report import run_as_mapping
+from campaigns.results_folder import write_run
+from campaigns.run_diff import At, diff_run
+from campaigns.runner import run_plan
+from campaigns.runs_diff import diff_runs
+from cli.render_diff import show_run_diff
+from cli.render_runs_diff import show_runs_diff
+from tests.scenarios.library_plans import library_plans
+
+SNAPSHOTS = Path(__file__).parent / "diffs"
+PIPED = 100_000
+WIDTHS = (80, 120, 200, PIPED)
+RUNS = (
+    "loss-by-hw-truncation[base]",
+    "divergence-by-hw[base]",
+    "divergence-by-hw[unclean-election]",
+    "acks-all-degrades[base]",
+    "epochs-do-not-save-a-double-failure[base]",
+    "partial-isr-then-crash[base]",
+    "swarm[base]",
+)
+PLANS = library_plans()
+Recorded = Callable[[str], RecordedRun]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    """Return a function that runs a plan of the library, and reads it back from its folder."""
+
+    def run(name: str) -> RecordedRun:
+        result = run_plan(PLANS[name], 5 if name.startswith("swarm") else 0)
+        text = campaign_text(PLANS[name])
+        return read_run(write_run(tmp_path, result, run_as_mapping(result, ""), text))
+
+    return run
+
+
+def console_of(width: int) -> Console:
+    return Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def text_on(console: Console) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def check(name: str, width: int, text: str) -> None:
+    """Compare a text with its file; nothing may be wider than the terminal but what is to be copied."""
+    size = "piped" if width == PIPED else str(width)
+    path = SNAPSHOTS / f"{name.replace('[', '.').rstrip(']')}.{size}.txt"
+    if os.environ.get("HARROW_SNAPSHOTS") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+    assert "\x1b" not in text
+    assert "…" not in text
+    assert all(cell_len(line) <= width or "Where it was decided" in line for line in text.splitlines())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", RUNS)
+def test_the_logs_of_a_run_are_shown_as_ever(name: str, width: int, recorded: Recorded) -> None:
+    console = console_of(width)
+    show_run_diff(console, diff_run(recorded(name), At()), "results/latest", only_different=False)
+    check(name, width, text_on(console))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorded) -> None:
+    run = recorded("loss-by-hw-truncation[base]")
+    moment = diff_run(run, At()).partitions[0].moments()[0]
+    console = console_of(width)
+    show_run_diff(console, diff_run(run, At(number=moment.number)), "results/latest", only_different=False)
+    check("loss-by-hw-truncation-before", width, text_on(console))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
+    runs = (recorded("loss-by-hw-truncation[base]"), recorded("loss-by-hw-truncation[0.11]"))
+    console = console_of(width)
+    show_runs_diff(console, diff_runs(*runs, At()), only_different=False)
+    check("loss-by-hw-truncation-releases", width, text_on(console))
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if name != "swarm[base]"])
+def test_every_lost_record_of_the_library_is_told_of(name: str, recorded: Recorded) -> None:
+    run = recorded(name)
+    lost = {
+        str(finding.value)
+        for finding in (run.rules["lost-write"].findings if "lost-write" in run.rules else ())
+    }
+    found = diff_run(run, At())
+    told = {
+        value
+        for diff in found.partitions
+        for note in diff.notes
+        if note.kind == "lost"
+        for value in note.values
+    }
+    assert told == lost
+    doubled = {str(finding.value) for finding in run.rules["duplicate"].findings}
+    stand_twice = {
+        value
+        for diff in found.partitions
+        for note in diff.notes
+        if note.kind == "doubled"
+        for value in note.values
+    }
+    assert stand_twice == doubled
