@@ -26,13 +26,13 @@ class NumberedFinding:
     def title(self) -> str:
         """Return what it is about, as in ``lost-write m1, t-0 offset 1``."""
         about = "" if self.value is None else f" {printable(self.value)}"
-        return f"{self.rule}{about}, {place(self.finding)}"
+        return printable(f"{self.rule}{about}, {place(self.finding)}")
 
     def judged(self) -> str:
         """Return whether a promise was broken, or what permits it."""
         if self.finding.permitted_by is not None:
-            return f"permitted by {self.finding.permitted_by}"
-        return f"violated, despite {self.promise}" if self.promise else "violated"
+            return printable(f"permitted by {self.finding.permitted_by}")
+        return printable(f"violated, despite {self.promise}") if self.promise else "violated"
 
     def timed(self) -> Iterator[Link]:
         """Yield the links that have a moment of their own."""
@@ -40,7 +40,7 @@ class NumberedFinding:
 
     def conclusions(self) -> Iterator[str]:
         """Yield what the other links say."""
-        return (link.text for link in self.finding.chain if link.at_us is None)
+        return (printable(link.text) for link in self.finding.chain if link.at_us is None)
 
 
 def numbered(rules: Mapping[str, RuleResult]) -> tuple[NumberedFinding, ...]:
@@ -56,4 +56,4 @@ def numbered(rules: Mapping[str, RuleResult]) -> tuple[NumberedFinding, ...]:
 
 def said(link: Link) -> str:
     """Return what a link says, without its time."""
-    return when_and_what(link)[1]
+    return printable(when_and_what(link)[1])

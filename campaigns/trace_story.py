@@ -183,6 +183,12 @@ def _concerns(event: StoryEvent, broker: int | None) -> bool:
     return broker is None or broker == event.fields.get("leader" if event.event == "election" else "broker")
 
 
+def _harmless(told: Told) -> Told:
+    """Return what is said without anything that could disturb a terminal, whoever wrote the files."""
+    lane, to = printable(told.lane), None if told.to is None else printable(told.to)
+    return replace(told, lane=lane, to=to, text=printable(told.text))
+
+
 def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
     told = dict.fromkeys(
         lane for event in events for lane in (event.told.lane, event.told.to) if lane is not None
@@ -223,7 +229,7 @@ class _Teller:
         moment = Moment(
             partition=named, sender=self._sender(name, fields), leader=leader, hw_before=before, gone=gone
         )
-        told = tell(name, fields, moment)
+        told = _harmless(tell(name, fields, moment))
         if (at_us < 0 and name in _AT_START) or self._is_repeated(name, fields):
             told = replace(told, routine=True)
         return StoryEvent(

@@ -99,7 +99,7 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
         for text in finding.conclusions():
             table.add_row("so", Text(text))
         for number, text in enumerate(finding.finding.prevented_by):
-            table.add_row("or by" if number else "prevented by", Text(text))
+            table.add_row("or by" if number else "prevented by", Text(printable(text)))
         yield Padding(table, (0, 0, 0, _GAP), expand=False)
 
 

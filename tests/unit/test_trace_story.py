@@ -7,6 +7,7 @@ import pytest
 
 from campaigns import client_words, cluster_words, replica_words
 from campaigns.literals import duration
+from campaigns.numbered_findings import said
 from campaigns.run_events import CLIENT_FIELDS
 from campaigns.told import KINDS, Moment
 from campaigns.trace_record import follow
@@ -157,3 +158,19 @@ def test_a_run_of_an_earlier_version_without_names_of_clients_is_told(tmp_path: 
     (folder / "run.json").write_text(text.replace('"processes":', '"was":'), encoding="utf-8")
     story = read_story(folder)
     assert any(event.of_client and event.event == "client_sent" for event in story.events)
+
+
+def test_nothing_that_was_written_can_disturb_a_terminal(tmp_path: Path) -> None:
+    folder = written_run(tmp_path, "ack-lost")
+    for name in ("run.json", "history.jsonl"):
+        text = (folder / name).read_text(encoding="utf-8")
+        text = text.replace('"producer-0"', '"\\u001b[2J"').replace("m1", "m1\\u001b[31m")
+        (folder / name).write_text(text, encoding="utf-8")
+    story = read_story(folder)
+    assert all(lane.isprintable() for lane in story.lanes)
+    assert all(event.told.text.isprintable() for event in story.events)
+    for finding in story.findings:
+        assert finding.title().isprintable()
+        assert all(said(link).isprintable() for link in finding.timed())
+    for value in {value for event in story.events for value in event.values}:
+        assert all(line.isprintable() for line in follow(story, value).lines)
