@@ -120,6 +120,7 @@ class ConsumerClient:
             self._cluster.history,
             self.spec.poll_interval_us,
             self._bootstrap,
+            sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
         )
         self.consumer.start()
 

@@ -176,6 +176,7 @@ class CoreRecovery:
             leader_state=leader_state,
             high_watermark=replica.log.high_watermark if replica is not None else 0,
             unread=self._unread(partition, replica) if replica is not None and leads else (),
+            isr_end=0 if replica is None else _isr_end(replica),
         )
 
     def _replica(self, partition: str, broker: int) -> Partition | None:
@@ -231,3 +232,9 @@ class CoreRecovery:
             self._reader = self._clients.start_core_reader(self._core)
             self._read_from = leaders
             self._read_since_us = found.looked_us
+
+
+def _isr_end(leader: Partition) -> int:
+    """Return the smallest LEO in the ISR, as its leader knows it."""
+    known = (leader.remote_replicas[b].log_end_offset for b in leader.isr if b != leader.broker)
+    return min(known, default=leader.log.log_end_offset)

@@ -41,7 +41,7 @@ class RecordNote:
     """What there is to say of one record or place. ``kind`` is `LOST`, `DIVERGED`, `DOUBLED` or `REORDERED`.
 
     ``lines`` are (who, what) pairs. ``values`` are the records that it is about; those after the first
-    went the same way by the same events (``decided``).
+    went the same way by the same events (``decided``). ``places`` are the offsets to look at.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class RecordNote:
     head: str
     lines: tuple[tuple[str, str], ...] = ()
     decided: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
     moments: tuple[Moment, ...] = ()
 
 
@@ -305,6 +306,7 @@ def _doubled(partition: PartitionState) -> Iterator[RecordNote]:
                 kind=DOUBLED,
                 offset=entries[1].offset,
                 values=(value,),
+                places=tuple(entry.offset for entry in entries),
                 head=f"{printable(value)} stands {len(entries)} times, at the offsets {offsets}",
                 lines=tuple((f"offset {entry.offset}", _origin(partition, entry)) for entry in entries),
                 moments=(
@@ -336,6 +338,7 @@ def _reordered(partition: PartitionState) -> Iterator[RecordNote]:
                 kind=REORDERED,
                 offset=stands.offset,
                 values=(value, before.value),
+                places=(stands.offset, before.offset),
                 head=head,
                 lines=tuple(
                     (f"offset {each.offset}", f"{printable(each.value)}: {_origin(partition, each)}")

@@ -274,6 +274,7 @@ def _note_mapping(note: RecordNote) -> dict[str, Any]:
     return {
         "kind": note.kind,
         "offset": note.offset,
+        "offsets": list(note.places),
         "values": list(note.values),
         "text": note.head,
         "lines": [{"who": who, "text": what} for who, what in note.lines],

@@ -65,8 +65,10 @@ class RunEvents:
         """Return the event of a line of ``trace.jsonl``, None where there is no such line."""
         # What clients did after it has its number, what they did before has the one before.
         position = bisect_left(self.numbers, number)
-        found = self.events[position] if position < len(self.events) else None
-        return None if found is None or found[1] in CLIENT_FIELDS else found
+        if position == len(self.numbers) or self.numbers[position] != number:
+            return None
+        found = self.events[position]
+        return None if found[1] in CLIENT_FIELDS else found
 
 
 def events_of_result(result: RunResult) -> RunEvents:

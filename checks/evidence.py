@@ -74,7 +74,8 @@ class PartitionService:
     ``leader``, ``leader_epoch`` and ``isr`` are as in its znode. The leader's broker ``LEADS``, is
     ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
     are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
-    but that a consumer did not get who began at the beginning.
+    but that a consumer did not get who began at the beginning. ``isr_end`` is the smallest LEO among
+    the ISR, as the leader knew it.
     """
 
     leader: int = NOBODY
@@ -83,6 +84,7 @@ class PartitionService:
     leader_state: str = DOWN
     high_watermark: int = 0
     unread: tuple[tuple[int, str], ...] = ()
+    isr_end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,18 @@ def demanded_lack(core: HealedCore, partition: str, settings: PartitionSettings)
     if lack == NO_LEADER and not any(broker in able for broker in core.brokers):
         # What was on its way when the core was chosen has taken it out of the ISR.
         return None
-    return lack
+    return None if lack == HW_BEHIND and _waits_for_an_append(service, settings) else lack
+
+
+def _waits_for_an_append(service: PartitionService, settings: PartitionSettings) -> bool:
+    """Return whether the whole ISR has what is unread, and a replica outside it held the high watermark back.
+
+    A replica that has just been taken out of the ISR still counts for ``replica.lag.time.max.ms``, and
+    when that time is over nothing looks again: the leader raises its high watermark when it appends or
+    when a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
+    """
+    held_back = set(settings.replicas) - set(service.isr)
+    return bool(held_back) and all(offset < service.isr_end for offset, _ in service.unread)
 
 
 def lack_of(service: PartitionService) -> str | None:

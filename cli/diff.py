@@ -1,23 +1,28 @@
 """``harrow diff``: the replica logs of a run side by side, or two runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from cli.options import ListFormat, NoColor, Output
 
+_EXAMPLES: Final = """Examples: `harrow diff results/latest`; `harrow diff results/latest --at 12.5s`; `harrow diff
+results/latest --only-different --partition t-0`; `harrow diff before/latest after/latest`."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("diff", short_help="Replica logs side by side at any moment; two runs side by side.")(diff)
+    app.command(
+        "diff", short_help="Replica logs side by side at any moment; two runs side by side.", epilog=_EXAMPLES
+    )(diff)
 
 
 def diff(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN [RUN]", help="A folder of results, as results/latest, or the id of a run; or two."
+            metavar="RUN", help="A folder of results, as results/latest, or the id of a run; or two."
         ),
     ],
     at: Annotated[
@@ -50,11 +55,6 @@ def diff(
     With two runs: what differs in their plans, the first event at which they part, and what became of the logs.
 
     Ends with 0, or with 2 when there is no such run, moment or partition.
-
-    Examples:
-        harrow diff results/latest
-        harrow diff results/latest --at 12.5s --only-different
-        harrow diff loss-by-hw-truncation/631ccbed-0-0.1.0 loss-by-hw-truncation/5aa7a4b5-0-0.1.0
 
     """
     from cli.diff_session import diff_session

@@ -76,11 +76,17 @@ class Signs:
         return [f"{self._signs[name]} {_LEGEND[name]}" for name in _LEGEND if name in self._used]
 
 
-def folded(rows: Sequence[DiffRow], *, only_different: bool) -> Iterator[Folded]:
-    """Yield the rows, alike neighbours as one; with *only_different* all that are equal everywhere."""
+def folded(
+    rows: Sequence[DiffRow], *, only_different: bool, apart: frozenset[int] = frozenset()
+) -> Iterator[Folded]:
+    """Yield the rows, alike neighbours as one; with *only_different* all that are equal everywhere.
+
+    The offsets *apart* keep rows of their own.
+    """
     group: list[DiffRow] = []
     for row in rows:
-        if group and not _belongs(group[-1], row, only_different=only_different):
+        alone = row.offset in apart or (group and group[-1].offset in apart)
+        if group and (alone or not _belongs(group[-1], row, only_different=only_different)):
             yield from _fold(group, only_different=only_different)
             group = []
         group.append(row)

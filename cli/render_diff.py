@@ -107,7 +107,8 @@ def _partition(
     partition = diff.partition
     yield _znode(partition)
     signs = Signs(is_unicode="utf" in console.encoding)
-    rows = list(folded(diff.rows, only_different=only_different))
+    apart = frozenset(place for note in diff.notes[:_NOTES_SHOWN] for place in note.places)
+    rows = list(folded(diff.rows, only_different=only_different, apart=apart))
     layout, table = _fitting(console, partition, rows, state, signs)
     yield indented(table, 2)
     explained = [*signs.legend(), *_always(diff, layout)]

@@ -21,7 +21,7 @@ class Consumer:
     """Reads its partitions from offset 0 on; each poll that returns records is in the history.
 
     One fetch to each broker at a time. ``position`` is the next offset of each partition;
-    ``end_seen`` is the high watermark of the last answer.
+    ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
     """
 
     def __init__(
@@ -34,12 +34,15 @@ class Consumer:
         history: History,
         poll_interval_us: int,
         bootstrap: tuple[int, ...] = (),
+        *,
+        sends_leader_epoch: bool = True,
     ) -> None:
         self._host = host
         self._process = process
         self._config = config
         self._history = history
         self._poll_interval_us = poll_interval_us
+        self._sends_leader_epoch = sends_leader_epoch
         self._metadata = ClientMetadata(
             host,
             brokers,
@@ -84,7 +87,7 @@ class Consumer:
                 self._metadata.request_update()
             elif leader not in self._fetching:
                 if self._metadata.connections[leader].is_usable():
-                    by_leader.setdefault(leader, {})[partition] = (position, NO_EPOCH)
+                    by_leader.setdefault(leader, {})[partition] = (position, self._epoch_of(partition))
                 else:
                     waits = True
         for leader, partitions in by_leader.items():
@@ -98,6 +101,13 @@ class Consumer:
             self._metadata.connections[leader].send(request, self._fetched, (leader, partitions))
         if waits:
             self._fetch_later()
+
+    def _epoch_of(self, partition: str) -> int:
+        """Return the leader epoch that a request says (``Fetcher.prepareFetchRequests``, KIP-320).
+
+        A leader of the past refuses it, instead of calling the position out of range.
+        """
+        return self._metadata.leader_epochs.get(partition, NO_EPOCH) if self._sends_leader_epoch else NO_EPOCH
 
     def _fetch_later(self) -> None:
         if not self._wake_armed:
@@ -147,7 +157,7 @@ class Consumer:
             self.position[partition] = 0
         elif self._config.auto_offset_reset == "latest":
             self._resetting[partition] = None
-            request = ListOffsetsRequest(CONSUMER_REPLICA_ID, {partition: NO_EPOCH})
+            request = ListOffsetsRequest(CONSUMER_REPLICA_ID, {partition: self._epoch_of(partition)})
             self._metadata.connections[leader].send(request, self._reset, partition)
         else:
             # The application gets an OffsetOutOfRangeException and stays where it is.

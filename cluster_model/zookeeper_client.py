@@ -69,8 +69,8 @@ class ZooKeeperClient:
     ) -> None:
         """Send operations; *on_response* is called once.
 
-        With the error SESSIONEXPIRED if that happens while they are on their way; when
-        the connection breaks they are sent again, though they may have taken effect.
+        With the error SESSIONEXPIRED if that happens while they are on their way or wait for a
+        connection; when the connection breaks they are sent again, though they may have taken effect.
         """
         pending = (operations, atomic, guard, on_response)
         if self._connected:
@@ -110,8 +110,19 @@ class ZooKeeperClient:
         if pending is not None:
             pending[3](_EXPIRED)
         self._client.disconnect()
+        self._fail_what_waits()
         self._expiring = False
         self._connect()
+
+    def _fail_what_waits(self) -> None:
+        """End what waits for a connection: it belongs to the session that is over.
+
+        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException there. Sent in the
+        next session, a Create of ``/controller`` would make a controller that knows nothing of it.
+        """
+        waiting, self._waiting = self._waiting, deque()
+        for _, _, _, on_response in waiting:
+            on_response(_EXPIRED)
 
     def _reconnect(self, _: None) -> None:
         if not self._connected:
@@ -129,6 +140,7 @@ class ZooKeeperClient:
         if response.error == zk.SESSION_EXPIRED:
             self._session_id = 0
             self._listener.session_expired()
+            self._fail_what_waits()
             self._connect()
             return
         is_new = response.session_id != self._session_id

@@ -1,6 +1,5 @@
 """What one worker is given to do: seeds of one cell, at least about a second of work."""
 
-import gc
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +37,6 @@ def this_worker() -> str:
 
 def run_task(cells: Mapping[int, Cell], task: Task) -> Iterator[WorkDone]:
     """Run a task's seeds; *cells* are by their number in the sweep."""
-    gc.freeze()  # What has been imported is not garbage; runs need not look through it.
     worker = this_worker()
     cell = cells[task.cell]
     for place, seed in enumerate(task.seeds):

@@ -160,6 +160,26 @@ def test_a_seed_apart(harrow: Harrow, folder: Path) -> None:
     assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
+FIVE = """
+name: five
+kafka: "2.4"
+settings: {acks: 1}
+cluster: {brokers: 5, topics: [{name: t, replication_factor: 5}]}
+workload: {duration: 12s, producers: [{name: producer-0, rate: 5/s}], consumers: [{name: consumer-0}]}
+faults:
+  - {at: 4s, do: {broker_crash: {broker: leader of t-0, kind: power_loss, restart_after: 3s}}}
+"""
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_five_replicas_fit_a_terminal(harrow: Harrow, folder: Path, columns: int) -> None:
+    (folder / "five.yaml").write_text(FIVE, encoding="utf-8")
+    assert harrow("run", "five.yaml").returncode == 0
+    lines = harrow("diff", "results/latest", COLUMNS=str(columns)).stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(re.match(r" +LEO( +\d+){5}$", line) for line in lines)
+
+
 def test_a_terminal_gets_colours_unless_it_wants_none(
     on_terminal: Callable[..., tuple[int, str]], run: Path
 ) -> None:

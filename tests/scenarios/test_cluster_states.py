@@ -131,3 +131,15 @@ def test_moving_forward_is_the_same_as_going_there() -> None:
         is_last_of_number = position + 1 == len(run.numbers) or run.numbers[position + 1] > number
         if number % 997 == 0 and is_last_of_number:
             assert snapshot(state) == snapshot(state_at(run, number=number))
+
+
+def test_what_a_client_is_told_comes_before_what_a_script_does_thereupon() -> None:
+    run = events_of_result(run_plan(PLANS["loss-by-hw-truncation[base]"], 0))
+    acked = next(p for p, event in enumerate(run.events) if event[1] == "client_ended" and event[4] == "m1")
+    told, thereupon = run.events[acked], run.events[acked + 1]
+    assert (thereupon[0], thereupon[1]) == (told[0], "fault")
+    number = run.numbers[acked]
+    assert run.numbers[acked + 1] == number + 1
+    assert run.trace_event(number + 1) == thereupon
+    assert run.trace_event(0) is None
+    assert run.trace_event(run.last_number + 1) is None

@@ -417,16 +417,19 @@ def test_an_expired_session_is_replaced_and_what_was_in_flight_fails(learns_by: 
     client.submit("/b")
     if learns_by == "request":
         client.host.take().answer(zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ()))
-        assert client.answers == [("/a", zk.SESSION_EXPIRED), ("/b", zk.SESSION_EXPIRED)]
     else:
         client.host.sent[0].lose()
         client.host.sent.clear()
+        client.submit("/c")
         client.host.advance(SECOND)
         client.established(0, zk.SESSION_EXPIRED)
     client.host.sent = [sent for sent in client.host.sent if isinstance(sent.body, zk.ConnectRequest)]
     assert client.host.sent[-1].body.session_id == 0
+    waited = [("/c", zk.SESSION_EXPIRED)] if learns_by == "connect" else []
+    assert client.answers == [("/a", zk.SESSION_EXPIRED), ("/b", zk.SESSION_EXPIRED), *waited]
     client.established(session=8)
     assert client.listener.heard == ["established", "expired", "established"]
+    assert client.paths() == []  # nothing of the old session is done in the new one
 
 
 def test_a_silent_client_pings_and_a_silent_server_is_given_up() -> None:

@@ -135,3 +135,18 @@ def test_judged_only_with_a_core() -> None:
 def test_before_broker_epochs_a_leader_may_not_be_told(release: str, prevented: bool) -> None:
     (finding,) = judged(core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
     assert any("KIP-380" in fix for fix in finding.prevented_by) is prevented
+
+
+@pytest.mark.parametrize(
+    ("isr", "isr_end", "status"),
+    [
+        ((0, 1), 2, "held"),  # broker 2 held it back, and nothing looks again before the next append
+        ((0, 1), 1, "violated"),  # the ISR itself lacks it
+        ((0, 1, 2), 2, "violated"),  # nobody is outside the ISR
+    ],
+)
+def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_append(
+    isr: tuple[int, ...], isr_end: int, status: str
+) -> None:
+    behind = replace(SERVES, isr=isr, unread=((1, "b"),), isr_end=isr_end)
+    assert judged(core(behind)).status == status

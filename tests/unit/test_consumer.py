@@ -1,0 +1,68 @@
+"""A consumer's requests: which leader epoch they say, and where it goes when its position is out of range."""
+
+from typing import Any
+
+import pytest
+
+from cluster_model import errors
+from cluster_model.consumer import Consumer
+from cluster_model.history import History
+from cluster_model.protocol import (
+    NO_EPOCH,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from cluster_model.settings import consumer_config
+from tests.unit.fakes import FakeHost, Sent
+
+
+def consumer(host: FakeHost, **options: Any) -> Consumer:
+    made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), History(), 1_000, **options)
+    made.start()
+    return made
+
+
+def newest(host: FakeHost, kind: type) -> Sent:
+    return [sent for sent in host.sent if isinstance(sent.body, kind)][-1]
+
+
+def told(host: FakeHost, leader: int, epoch: int) -> None:
+    """Answer the consumer's newest question for metadata."""
+    newest(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (leader, epoch)}))
+
+
+@pytest.mark.parametrize(("sends", "epoch"), [(True, 3), (False, NO_EPOCH)])
+def test_a_fetch_says_the_leader_epoch_that_the_consumer_knows(sends: bool, epoch: int) -> None:
+    host = FakeHost()
+    consumer(host, sends_leader_epoch=sends)
+    told(host, 1, 3)
+    fetch = newest(host, FetchRequest)
+    assert fetch.server.endswith("1")
+    assert fetch.body.partitions == {"t-0": (0, epoch)}
+
+
+@pytest.mark.parametrize("error", [errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH])
+def test_a_leader_of_another_epoch_makes_it_ask_anew_and_keeps_its_position(error: str) -> None:
+    host = FakeHost()
+    made = consumer(host)
+    told(host, 1, 3)
+    made.position["t-0"] = 0
+    asked = len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)])
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(error, -1)}))
+    host.advance(1_000_000)
+    assert len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)]) > asked
+    assert made.position == {"t-0": 0}
+
+
+def test_a_position_that_is_out_of_range_is_reset_as_the_setting_says() -> None:
+    host = FakeHost()
+    made = consumer(host)
+    made.position["t-0"] = 5
+    told(host, 1, 3)
+    newest(host, FetchRequest).answer(
+        FetchResponse({"t-0": FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)})
+    )
+    assert made.position == {"t-0": 5}  # auto.offset.reset=latest asks for the end first

@@ -1,0 +1,18 @@
+"""A run leaves nothing behind but its result."""
+
+import gc
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.runner import run_plan
+from cluster_model.cluster import Cluster
+
+
+def test_the_clusters_of_many_runs_are_not_kept() -> None:
+    plan = load_campaign(resolve("ack-lost")[0]).plans[0]
+    gc.collect()
+    before = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
+    results = [run_plan(plan, seed) for seed in range(3)]
+    after = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
+    assert len(results) == 3
+    assert after <= before
