@@ -26,12 +26,16 @@ _PLANS_MAX: Final = 150
 
 
 def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
-    """Yield plans that send one or two records in place of all, where *plan* sends more or is slow."""
+    """Yield plans that send no record, one or two in place of all, where *plan* sends more or is slow."""
     moments = timeline(plan)
     sends = [moment for moment in moments if isinstance(moment.action, Send)]
     faults = sorted({moment.at_us for moment in moments if moment.is_fault()})
     told = {link.at_us for link in finding.chain if link.at_us is not None}
     events = sorted({*faults, *told})
+    if sends:
+        # What controllers and brokers say to each other often takes none.
+        for network in _networks(plan, many=len(sends) > _FEW):
+            yield _sending(network, (), sends, finding.partition)
     for count in (1, 2):
         if len(sends) > count or (len(sends) == count and next(with_fixed_latency(plan), None)):
             for network in _networks(plan, many=len(sends) > _FEW):

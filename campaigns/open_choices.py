@@ -1,43 +1,66 @@
 """What an option decides, no seed draws any more: ``--set acks=1`` closes that choice of a swarm."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from campaigns.yaml_positions import Entry, MapNode
+from campaigns.yaml_positions import Entry, ListNode, MapNode, Node
 
 _SWARM: Final = "swarm"
 _SETTINGS: Final = "settings"
 
-_NAMED_ALIKE: Final = frozenset(
-    {"partitions", "replication_factor", "latency", "writeback", "duration", "rate"}
-)
-_CLOSED_BY: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
-    (("kafka",), ("kafka",)),
-    (("cluster", "brokers"), ("brokers", "racks")),
-    (("cluster", "topics"), ("partitions", "replication_factor")),
-    (("cluster", "network"), ("latency",)),
-    (("cluster", "disk"), ("writeback",)),
-    (("workload", "producers"), ("producers", "rate")),
-    (("workload", "consumers"), ("consumers",)),
-)
+_CLOSED_BELOW: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("kafka",): ("kafka",),
+    ("cluster", "brokers"): ("brokers", "racks"),
+    ("cluster", "topics", "partitions"): ("partitions",),
+    ("cluster", "topics", "replication_factor"): ("replication_factor",),
+    # It names brokers, and is dropped where a number of them is drawn.
+    ("cluster", "topics", "assignment"): ("partitions", "replication_factor", "brokers"),
+    ("cluster", "network", "latency"): ("latency",),
+    ("cluster", "disk", "writeback"): ("writeback",),
+    ("workload", "duration"): ("duration",),
+    ("workload", "producers", "name"): ("producers",),
+    ("workload", "producers", "rate"): ("rate",),
+    # Whoever draws a rate has producers send to all partitions.
+    ("workload", "producers", "partitions"): ("rate",),
+    ("workload", "consumers"): ("consumers",),
+    ("core", "order"): ("core",),
+}
+"""What of a swarm is closed by an option about a place of the campaign, or about a part of it."""
+_CLOSED_AT: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("cluster", "topics"): ("partitions", "replication_factor"),
+    ("workload", "producers"): ("producers", "rate"),
+}
+"""What is closed by an option that puts something whole in a place."""
 
 
-def without_choice(root: MapNode, parts: tuple[str, ...]) -> MapNode:
-    """Return a campaign whose swarm does not draw what stands at the place *parts*."""
+def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNode:
+    """Return a campaign whose swarm does not draw what an option says: a *value* at the place *parts*."""
     entry = root.entries.get(_SWARM)
     if parts[0] == _SWARM or entry is None or not isinstance(entry.value, MapNode):
         return root
-    swarm = _without_setting(entry.value, parts) if _SETTINGS in parts else _without_keys(entry.value, parts)
+    swarm = entry.value
+    for place in (parts, *_places(parts, value)):
+        swarm = _without_setting(swarm, place) if _SETTINGS in place else _without_keys(swarm, place)
     return _with(root, _SWARM, swarm)
 
 
-def _without_keys(swarm: MapNode, parts: tuple[str, ...]) -> MapNode:
-    closed: tuple[str, ...] = ()
-    if parts[-1] in _NAMED_ALIKE:
-        closed = (parts[-1],)
+def _places(parts: tuple[str, ...], value: Node) -> Iterator[tuple[str, ...]]:
+    """Yield where a value puts something: itself, or what it consists of."""
+    if isinstance(value, MapNode) and value.entries:
+        for key, entry in value.entries.items():
+            yield from _places((*parts, key), entry.value)
+    elif isinstance(value, ListNode) and value.items:
+        for number, item in enumerate(value.items):
+            yield from _places((*parts, str(number)), item)
     else:
-        for place, keys in _CLOSED_BY:
-            if parts[: len(place)] == place:
-                closed = keys
+        yield parts
+
+
+def _without_keys(swarm: MapNode, parts: tuple[str, ...]) -> MapNode:
+    place = tuple(part for part in parts if not part.isdigit())
+    closed = set(_CLOSED_AT.get(place, ()))
+    for length in range(1, len(place) + 1):
+        closed.update(_CLOSED_BELOW.get(place[:length], ()))
     entries = {key: entry for key, entry in swarm.entries.items() if key not in closed}
     return MapNode(entries, swarm.mark, swarm.lost)
 

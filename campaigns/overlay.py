@@ -138,7 +138,8 @@ def overridden(root: MapNode, override: Override) -> MapNode:
     """
     if override.everywhere:
         root = _without_setting(root, override.parts[1])
-    return without_choice(_put_into_mapping(root, override.parts, override), override.parts)
+    root = _put_into_mapping(root, override.parts, override)
+    return without_choice(root, override.parts, override.value)
 
 
 def _put(node: Node | None, parts: Sequence[str], override: Override) -> Node:

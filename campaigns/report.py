@@ -33,6 +33,7 @@ _VERBS: Final = {
     "G0": "write cycle through",
     "G1a": "read although the send had failed",
     "G1c": "cycle of reads and writes through",
+    "acked-below-min-isr": "acked by too small an ISR",
     "duplicate": "doubled",
     "inconsistent-offsets": "different records read at",
     "int-nonmonotonic-poll": "read again within a poll",
@@ -47,10 +48,13 @@ _VERBS: Final = {
     "precommitted-read": "read before its commit",
     "read-above-hw": "read too early",
     "two-leaders": "two leaders for",
+    "unavailable": "a healed core did not serve",
     "unseen": "never read",
     **{invariant: f"{invariant} broken in" for invariant in _INVARIANTS},
 }
-_BY_PLACE: Final = frozenset({"inconsistent-offsets", "log-divergence", "two-leaders"}) | _INVARIANTS
+_BY_PLACE: Final = (
+    frozenset({"inconsistent-offsets", "log-divergence", "two-leaders", "unavailable"}) | _INVARIANTS
+)
 """Rules whose findings are about a place in a log rather than about a record."""
 _SUBJECTS_SHOWN: Final = 4
 

@@ -25,7 +25,7 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     if prevented_by:
         comments += ["", "What would have prevented it:", *(f"  {way}" for way in prevented_by)]
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
-    comments += ["", f"Shrunk by harrow {VERSION}{state} from:", f"  {command}"]
+    comments += ["", f"Shrunk by harrow {VERSION}{state} from:", f"    {command}"]
     if best.seed:
         comments += [f"It takes --seed {best.seed} to fail."]
     plan = best.plan

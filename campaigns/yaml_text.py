@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-WIDTH: Final = 100
+WIDTH: Final = 80
 """Where lines should end. Only a single value or name that is longer goes beyond."""
 
 _INDENT: Final = 2
@@ -37,6 +37,10 @@ class Prose(str):
     __slots__ = ()
 
 
+_WHOLE: Final = "    "
+"""Begins a line of a comment that is not broken, such as a command to copy (as code in Markdown)."""
+
+
 class Rows(dict[Any, Any]):
     """A mapping whose keys stand in lines of their own, however short it is."""
 
@@ -59,16 +63,25 @@ def _comment_lines(comment: str) -> list[str]:
     lines: list[str] = []
     for paragraph in comment.split("\n"):
         shown = "".join(char if char.isprintable() else _escaped(char) for char in paragraph)
-        # A command to copy, a long name: what has no spaces stays whole.
+        if shown.startswith(_WHOLE):
+            lines.append(f"# {shown}")
+            continue
+        # A path, a long name: what has no spaces stays whole.
         broken = textwrap.wrap(
             shown,
             WIDTH - 2,
-            subsequent_indent=" " * (len(shown) - len(shown.lstrip(" "))),
+            subsequent_indent=_indent_below(shown),
             break_long_words=False,
             break_on_hyphens=False,
         )
         lines += [f"# {line}" for line in broken] or ["#"]
     return lines
+
+
+def _indent_below(line: str) -> str:
+    """Return where an indented line goes on: deeper, so that the next one is seen to begin."""
+    indent = len(line) - len(line.lstrip(" "))
+    return " " * (indent + 2) if indent else ""
 
 
 def _lines(value: Any, indent: int) -> list[str]:

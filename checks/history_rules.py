@@ -15,8 +15,9 @@ from checks.history.records import Pair
 from checks.history.witness import AFTER_LOSS
 from checks.index import Index
 from checks.loss import Loss, explain_replaced
-from checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE
+from checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET
 from checks.promise import (
+    AUTO_OFFSET_RESET,
     FLUSH_INTERVAL,
     G0,
     G1A,
@@ -34,6 +35,7 @@ from checks.promise import (
 )
 from checks.rule import Rule, rule_result
 from checks.story import seconds
+from cluster_model.errors import OFFSET_OUT_OF_RANGE
 
 _Judge = Callable[[Evidence, Index, Finding], Finding]
 
@@ -47,7 +49,11 @@ def _by_loss(evidence: Evidence, index: Index, finding: Finding) -> Finding:
     loss = explain_replaced(evidence, index, finding.partition, value, offset)
     if loss.permitted_by is None:
         until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
-        loss = _led_without(evidence, index, finding.partition, (offset, value), until_us) or loss
+        loss = (
+            _led_without(evidence, index, finding.partition, (offset, value), until_us)
+            or _sent_elsewhere(evidence, index, finding, (offset, value), until_us)
+            or loss
+        )
     if loss.permitted_by is None and details.get(AFTER_LOSS):
         skipped = details["skipped"][0]
         skipped_at = index.orders.of(finding.partition).first_offset(skipped)
@@ -85,6 +91,36 @@ def _led_without(evidence: Evidence, index: Index, partition: str, last: Pair, u
         text = f"{seconds(at_us)} broker {leader} {verb} without {last[1]} ({setting})"
         link = Link(event="elected", text=text, at_us=at_us, broker=leader, offset=last[0])
         return Loss((link,), setting, (prevented_by,))
+    return None
+
+
+def _sent_elsewhere(
+    evidence: Evidence, index: Index, finding: Finding, last: Pair, until_us: int
+) -> Loss | None:
+    """Explain a consumer whom a leader of the past told that its position is out of range.
+
+    Such a leader never had what its successors wrote. Nothing has gone: the consumer went where
+    ``auto.offset.reset`` sends it. Its metadata, which came from brokers of the past too, knew no better.
+    """
+    copies = index.copies(finding.partition)
+    consumer = evidence.process_names[dict(finding.details)["process"]]
+    wanted = ("Fetch", finding.partition, consumer, OFFSET_OUT_OF_RANGE)
+    since = min((copy.stored[0] for copy in copies.of_value(last[1])), default=0)
+    for position, event in enumerate(evidence.trace):
+        if position < since or event[0] > until_us or event[1] != "rejected" or event[3:] != wanted:
+            continue
+        at_us, broker = event[0], event[2]
+        led = [
+            begun[4] for place, begun in copies.events("leader") if place < position and begun[2] == broker
+        ]
+        newest = max((elected[5] for place, elected in copies.elections if place < position), default=0)
+        if led and led[-1] < newest:
+            text = (
+                f"{seconds(at_us)} broker {broker}, leader of epoch {led[-1]} for all that it knew, told "
+                f"{consumer} that its position was out of range ({AUTO_OFFSET_RESET})"
+            )
+            link = Link(event="out-of-range", text=text, at_us=at_us, broker=broker)
+            return Loss((link,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
     return None
 
 

@@ -39,6 +39,7 @@ FLUSHING_OR_PLACEMENT: Final = f"{FLUSHING}, or replicas that do not lose power 
 IDEMPOTENCE: Final = "enable.idempotence=true"
 ONE_IN_FLIGHT: Final = "max.in.flight.requests.per.connection=1"
 TRANSACTIONS: Final = "transactional.id"
+NO_OFFSET_RESET: Final = "auto.offset.reset=none"
 
 KIP_101: Final = (
     "KIP-101, from 0.11 on: a follower asks its leader where its leader epoch ends, "

@@ -62,6 +62,7 @@ READ_COMMITTED: Final = "isolation.level=read_committed"
 READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
+AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
@@ -132,6 +133,11 @@ _CUT_OFF = (
         when="when the log was cut off below the consumer's position",
         stated=lambda settings: not settings.flushed,
         prevented_by=_FLUSHED,
+    ),
+    Permission(
+        setting=AUTO_OFFSET_RESET,
+        when="when a leader that has been succeeded says that the position is out of range",
+        prevented_by=("auto.offset.reset=none",),
     ),
 )
 _SEND_ORDER = (

@@ -116,8 +116,8 @@ class InvariantMonitor:
         if self._watches_replicas:
             self._isr_is(self._partition(leader.name), leader.leader_epoch, leader.isr)
 
-    def leader_and_isr_written(self, partition: str, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """A controller has written a new leader epoch with its ISR."""
+    def partition_created(self, partition: str, leader_epoch: int, isr: tuple[int, ...]) -> None:
+        """A controller has written the first leader epoch of a partition, with its ISR."""
         if self._watches_replicas:
             self._isr_is(self._partition(partition), leader_epoch, isr)
 
@@ -151,7 +151,13 @@ class InvariantMonitor:
         state: TopicPartitionState,
         present_epoch: int,
     ) -> None:
-        """A broker, as leader or as controller, has written a znode; ``/controller_epoch`` has *present_epoch*."""
+        """A broker, as leader or as controller, has written a znode; ``/controller_epoch`` has *present_epoch*.
+
+        What a controller writes, a new leader epoch with its ISR, holds from now on: when the controller
+        hears of it, if ever, leaders may have changed it long ago.
+        """
+        if self._watches_replicas and state.leader_epoch > before.leader_epoch:
+            self._isr_is(self._partition(partition), state.leader_epoch, state.isr)
         for check in self._checks.on_state_written:
             check(broker, partition, before, state, present_epoch)
 

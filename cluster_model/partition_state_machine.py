@@ -82,7 +82,7 @@ class PartitionStateMachine:
                 context.leadership[partition] = state
                 election = self._election(partition, state, unclean=False, reason="topic creation")
                 self._host.trace((self._host.clock.now_us, *election))
-                self._tell_invariants(partition)
+                self._host.invariants.partition_created(partition, state.leader_epoch, state.isr)
                 batch.add_leader_and_isr(state.isr, partition, context.state(partition))
         batch.send(context.live())
 
@@ -104,7 +104,6 @@ class PartitionStateMachine:
             written, remaining = yield from self._write(elected, tells)
             for partition in written:
                 context.offline_partitions.discard(partition)
-                self._tell_invariants(partition)
                 live = [b for b in context.assignments[partition] if b in context.live_brokers]
                 batch.add_leader_and_isr(live, partition, context.state(partition))
         batch.send(context.live())
@@ -140,8 +139,6 @@ class PartitionStateMachine:
                 if partition in written or partition not in reduced:
                     others = [b for b in context.assignments[partition] if b != broker]
                     batch.add_leader_and_isr(others, partition, context.state(partition))
-            for partition in written:
-                self._tell_invariants(partition)
         batch.send(context.live())
 
     def _read_current(
@@ -206,10 +203,6 @@ class PartitionStateMachine:
 
     def _isr_reduced(self, partition: str, state: LeaderAndIsr) -> TraceEvent:
         return "isr_reduced", self._broker, partition, state.leader, state.leader_epoch, state.isr
-
-    def _tell_invariants(self, partition: str) -> None:
-        state = self._context.leadership[partition]
-        self._host.invariants.leader_and_isr_written(partition, state.leader_epoch, state.isr)
 
 
 def _leader_and_isr(result: zk.ZooKeeperResult) -> LeaderAndIsr:

@@ -162,12 +162,13 @@ class ZooKeeper:
             return ZooKeeperResult(zk.BAD_VERSION)
         if isinstance(operation, zk.SetData):
             self._zxid += 1
-            if isinstance(operation.data, zk.TopicPartitionState):
-                self._tell_partition_state(operation, node.data, session_id)
-            node.data = operation.data
+            before, node.data = node.data, operation.data
             node.version += 1
+            # What the write says of itself comes first: it may be what permits that an invariant breaks.
             if operation.tells is not None:
                 self._host.trace((self._host.clock.now_us, *operation.tells))
+            if isinstance(operation.data, zk.TopicPartitionState):
+                self._tell_partition_state(operation, before, session_id)
             self._fire(self._data_watches, operation.path, children=False)
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path)

@@ -14,12 +14,13 @@ from cluster_model.invariants import INVARIANTS
 _DEFAULTS: Final = {item.name: item.default for item in fields(Plan)}
 
 
-def core_map(core: Core | None) -> dict[str, Any] | None:
-    """Return the section, None when there is none; where nothing else is said, the order is, empty or not."""
+def core_map(core: Core | None) -> dict[str, Any] | Word | None:
+    """Return the section, None when there is none; a core about which nothing is said is one all the same."""
     if core is None:
         return None
+    order = {"order": core.order} if core.order else {}
     within = {} if core.within_us is None else {"within": Word(duration_text(core.within_us))}
-    return {"order": core.order, **within} if core.order or not within else within
+    return {**order, **within} or Word("{}")
 
 
 def limits_map(plan: Plan) -> dict[str, Any]:

@@ -115,6 +115,8 @@ def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
     told = [line for line in text.splitlines() if line.startswith("#   ")]
     # A fault that the finding does not tell of stands where it strikes, healing after the crash.
     assert "message strikes (action=hold" in told[0]
+    # One that it tells of is not told twice.
+    assert not any("broker_crash strikes" in line for line in told)
     assert [i for i, line in enumerate(told) if "broker 0 crashed" in line] < [
         i for i, line in enumerate(told) if "the cluster is healed" in line
     ]

@@ -1,8 +1,8 @@
-"""A controller that dies between its write to ZooKeeper and the answer: what it decided holds all the same."""
+"""A controller that dies or sleeps between its write to ZooKeeper and the answer: what it decided holds meanwhile."""
 
 from campaigns.loader import load_text
 from campaigns.runner import run_plan
-from checks.finding import PERMITTED
+from checks.finding import HELD, PERMITTED
 
 UNHEARD = """
 name: unheard-election
@@ -42,3 +42,40 @@ def test_an_election_that_nobody_heard_of_took_place_when_zookeeper_had_it() -> 
     assert result.verdict.status == PERMITTED
     assert finding.permitted_by == "unclean.leader.election.enable=true"
     assert "elected-uncleanly" in [link.event for link in finding.chain]
+
+
+HEARD_LATE = """
+name: heard-late
+description: >
+  A controller takes a dead broker out of the ISR, and is paused before it hears that ZooKeeper has it. Its successor
+  goes on from there, and the leader takes another out. Then the first one wakes, and hears of its ISR of the past.
+kafka: "2.4"
+settings: {acks: all, replica.lag.time.max.ms: 2s}
+cluster:
+  brokers: 4
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1, 3]]}]
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+    do: {broker_crash: {broker: 3}}
+  - when: {isr: {t-0: [0, 1]}}
+    do: {broker_pause: {broker: 2}}
+  - when: {replicas: {t-0: {0: {role: leader, leader_epoch: 1}}}}
+    do:
+      - partition: {between: [0], and: [1]}
+      - send: m1
+  - when: {acked: m1}
+    do:
+      - expect: {isr: {t-0: [0]}}
+      - broker_resume: {broker: 2}
+"""
+
+
+def test_what_a_controller_hears_late_is_no_isr_of_today() -> None:
+    (plan,) = load_text(HEARD_LATE, "heard-late.yaml").plans
+    result = run_plan(plan, 0)
+    assert result.expected, [missed.message for missed in result.missed]
+    assert "isr-holds-committed" in result.verdict.rules
+    assert result.verdict.status == HELD

@@ -214,3 +214,32 @@ def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(shrunk.plan.cluster.brokers) == 2
     assert shrunk.plan.core is not None
     assert lacks(shrunk.finding) == "hw-behind"
+
+
+@pytest.mark.parametrize(
+    ("also", "core", "impaired"),
+    [
+        # The leader keeps its session and its place, so it has to be healed itself.
+        ("broker_pause: {broker: 3}", (0,), (1,)),
+        # Its session ends, and another takes its place.
+        ("broker_isolation: {broker: 0, from: zookeeper}", (1,), ()),
+        ("broker_pause: {broker: 0}", (1,), ()),
+        ("broker_crash: {broker: 0}", (1,), ()),
+    ],
+)
+def test_who_is_disturbed_and_keeps_its_place_belongs_to_the_core(
+    also: str, core: tuple[int, ...], impaired: tuple[int, ...]
+) -> None:
+    text = f"""
+        settings: {{acks: all, replica.lag.time.max.ms: 2s}}
+        cluster: {{brokers: 4, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}
+        script:
+          - at: 1s
+            do: {{send: m0}}
+          - when: {{acked: m0}}
+            do: [partition: {{between: [0], and: [1]}}, {also}]
+        core: {{order: [1]}}
+        """
+    result = run_plan(plan_of(text), 0)
+    assert (core_of(result).brokers, core_of(result).impaired) == (core, impaired)
+    assert result.verdict.rules["unavailable"].status == "held"

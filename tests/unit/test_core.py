@@ -227,3 +227,9 @@ def test_no_core_and_plainer_ones_are_tried() -> None:
     cores = [plan.core for plan in with_defaults(small_plan(Core(order=(2, 7), within_us=5)))]
     assert cores[0] is None
     assert cores[1:4] == [Core(order=(2, 7)), Core(within_us=5), Core(order=(2,), within_us=5)]
+
+
+def test_a_core_of_which_nothing_is_said_is_written_plainly() -> None:
+    assert "\ncore: {}\n" in campaign_text(small_plan(Core()))
+    assert "\ncore: {within: 5s}\n" in campaign_text(small_plan(Core(within_us=5_000_000)))
+    assert "\ncore: {order: [2, 7]}\n" in campaign_text(small_plan(Core(order=(2, 7))))

@@ -157,8 +157,9 @@ def test_golden() -> None:
     assert written(plan) == dedent("""\
         name: golden
         description: >-
-          All kinds of things happen here, one after the other, and the reader is told what: All kinds of
-          things happen here, one after the other, and the reader is told what:
+          All kinds of things happen here, one after the other, and the reader is told
+          what: All kinds of things happen here, one after the other, and the reader is
+          told what:
         kafka: "2.4"
         behaviours:
           epoch_cache_cut_at_log_end: true
@@ -271,10 +272,22 @@ def test_defaults_are_left_out() -> None:
 
 def test_comments_are_wrapped() -> None:
     command = "harrow run " + "a/very/long/path/" * 8
-    text = campaign_text(SMALL, comments=["word " * 30, command, "two\nlines\x1b", ""])
+    text = campaign_text(SMALL, comments=["word " * 30, command, "two\nlines\x1b", "", f"    {command}"])
     comments = text.partition("name:")[0].splitlines()
-    assert comments[:2] == ["# " + "word " * 18 + "word", "# " + "word " * 10 + "word"]
-    assert comments[2:] == ["# harrow run", f"# {'a/very/long/path/' * 8}", "# two", "# lines\\x1b", "#"]
+    assert comments[:2] == ["# " + "word " * 14 + "word", "# " + "word " * 14 + "word"]
+    assert comments[2:] == [
+        "# harrow run",
+        f"# {'a/very/long/path/' * 8}",
+        "# two",
+        "# lines\\x1b",
+        "#",
+        f"#     {command}",
+    ]
+
+
+def test_an_indented_comment_goes_on_deeper() -> None:
+    comments = campaign_text(SMALL, comments=["  " + "word " * 20]).partition("name:")[0].splitlines()
+    assert comments == ["#   " + "word " * 14 + "word", "#     " + "word " * 4 + "word"]
 
 
 def test_a_name_of_its_own() -> None:

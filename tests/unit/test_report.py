@@ -11,6 +11,7 @@ from campaigns.report import (
     AS_EXPECTED,
     UNDECIDED,
     UNEXPECTED,
+    Anomaly,
     anomalies,
     document,
     outcome,
@@ -20,6 +21,7 @@ from campaigns.report import (
 )
 from campaigns.run_result import MissedExpectation
 from campaigns.version import VERSION
+from checks.catalogue import RULES
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from cli.run_tally import exit_code_of
 from tests.unit.run_results import BECAUSE, CHAIN, failed_run, lost, plan, run_result, verdict
@@ -140,6 +142,19 @@ def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
     }
     result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
     assert [anomaly.what() for anomaly in anomalies(result)] == ["different records read at t-0 offset 1"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_words_of_its_own(rule: str) -> None:
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
+    what = Anomaly(rule=rule, promise="", permitted_by=None, findings=(finding,)).what()
+    assert not what.startswith((f"{rule} t-0", f"{rule} m2"))
+
+
+def test_what_a_core_does_not_serve_is_a_partition() -> None:
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
+    anomaly = Anomaly(rule="unavailable", promise="", permitted_by=None, findings=(finding,))
+    assert anomaly.what() == "a healed core did not serve t-0 offset 1"
 
 
 def test_a_rule_without_words_of_its_own_is_named() -> None:

@@ -1,15 +1,23 @@
 """What a search for a smaller failure tries."""
 
+from dataclasses import replace
+
+import pytest
+
+from campaigns import shrink
 from campaigns.fewer_records import with_few_records
-from campaigns.loader import load_text
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign, load_text
 from campaigns.plan import Plan, Send
+from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
-from campaigns.simpler_cluster import with_fewer_settings
+from campaigns.simpler_cluster import with_fewer_replicas, with_fewer_settings
 from campaigns.simpler_schedule import HEALED, with_crashes, with_end_in_script
 from campaigns.timeline import timeline
-from checks.finding import Finding, Link
+from checks.finding import INCONCLUSIVE, Finding, Link
 from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
 from faults.broker_crash import BrokerCrash
+from faults.broker_pause import BrokerPause
 
 _PAUSED = """
 name: paused
@@ -37,9 +45,18 @@ def sent_at(plan: Plan) -> list[int]:
     return [moment.at_us for moment in timeline(plan) if isinstance(moment.action, Send)]
 
 
+def fixed_networks(plans: list[Plan]) -> set[int]:
+    networks = [plan.cluster.network for plan in plans]
+    return {n.latency_min_us for n in networks if n.latency_min_us == n.latency_max_us}
+
+
 def test_few_records_are_sent_at_leisure_or_just_before_a_fault() -> None:
     plans = list(with_few_records(paused(), _FINDING))
-    assert {len(sent_at(plan)) for plan in plans} == {1, 2}
+    counts = [len(sent_at(plan)) for plan in plans]
+    assert set(counts) == {0, 1, 2}
+    # Without any it costs a handful of runs to see.
+    assert counts == sorted(counts)
+    assert counts.count(0) == len(fixed_networks(plans)) + 1
     fixed = [p for p in plans if p.cluster.network.latency_min_us == p.cluster.network.latency_max_us]
     assert plans[: len(fixed)] != plans
     assert plans[0].cluster.network.latency_max_us == US_PER_MS
@@ -69,3 +86,58 @@ def test_acks_outlives_what_implies_it() -> None:
     _, without_idempotence, without_acks, *_ = with_fewer_settings(paused())
     assert "acks" in without_idempotence.producers[0].settings
     assert "acks" not in without_acks.producers[0].settings
+
+
+_RAGGED = """
+name: ragged
+cluster:
+  brokers: 3
+  topics: [{name: t, assignment: [[0, 1], [1, 2]]}]
+workload: {duration: 9s, producers: [{name: p}]}
+script:
+  - {at: 1s, do: {broker_pause: {broker: 0, duration: 8s}}}
+  - {at: 2s, do: {broker_crash: {broker: 2}}}
+"""
+
+
+def test_partitions_keep_as_many_replicas_each() -> None:
+    for plan in with_fewer_replicas(load_text(_RAGGED, "ragged.yaml").plans[0]):
+        for topic in plan.cluster.topics:
+            assert {len(row) for row in topic.assignment} == {topic.replication_factor}
+
+
+def test_what_strikes_a_broker_goes_with_it() -> None:
+    plan = load_text(_RAGGED, "ragged.yaml").plans[0]
+    plan = replace(
+        plan, cluster=replace(plan.cluster, topics=(replace(plan.cluster.topics[0], assignment=((1,),)),))
+    )
+    struck = {
+        tuple(broker.id for broker in smaller.cluster.brokers): [
+            moment.action.broker
+            for moment in timeline(smaller)
+            if isinstance(moment.action, (BrokerCrash, BrokerPause))
+        ]
+        for smaller in with_fewer_replicas(plan)
+        if len(smaller.cluster.brokers) == 2
+    }
+    assert struck == {(0, 1): [0], (0, 2): [0, 2], (1, 2): [2]}
+
+
+@pytest.mark.parametrize("spoilt", ["events", "inconclusive", "unwritable"])
+def test_what_is_no_answer_is_no_smaller_failure(monkeypatch: pytest.MonkeyPatch, spoilt: str) -> None:
+    """A run that went on for ever, one that does not tell, and a plan that no file says."""
+    (plan, *_) = load_campaign(resolve("loss-by-hw-truncation")[0]).plans
+    shrinker = shrink.Shrinker(plan, 0)
+
+    def run_badly(candidate: Plan, seed: int) -> RunResult:
+        result = run_plan(candidate, seed)
+        if spoilt == "events":
+            return replace(result, events=candidate.events_limit)
+        return replace(result, verdict=replace(result.verdict, status=INCONCLUSIVE))
+
+    if spoilt == "unwritable":
+        monkeypatch.setattr(shrink, "_is_writable", lambda _: False)
+    else:
+        monkeypatch.setattr(shrink, "run_plan", run_badly)
+    assert shrinker.run() is shrinker.original
+    assert shrinker.complete

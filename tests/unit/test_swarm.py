@@ -147,8 +147,23 @@ def test_a_budget_keeps_copies(survivable: bool) -> None:
     ("option", "closed"),
     [
         ("acks=1", "acks"),
+        ("settings.acks=1", "acks"),
+        ("settings={acks: 1, min.insync.replicas: 1}", "acks min.insync.replicas"),
+        ("workload.producers.0.settings.acks=1", "acks"),
         ("kafka=2.0", "kafka"),
         ("cluster.brokers=3", "brokers"),
+        ("cluster={brokers: 3, topics: [{name: t}]}", "brokers"),
+        ("cluster.topics.0.name=other", ""),
+        ("cluster.topics=[{name: other}]", "partitions replication_factor"),
+        ("cluster.topics.0.replication_factor=1", "replication_factor"),
+        ("cluster.topics.0.assignment=[[0]]", "brokers partitions replication_factor"),
+        ("workload.producers.0.partitions=[t-0]", "rate"),
+        ("workload.producers.0.record_bytes=10", ""),
+        ("workload.producers.0.name=other", "producers"),
+        ("workload.producers=[{name: other}]", "producers rate"),
+        ("workload.consumers=[{name: other}]", "consumers"),
+        ("core.within=9s", ""),
+        ("core.order=[0]", "core"),
         ("cluster.topics.0.partitions=2", "partitions"),
         ("cluster.network.latency=1ms", "latency"),
         ("workload.duration=5s", "duration"),
@@ -164,16 +179,35 @@ swarm:
   kafka: ["2.0", "2.4"]
   brokers: 1..3
   partitions: 1..2
+  replication_factor: 1..2
   settings: {acks: [all], min.insync.replicas: [1]}
   latency: [1ms, 2ms]
   duration: 1s..2s
+  producers: 1..2
   rate: [1/s, 2/s]
+  consumers: 0..1
+  core: true
 """
     (open_plan,) = load_text(text, "open.yaml").plans
     (plan,) = load_text(text, "open.yaml", [option]).plans
     before, after = (dict(drawn(each, 1).values) for each in (open_plan, plan))
-    assert closed in before
-    assert before.keys() - after.keys() == {closed}
+    assert before.keys() - after.keys() == set(closed.split())
+    assert before.keys() >= after.keys()
+
+
+def test_what_an_option_says_is_in_every_draw() -> None:
+    text = "cluster: {topics: [{name: t}]}\nswarm: {brokers: 1..3, settings: {min.insync.replicas: [1]}, core: true}"
+    options = [
+        "core.order=[2]",
+        "cluster={brokers: 3, topics: [{name: t, assignment: [[2, 0]]}]}",
+        "settings={acks: '1'}",
+    ]
+    (plan,) = load_text(text, "open.yaml", options).plans
+    decided = drawn(plan, 0).plan
+    assert len(decided.cluster.brokers) == 3
+    assert decided.cluster.topics[0].assignment == ((2, 0),)
+    assert decided.core is not None
+    assert decided.core.order == (2,)
 
 
 @pytest.mark.parametrize(("option", "idempotent"), [("acks=1", False), ("acks=all", True)])

@@ -56,7 +56,7 @@ class Watched:
 
     def elect(self, broker: int, epoch: int, isr: tuple[int, ...]) -> None:
         """The controller elects; the broker has not heard of it yet."""
-        self.monitor.leader_and_isr_written(T, epoch, isr)
+        self.monitor.partition_created(T, epoch, isr)
 
     def lead(self, broker: int, epoch: int, isr: tuple[int, ...]) -> Leader:
         self.elect(broker, epoch, isr)

@@ -116,3 +116,14 @@ def test_each_topic_has_its_own_minimum() -> None:
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judged(run).status == "held"
+
+
+def test_an_isr_that_is_told_again_has_been_too_small_since_the_first_time() -> None:
+    run = running()
+    run.append(0, "a")
+    isr(run, 0)
+    run.raise_hw(1, 0)
+    isr(run, 0)
+    run.acknowledge(0, 0, "a")
+    (finding,) = judged(run).findings
+    assert finding.because.startswith("0.400s broker 0 led with the ISR [0]; ")
