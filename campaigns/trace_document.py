@@ -57,9 +57,9 @@ def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str
                 "event": link.event,
                 "at_ms": None if link.at_us is None else milliseconds(link.at_us),
                 "text": said(link),
-                "position": story.position_of(link, numbered.value),
+                "position": position,
             }
-            for link in finding.chain
+            for link, position in zip(finding.chain, story.positions_of(numbered), strict=True)
         ],
     }
 

@@ -185,8 +185,12 @@ def _begins(row: Row) -> int:
 def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
     """Return the links of a chain, with their numbers, by the position of their events."""
     marked: dict[int, tuple[int, Link]] = {}
-    for number, link in enumerate(finding.timed(), 1):
-        position = story.position_of(link, finding.value)
+    timed = [
+        (link, position)
+        for link, position in zip(finding.finding.chain, story.positions_of(finding), strict=True)
+        if link.at_us is not None
+    ]
+    for number, (link, position) in enumerate(timed, 1):
         if position is not None:
             marked.setdefault(position, (number, link))
     return marked

@@ -21,7 +21,7 @@ _AT_START: Final = frozenset({"broker_started", "broker_registered", "recover", 
 """What every cluster does when it is started, before time zero."""
 
 _OF_LINK: Final[dict[str, tuple[str, ...]]] = {
-    "acked": ("acknowledged",),
+    "acked": ("acknowledged", "client_ended"),
     "acknowledged": ("client_ended",),
     "ack-lost": ("message_rule",),
     "answered": ("duplicate_batch", "acknowledged"),
@@ -45,6 +45,7 @@ _OF_LINK: Final[dict[str, tuple[str, ...]]] = {
     "read": ("client_polled", "served"),
     "recovered": ("recover",),
     "request-failed": ("send_failed",),
+    "request-lost": ("message_rule",),
     "resumed": ("broker_resumed",),
     "retried": ("sent_again",),
     "sent": ("client_sent",),
@@ -113,8 +114,18 @@ class TraceStory:
         """The times of the events, in order."""
         return [event.at_us for event in self.events]
 
-    def position_of(self, link: Link, value: str | None = None) -> int | None:
-        """Return the position of the event that a link is about, None where the story has none."""
+    def positions_of(self, finding: NumberedFinding) -> list[int | None]:
+        """Return the position of the event of each link of a finding's chain, None where there is none."""
+        positions: list[int | None] = []
+        last = -1
+        for link in finding.finding.chain:
+            position = self._position_of(link, finding.value, last)
+            positions.append(position)
+            last = last if position is None else position
+        return positions
+
+    def _position_of(self, link: Link, value: str | None, last: int) -> int | None:
+        """Return the position of a link's event, rather after that of the link before than before it."""
         if link.at_us is None:
             return None
         begin, end = bisect_left(self.times, link.at_us), bisect_right(self.times, link.at_us)
@@ -124,6 +135,7 @@ class TraceStory:
             candidates,
             key=lambda event: (
                 not _concerns(event, link.broker),
+                event.position < last,
                 value is not None and bool(event.values) and value not in event.values,
                 names.index(event.event),
             ),
@@ -205,6 +217,7 @@ class _Teller:
     def __init__(self, trace: Sequence[TraceEvent], *, several: bool) -> None:
         self._several = several
         self._requests: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._answers: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self._senders: dict[tuple[str, str], str] = {}
         self._leaders: dict[tuple[int, str], int] = {}
         self._high_watermarks: dict[tuple[int, str], int] = {}
@@ -252,7 +265,18 @@ class _Teller:
         return self._senders.get((fields["partition"], values[0])) if values else None
 
     def _is_repeated(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return whether a request fails, or is sent again, as the one before it."""
+        """Return whether a request fails, is sent again or answered as the one before it."""
+        if name in ("follower", "leader"):
+            self._answers.clear()
+        if name in ("epoch_asked", "fetcher_failed", "rejected"):
+            answer = (
+                name,
+                fields["broker"],
+                fields["partition"],
+                fields.get("replica", fields.get("sender")),
+            )
+            said, self._answers[answer] = self._answers.get(answer), fields
+            return said == fields
         if name not in ("send_failed", "sent_again"):
             return False
         request = (name, fields["client"], str(fields["values"][:1]))

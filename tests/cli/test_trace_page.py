@@ -213,7 +213,7 @@ def test_the_address_says_what_is_shown(lost: TraceStory, tmp_path: Path) -> Non
 def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
     finding = lost.findings[0]
-    places = [lost.position_of(link, finding.value) for link in finding.timed()]
+    places = [position for position in lost.positions_of(finding) if position is not None]
     for keys, expected in (
         ("1nn", places[1]),
         ("nnnp", places[1]),

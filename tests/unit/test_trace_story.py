@@ -25,6 +25,8 @@ CAMPAIGNS = (
     ("ack-lost", None),
     ("controller-split-brain", "no-fencing"),
     ("retry-reorders", None),
+    ("epoch-without-records", None),
+    ("new-session-new-pid", None),
     ("visibility", None),
     ("standard", None),
 )
@@ -76,9 +78,8 @@ def test_an_event_of_another_version_is_told_by_its_fields() -> None:
 
 def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
     for finding in story.findings:
-        for link in finding.timed():
-            position = story.position_of(link, finding.value)
-            if link.event != "deposed-controller":
+        for link, position in zip(finding.finding.chain, story.positions_of(finding), strict=True):
+            if link.at_us is not None and link.event != "deposed-controller":
                 assert position is not None, link
                 assert story.events[position].at_us == link.at_us
 
