@@ -42,6 +42,12 @@ EXAMPLES: Final = {
         ("harrow diff results/latest --at 12.5s", "at another moment"),
         ("harrow diff 1f0c35ab-7-0.1.0 1f0c35ab-8-0.1.0", "where two runs part, and what became of them"),
     ),
+    "trace": (
+        ("harrow trace results/latest --around lost-write", "what led to a finding"),
+        ("harrow trace results/latest --record m1", "one record, from its send to its end"),
+        ("harrow trace results/latest --from 25s --to 41s --all", "every event of a while"),
+        ("harrow trace results/latest --format html -o run.html", "one page to scroll and filter"),
+    ),
     "regress": (
         ("harrow regress", "the corpus in tests/regressions"),
         ("harrow regress --format github", "with annotations, in GitHub Actions"),

@@ -21,6 +21,7 @@ from cli import (
     schema,
     shrink,
     sweep,
+    trace,
     validate,
 )
 from cli.command_help import epilog, grouped
@@ -98,6 +99,7 @@ sweep.register(app)
 shrink.register(app)
 replay.register(app)
 diff.register(app)
+trace.register(app)
 regress.register(app)
 check.register(app)
 validate.register(app)

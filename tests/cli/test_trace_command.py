@@ -1,0 +1,156 @@
+"""`harrow trace` as a process."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Harrow
+from tests.written_runs import written_run
+
+
+@pytest.fixture
+def lost(folder: Path) -> Path:
+    """Return the folder of a run that lost m1, which is ``results/latest`` as well."""
+    return written_run(folder / "results", "loss-by-hw-truncation")
+
+
+def test_a_run_is_found_by_folder_id_and_campaign(harrow: Harrow, lost: Path) -> None:
+    stories = {
+        harrow("trace", argument).stdout
+        for argument in ("results/latest", lost.name, f"{lost.parent.name}/{lost.name}", str(lost))
+    }
+    (story,) = stories
+    assert story.startswith("loss-by-hw-truncation, seed 0: Kafka 0.10.2, violated\n  1  lost-write m1")
+    assert "TRUNCATED from 2 to 1 (high watermark), cut off m1" in story
+
+
+def test_piped_is_plain_and_whole(harrow: Harrow, lost: Path) -> None:
+    story = harrow("trace", "results/latest").stdout
+    assert "\x1b" not in story
+    assert any(len(line) > 130 for line in story.splitlines())
+    assert [line for line in story.splitlines() if line.endswith(" ")] == []
+    # Nothing but what is routine is missing, and it is counted.
+    assert "47 fetches" in story or "50 fetches" in story
+
+
+def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
+    on_terminal: Callable[..., tuple[int, str]], lost: Path
+) -> None:
+    code, wide = on_terminal("trace", "results/latest", columns=200)
+    assert code == 0
+    assert "\x1b[" in wide
+    assert any("faults" in line and "broker 0" in line and "producer-0" in line for line in wide.splitlines())
+    code, plain = on_terminal("trace", "results/latest", columns=80, NO_COLOR="1")
+    assert code == 0
+    assert "\x1b[3" not in plain
+    assert all(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= 80 for line in plain.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nowhere",), ["no folder, and no run below results has this id", "harrow run"]),
+        (("results/latest", "--record", "m7"), ["no record `m7` in this run", "its records are m0, m1"]),
+        (
+            ("results/latest", "--around", "lost-wrte"),
+            ["no finding `lost-wrte`", "did you mean `lost-write`"],
+        ),
+        (("results/latest", "--around", "9"), ["no finding `9`", "it has 3 findings: 1 lost-write, 2 isr"]),
+        (("results/latest", "--from", "soon"), ["--from", "`soon`"]),
+        (("results/latest", "--from", "9s", "--to", "1s"), ["the end is before the beginning"]),
+        (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),
+        (("results/latest", "--format", "html"), ["-o run.html"]),
+    ],
+)
+def test_mistakes_are_said_in_a_line_with_a_way_out(
+    harrow: Harrow, lost: Path, arguments: tuple[str, ...], words: list[str]
+) -> None:
+    ended = harrow("trace", *arguments)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1
+    assert [word for word in words if word not in ended.stderr] == []
+
+
+def test_a_run_without_findings_says_so(harrow: Harrow, folder: Path) -> None:
+    written_run(folder / "results", "loss-by-hw-truncation", "0.11")
+    ended = harrow("trace", "results/latest", "--around", "lost-write")
+    assert ended.returncode == 2
+    assert "nothing was found in this run, it is held" in ended.stderr
+
+
+def test_a_damaged_run_is_named_with_its_line(harrow: Harrow, lost: Path) -> None:
+    history = lost / "history.jsonl"
+    history.write_text("{}\n" + history.read_text(encoding="utf-8"), encoding="utf-8")
+    ended = harrow("trace", str(lost))
+    assert ended.returncode == 2
+    assert "history.jsonl:1" in ended.stderr
+    shutil.rmtree(lost)
+    assert harrow("trace", str(lost)).returncode == 2
+
+
+def test_json_has_events_findings_and_what_is_folded(harrow: Harrow, lost: Path) -> None:
+    document = json.loads(harrow("trace", "results/latest", "--around", "1", "--format", "json").stdout)
+    assert document["schema"] == "harrow.trace/1"
+    assert document["run"]["campaign"] == "loss-by-hw-truncation"
+    assert document["lanes"][:3] == ["faults", "broker 0", "broker 1"]
+    (finding, *_) = document["findings"]
+    events = {event["position"]: event for event in document["events"] if "position" in event}
+    chain = [link for link in finding["chain"] if link["position"] is not None]
+    assert len(chain) == 10
+    for number, link in enumerate(chain, 1):
+        assert events[link["position"]]["link"] == number
+        assert events[link["position"]]["at_ms"] == link["at_ms"]
+    assert any(row.get("folded", {}).get("fetch", 0) > 10 for row in document["events"])
+
+
+def test_all_has_every_line_of_the_trace(harrow: Harrow, lost: Path) -> None:
+    document = json.loads(harrow("trace", "results/latest", "--all", "--format", "json").stdout)
+    lines = [event["line"] for event in document["events"] if event["line"] is not None]
+    count = len((lost / "trace.jsonl").read_text(encoding="utf-8").splitlines())
+    assert lines == list(range(1, count + 1))
+    assert {event["lane"] for event in document["events"] if event["line"] is None} == {
+        "producer-0",
+        "reader",
+    }
+
+
+def test_times_make_a_window(harrow: Harrow, lost: Path) -> None:
+    document = json.loads(
+        harrow("trace", "results/latest", "--from", "25s", "--to", "26s", "--all", "--format", "json").stdout
+    )
+    times = [event["at_ms"] for event in document["events"]]
+    assert times
+    assert all(25_000 <= time <= 26_000 for time in times)
+    early = harrow("trace", "results/latest", "--from", "-5s", "--to", "-4s").stdout
+    assert "became CONTROLLER" in early
+    assert "nothing happened" in harrow("trace", "results/latest", "--from", "23h").stdout
+
+
+def test_a_story_does_not_need_the_campaign_of_the_library(harrow: Harrow, lost: Path) -> None:
+    """A run can be looked at wherever its folder has come to."""
+    assert harrow("trace", ".", "--record", "m1").returncode == 2
+    moved = lost.parent.parent / "elsewhere"
+    shutil.copytree(lost, moved)
+    assert "IN NO LOG" in harrow("trace", str(moved), "--record", "m1").stdout
+
+
+def test_a_mermaid_diagram_that_is_too_long_says_how_to_shorten_it(harrow: Harrow, folder: Path) -> None:
+    written_run(folder / "results", "standard")
+    ended = harrow("trace", "results/latest", "--format", "mermaid", "--all", "--to", "10s")
+    assert ended.stdout.startswith("sequenceDiagram\n")
+    assert "--around make it shorter" in ended.stderr
+
+
+def test_the_page_of_the_docs_shows_what_one_gets(harrow: Harrow, lost: Path) -> None:
+    text = (ROOT / "docs" / "trace.md").read_text(encoding="utf-8")
+    for command in ("--around lost-write", "--record m1"):
+        shown = text.partition(f"$ harrow trace results/latest {command}\n")[2].partition("```")[0]
+        told = harrow("trace", "results/latest", *command.split(), COLUMNS="120").stdout
+        assert shown
+        for part in shown.split("...\n"):
+            assert part in told

@@ -1,0 +1,240 @@
+"""The page of a story: what is in it, and what becomes of it in a real browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from campaigns.cluster_states import state_at
+from campaigns.trace_page_data import GAP, page_data
+from campaigns.trace_selection import Window
+from campaigns.trace_story import TraceStory, read_story
+from cli.trace_page import embedded, trace_page
+from tests.cli.chromium import dom, measured, needs_chromium
+from tests.written_runs import written_run
+
+HOSTILE = "</script><script>document.documentElement.dataset.broken=1</script><img src=x>&amp;"
+HOSTILE_CAMPAIGN = f"""
+name: hostile
+cluster: {{brokers: 1, topics: [{{name: t}}]}}
+workload: {{producers: [{{name: producer-0}}]}}
+script:
+  - do: {{send: {json.dumps(HOSTILE)}}}
+  - when: {{acked: {json.dumps(HOSTILE)}}}
+"""
+
+_VOID = frozenset({"meta", "input", "link", "br", "img"})
+
+
+class Page(HTMLParser):
+    """A page taken apart: its tags, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+
+
+@pytest.fixture(scope="module")
+def standard(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+    return read_story(written_run(tmp_path_factory.mktemp("results"), "standard"))
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+    return read_story(written_run(tmp_path_factory.mktemp("results"), "loss-by-hw-truncation"))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "hostile.yaml").write_text(HOSTILE_CAMPAIGN, encoding="utf-8")
+    return read_story(written_run(folder / "results", folder / "hostile.yaml"))
+
+
+def on_disk(story: TraceStory, folder: Path, more: str = "") -> Path:
+    page = folder / "story.html"
+    text = trace_page(story, Window())
+    page.write_text(text.replace("</body>", f"{more}</body>"), encoding="utf-8")
+    return page
+
+
+def texts_of(events: dict[str, Any]) -> list[str]:
+    """Return the texts of the events, as the page puts them together."""
+    numbers = iter(events["numbers"])
+    texts = []
+    for number in events["text"]:
+        first, *rest = events["texts"][number].split(GAP)
+        texts.append(first + "".join(f"{next(numbers)}{part}" for part in rest))
+    assert next(numbers, None) is None
+    return texts
+
+
+def test_a_page_is_whole_and_loads_nothing(lost: TraceStory) -> None:
+    page = Page(trace_page(lost, Window()))
+    assert page.open == []
+    for tag, attributes in page.tags:
+        assert tag not in {"link", "img", "iframe", "base", "object"}
+        assert not {"src", "href", "srcset", "action"} & attributes.keys()
+    (policy,) = [attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert len(page.scripts) == 2
+    text = trace_page(lost, Window())
+    assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest|innerHTML|document\.write", text)
+
+
+def test_the_data_of_a_page_says_what_the_story_says(standard: TraceStory) -> None:
+    data = json.loads(Page(trace_page(standard, Window())).scripts[0])
+    assert texts_of(data["events"]) == [event.told.text for event in standard.events]
+    at_us = 0
+    for difference, event in zip(data["events"]["at"], standard.events, strict=True):
+        at_us += difference
+        assert at_us == event.at_us
+    assert [data["lanes"][lane] for lane in data["events"]["lane"]] == [
+        event.told.lane for event in standard.events
+    ]
+
+
+def test_the_changes_of_a_page_add_up_to_the_replicas(standard: TraceStory) -> None:
+    """Replayed as the page does, they are the state of the cluster at any moment."""
+    data = page_data(standard, Window())
+    moments = [*range(0, len(standard.events), 1_999), len(standard.events) - 1]
+    logs: dict[tuple[str, int], list[list[int]]] = {}
+    known: dict[tuple[str, int], list[Any]] = {}
+    changes = iter([*data["changes"], None])
+    change = next(changes)
+    for moment in moments:
+        while change is not None and change[0] <= moment:
+            _position, number, *what = change
+            if number >= 0:
+                for broker, found in what[0].get("r", {}).items():
+                    key = (data["partitions"][number], int(broker))
+                    log = logs.setdefault(key, [])
+                    del log[found.get("c", len(log)) :]
+                    log.extend(found.get("a", []))
+                    known[key] = found.get("s") or [*found.get("w", known[key][:2]), *known[key][2:]]
+            change = next(changes)
+        event = standard.events[moment]
+        state = state_at(standard.happened, number=event.line + 1)
+        for name, partition in state.partitions.items():
+            for broker, replica in partition.replicas.items():
+                if (name, broker) not in known:
+                    assert not replica.log
+                    continue
+                log = logs[name, broker]
+                assert [data["values"][entry[0]] for entry in log] == [entry.value for entry in replica.log]
+                assert [entry[1] for entry in log] == [entry.leader_epoch for entry in replica.log]
+                assert known[name, broker][:3] == [replica.high_watermark, replica.flushed, replica.is_open]
+
+
+def test_a_page_of_the_yardstick_is_small(standard: TraceStory) -> None:
+    assert len(standard.events) > 10_000
+    assert len(trace_page(standard, Window()).encode()) < 1_000_000
+
+
+def test_no_value_can_end_the_script(hostile: TraceStory) -> None:
+    page = Page(trace_page(hostile, Window()))
+    assert len(page.scripts) == 2
+    assert any(HOSTILE in text for text in texts_of(json.loads(page.scripts[0])["events"]))
+    assert embedded(["</script>", "<!--", "\u2028"]) == '["\\u003c/script\\u003e","\\u003c!--","\\u2028"]'
+
+
+def test_a_value_that_looks_like_a_part_of_the_template_stays_as_it_is(lost: TraceStory) -> None:
+    odd = page_data(lost, Window())
+    odd["title"] = "{{js}}"
+    assert "{{js}}" in embedded(odd)
+
+
+def test_a_window_has_only_its_events(lost: TraceStory) -> None:
+    data = page_data(lost, Window(from_us=25_000_000, to_us=26_000_000))
+    assert 0 < len(data["events"]["lane"]) < 40
+    assert data["changes"] == page_data(lost, Window())["changes"]
+
+
+# In a browser
+
+
+def test_it_filters_ten_thousand_events_at_once(standard: TraceStory, tmp_path: Path) -> None:
+    needs_chromium()
+    page = on_disk(standard, tmp_path)
+    for words in ("", "broker 1", "producer-0:45", "truncated"):
+        found = dom(page, tmp_path / "profile", f"filter={words}&routine=1")
+        expected = [event for event in standard.events if matches(event.told.lane, event.told.text, words)]
+        assert measured(found, "shown") >= len(expected)
+        # A tenth of a second is where people begin to notice; a busy machine gets some more.
+        assert measured(found, "filter-ms") < 400
+        assert found.count('role="option"') < 120
+
+
+def matches(lane: str, text: str, words: str) -> bool:
+    return re.search(rf"{re.escape(words)}(?!\d)", f"{lane} {text}".lower()) is not None
+
+
+def test_the_address_says_what_is_shown(lost: TraceStory, tmp_path: Path) -> None:
+    needs_chromium()
+    page = on_disk(lost, tmp_path)
+    truncation = next(event for event in lost.events if event.event == "truncate")
+    found = dom(page, tmp_path / "profile", f"finding=1&event={truncation.position}")
+    assert 'data-ready="1"' in found
+    (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', found)
+    assert int(chosen) == truncation.position
+    # The replicas at this moment: the leader has m1, its follower had it.
+    table = found.partition('<table class="replicas">')[2].partition("</table>")[0]
+    assert "LEO 2 · HW 2" in table
+    assert "LEO 1 · HW 1" in table
+    assert table.count("<s>m1</s>") == 1
+    assert found.count('class="row chain') + found.count('class="row chosen chain') >= 5
+    only = dom(page, tmp_path / "profile", "filter=broker 2&without=faults")
+    assert measured(only, "shown") < 12
+    assert "broker 0</span>" not in only.partition('id="rows"')[2].partition("</section>")[0]
+
+
+def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
+    needs_chromium()
+    finding = lost.findings[0]
+    places = [position for position in lost.positions_of(finding) if position is not None]
+    for keys, expected in (
+        ("1nn", places[1]),
+        ("nnnp", places[1]),
+        ("jj", lost.events[next(e.position for e in lost.events if not e.told.routine)].position + 1),
+    ):
+        presses = "".join(f'dispatchEvent(new KeyboardEvent("keydown",{{key:"{key}"}}));' for key in keys)
+        script = f"<script>{presses.replace('dispatchEvent', 'document.body.dispatchEvent')}</script>"
+        script = script.replace("{key:", "{bubbles:true,key:")
+        found = dom(on_disk(lost, tmp_path, script), tmp_path / "profile")
+        (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', found)
+        if keys == "jj":
+            assert int(chosen) >= (expected or 0)
+        else:
+            assert int(chosen) == expected
+
+
+def test_hostile_values_are_text(hostile: TraceStory, tmp_path: Path) -> None:
+    needs_chromium()
+    send = next(event for event in hostile.events if event.event == "append")
+    found = dom(on_disk(hostile, tmp_path), tmp_path / "profile", f"event={send.position}")
+    assert 'data-ready="1"' in found
+    assert "data-broken" not in found.partition(">")[0] + found.partition("<html")[2].partition(">")[0]
+    assert "&lt;/script&gt;&lt;script&gt;" in found
+    assert "<img" not in found

@@ -1,0 +1,100 @@
+"""What a story looks like: the losses and divergences of the library at several widths, and piped.
+
+After a change that is meant, ``HARROW_WRITE_SNAPSHOTS=1`` writes them anew; read them before you commit them.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cli.trace import TraceFormat
+from cli.trace_session import TraceRequest, trace_session
+from tests.written_runs import written_run
+
+SNAPSHOTS = Path(__file__).parent / "snapshots" / "trace"
+PIPED = "piped"
+
+LOSSES = (
+    ("loss-by-hw-truncation", "base", "m1"),
+    ("divergence-by-hw", "base", "m2"),
+    ("acks-1-leader-crash", "base", "m1"),
+    ("unclean-election", "base", "m1"),
+    ("power-loss", "base", "m0"),
+    ("epochs-do-not-save-a-double-failure", "base", "m1"),
+    ("controller-split-brain", "no-fencing", "m2"),
+)
+
+
+def told(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, **options: str) -> str:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    if width != PIPED:
+        monkeypatch.setenv("COLUMNS", width)
+    output = results / "story.txt"
+    request = TraceRequest(
+        run=str(run),
+        results=results,
+        record=options.get("record"),
+        around=options.get("around"),
+        begin=None,
+        end=None,
+        everything=False,
+        output_format=TraceFormat.TABLE,
+        output=output,
+        quiet=True,
+        no_color=False,
+    )
+    assert trace_session(request) == 0
+    return output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", ["80", "120", "200", PIPED])
+@pytest.mark.parametrize(("campaign", "variant", "lost"), LOSSES, ids=str)
+def test_a_story_reads_as_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: str, variant: str, lost: str, width: str
+) -> None:
+    run = written_run(tmp_path, campaign, variant)
+    texts = [
+        told(tmp_path, monkeypatch, run, width, around="lost-write"),
+        told(tmp_path, monkeypatch, run, width, record=lost),
+    ]
+    text = "\n".join(texts)
+    assert text.isprintable() or "\x1b" not in text
+    if width != PIPED:
+        assert max(map(len, body(text))) <= int(width)
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+    snapshot = SNAPSHOTS / f"{campaign}-{width}.txt"
+    if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
+
+
+def body(text: str) -> list[str]:
+    """Return the lines but those of titles, which are not broken."""
+    return [line for line in text.splitlines() if not line.startswith("  finding ")]
+
+
+def test_whoever_knows_kafka_sees_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who acknowledged the record, whose high watermark was behind, who truncated, who then led."""
+    run = written_run(tmp_path, "loss-by-hw-truncation")
+    lines = told(tmp_path, monkeypatch, run, PIPED, around="lost-write").splitlines()
+    marked = [line.split("▶", 1)[1].split(maxsplit=2) for line in lines if "▶" in line]
+    said = [(f"{kind} {number}", text) for kind, number, text in marked]
+    assert ("broker 0", "acked m1: all of the ISR [0, 1] had it") in said
+    assert ("broker 1", "truncated to its own high watermark, 1, and cut off m1") in said
+    assert ("broker 1", "was elected from the ISR [0, 1], without m1 (epoch 1)") in said
+    assert any("KIP-101" in line for line in lines)
+    record = told(tmp_path, monkeypatch, run, PIPED, record="m1")
+    assert "at the end: IN NO LOG" in record
+    assert "never below its HW, TRUNCATED at 32.074s (high watermark)" in record
+
+
+def test_a_record_that_only_a_follower_has_is_not_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = written_run(tmp_path, "divergence-by-hw", "unclean-election")
+    story = told(tmp_path, monkeypatch, run, PIPED, record="m2")
+    assert (
+        "in the log of broker 0, but NOT OF ITS LEADER, broker 1, which has m3 at offset 1 instead" in story
+    )

@@ -1,0 +1,19 @@
+"""Runs of campaigns, written as `harrow run` writes them, for what reads them back."""
+
+from pathlib import Path
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.report import BASE, run_as_mapping
+from campaigns.results_folder import write_run
+from campaigns.runner import run_plan
+
+
+def written_run(results: Path, campaign: str | Path, variant: str | None = None, seed: int = 0) -> Path:
+    """Run a campaign of the library, or a file, and return the folder of the run."""
+    (file,) = resolve(str(campaign))
+    wanted = None if variant == BASE else variant
+    (plan,) = [plan for plan in load_campaign(file).plans if plan.variant == wanted]
+    result = run_plan(plan, seed)
+    mapping = run_as_mapping(result, f"harrow run {campaign} --seed {seed}")
+    return write_run(results, result, mapping, Path(file).read_text(encoding="utf-8"))
