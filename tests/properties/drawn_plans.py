@@ -108,8 +108,8 @@ def _event_value(name: str, names: Names) -> st.SearchStrategy[Any]:
 def events(draw: st.DrawFn, names: Names) -> EventCondition:
     """Draw an event, with fields in any order."""
     event = draw(st.sampled_from(list(FIELDS)))
-    known = st.sampled_from(FIELDS[event]) if FIELDS[event] else st.nothing()
-    fields = draw(st.lists(known, unique=True, max_size=3))
+    known = FIELDS[event]
+    fields = draw(st.lists(st.sampled_from(known), unique=True, max_size=3)) if known else []
     return EventCondition(
         event=event, fields=tuple((name, draw(_event_value(name, names))) for name in fields)
     )
