@@ -172,7 +172,7 @@ def test_rows_that_did_not_come_back_are_run_again(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_a_chunk_is_under_way_keeps_what_came_back(tmp_path: Path) -> None:
-    of = definition(400, varies=acks("1", "all"))
+    of = definition(1_500, varies=acks("1", "all"))
     engine = Here(of)
     folder = SweepFolder(tmp_path, of)
     folder.begin()
