@@ -84,7 +84,7 @@ def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     # The command is our own; a history that is not held ends with another code, and is no error here.
-    ended = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603
+    ended = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own command
     took_s = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -269,8 +269,7 @@ def _concrete(fault: Fault, broker: int | None, lasts_us: int | None) -> Fault:
             decided[item.name] = broker
         elif "DurationRangeMarker" in kinds[item.name] and value is not None and lasts_us is not None:
             decided[item.name] = (lasts_us, lasts_us)
-    # The protocol does not say that a fault is a dataclass; the catalogue has nothing else.
-    return replace(fault, **decided) if decided else fault  # type: ignore[type-var]
+    return replace(fault, **decided) if decided else fault  # type: ignore[type-var]  # every fault is a dataclass
 
 
 def _field_types(fault: type[Any]) -> dict[str, str]:

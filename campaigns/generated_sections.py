@@ -185,16 +185,15 @@ def _syntax(hint: Any, where: str) -> tuple[Any, type | None]:
     """Return a field's annotation in the model, and its marker."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
-        # The parts are known only here, so `|` cannot be written out.
-        return _syntax(Union[tuple(part for part in arguments if part is not NoneType)], where)  # noqa: UP007
+        parts = tuple(part for part in arguments if part is not NoneType)
+        return _syntax(Union[parts], where)  # noqa: UP007 - known only here, so `|` cannot be written out
     if origin is Annotated:
         marker = arguments[1]
         if marker in _LEAF_OF_MARKER:
             return _LEAF_OF_MARKER[marker], marker
     elif origin is tuple and arguments[1:] == (...,):
         inner, marker = _syntax(arguments[0], where)
-        # A type that is made at run time, which no checker can follow.
-        return Annotated[list[inner], OneOrMany()], marker  # type: ignore[valid-type]
+        return Annotated[list[inner], OneOrMany()], marker  # type: ignore[valid-type]  # made at run time
     elif origin is Literal:
         return Annotated[str, one_of(*arguments)], None
     elif hint in _LEAF_OF_TYPE:

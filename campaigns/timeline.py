@@ -38,7 +38,7 @@ def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
     ordered = sorted(moments, key=lambda moment: moment.at_us)
     script = _steps(m for m in ordered if m.scripted) if _is_timed(plan) else plan.script
     faults = tuple(
-        Injection(timing=At(at_us=moment.at_us), faults=(moment.action,))  # type: ignore[arg-type]
+        Injection(timing=At(at_us=moment.at_us), faults=(moment.action,))  # type: ignore[arg-type]  # not scripted: a fault
         for moment in ordered
         if not moment.scripted
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from cli.options import ListFormat, NoColor, Output
+from cli.options import ListFormat, NoColor, Output, RunsFolder
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +38,7 @@ def diff(
     only_different: Annotated[
         bool, typer.Option("--only-different", help="Fold everything that all replicas have.")
     ] = False,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
-    ] = Path("results"),
+    results: RunsFolder = Path("results"),
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
     output: Output = None,
     no_color: NoColor = False,

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from campaigns import seeds
+from cli import completion
 
 _US_PER_SECOND: Final = 1_000_000
 
@@ -39,6 +40,19 @@ class ListFormat(StrEnum):
 
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
+]
+RunsFolder = Annotated[
+    Path,
+    typer.Option("--results", metavar="DIR", help="Where a run is looked for by its id.", file_okay=False),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        autocompletion=completion.variants,
+        help="Only this variant (`base` for none); may be repeated.",
+    ),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours, as with NO_COLOR.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what went wrong.")]

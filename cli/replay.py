@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from cli.options import NoColor, Output, Quiet, ReportFormat
+from cli.options import NoColor, Output, Quiet, ReportFormat, RunsFolder
 
 
 def register(app: typer.Typer) -> None:
@@ -23,9 +23,7 @@ def replay(
             help="A folder of results, as results/latest, or the id of a run.",
         ),
     ],
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
-    ] = Path("results"),
+    results: RunsFolder = Path("results"),
     output_format: Annotated[
         ReportFormat, typer.Option("--format", help="How to print.")
     ] = ReportFormat.TABLE,

@@ -15,6 +15,7 @@ from cli.options import (
     Overrides,
     Quiet,
     RunFormat,
+    Variants,
     Verbose,
     check_seed,
     parse_seeds,
@@ -51,15 +52,7 @@ def run(
         str | None, typer.Option(metavar="A..B", help="Several seeds, from A to before B.")
     ] = None,
     overrides: Overrides = None,
-    variants: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--variant",
-            metavar="NAME",
-            autocompletion=completion.variants,
-            help="Only this variant (`base` for none); may be repeated.",
-        ),
-    ] = None,
+    variants: Variants = None,
     output_format: Annotated[RunFormat, typer.Option("--format", help="How to print.")] = RunFormat.TABLE,
     output: Output = None,
     results: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from cli.options import NoColor, Overrides, Quiet, ReportFormat, Verbose, parse_seeds, parse_time_s
+from cli.options import NoColor, Overrides, Quiet, ReportFormat, Variants, Verbose, parse_seeds, parse_time_s
 
 _SHRINK_TIME = "60s"
 
@@ -44,15 +44,7 @@ def sweep(
         ),
     ] = None,
     overrides: Overrides = None,
-    variants: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--variant",
-            metavar="NAME",
-            autocompletion=completion.variants,
-            help="Only this variant (`base` for none); may be repeated.",
-        ),
-    ] = None,
+    variants: Variants = None,
     engine: Annotated[
         SweepEngine,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from cli.options import NoColor, Output, Quiet
+from cli.options import NoColor, Output, Quiet, RunsFolder
 
 
 class TraceFormat(StrEnum):
@@ -47,9 +47,7 @@ def trace(
     everything: Annotated[
         bool, typer.Option("--all", help="Every event: fetches, flushes and checkpoints too.")
     ] = False,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where a run is looked for by its id.", file_okay=False)
-    ] = Path("results"),
+    results: RunsFolder = Path("results"),
     output_format: Annotated[TraceFormat, typer.Option("--format", help="How to print.")] = TraceFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,

@@ -163,9 +163,9 @@ def _home(key: str, *, at_top: bool) -> str | None:
             return "; a setting stands under `settings`"
         owner = "client" if len(scopes) > 1 and PRODUCER in scopes else scopes[0]
         return f"; it is a {owner}'s setting"
-    if at_top and key in ClusterSection.keys():  # noqa: SIM118
+    if at_top and ClusterSection.has_key(key):
         return "; it belongs under `cluster`"
-    if at_top and key in WorkloadSection.keys():  # noqa: SIM118
+    if at_top and WorkloadSection.has_key(key):
         return "; it belongs under `workload`"
     return None
 

@@ -80,7 +80,8 @@ def of_hint(hint: Any, known: Values) -> st.SearchStrategy[Any]:
     """Return what a field of this type can hold."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
-        rest: Any = Union[tuple(part for part in arguments if part is not NoneType)]  # noqa: UP007
+        parts = tuple(part for part in arguments if part is not NoneType)
+        rest: Any = Union[parts]  # noqa: UP007 - known only here, so `|` cannot be written out
         return st.none() | of_hint(rest, known)
     if origin is Annotated:
         return known[arguments[1]]

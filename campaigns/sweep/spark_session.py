@@ -185,7 +185,8 @@ def _start_java(settings: Mapping[str, str]) -> None:
     cannot write it then, would stay for ever.
     """
     with _interrupts_held():
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))  # noqa: SLF001
+        conf = SparkConf().setAll(list(settings.items()))
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - nothing public starts Java alone
 
 
 @contextmanager

@@ -114,7 +114,7 @@ class Sweep:
         cells = self._definition.cells
         costs = Costs(self._first_guess_s(missing))
         planner = Planner(cells, self._engine.workers, costs, missing)
-        with ThreadPoolExecutor(in_flight(1) + 32, thread_name_prefix="chunk") as threads:
+        with ThreadPoolExecutor(in_flight(self._engine.workers), thread_name_prefix="chunk") as threads:
             try:
                 self._loop(planner, threads)
             except (KeyboardInterrupt, EngineLostError) as error:
@@ -235,8 +235,8 @@ class Sweep:
             self._lost(chunk)
             return
         self._write(chunk, rows)
-        for task in chunk.tasks:
-            self._measure(task.cell, rows, planner.costs)
+        for cell in dict.fromkeys(task.cell for task in chunk.tasks):
+            self._measure(cell, rows, planner.costs)
 
     def _measure(self, cell: int, rows: pa.Table, costs: Costs) -> None:
         mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)

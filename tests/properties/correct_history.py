@@ -79,7 +79,7 @@ def correct_histories(min_steps: int = 0, max_steps: int = 40) -> st.SearchStrat
 
 def random_history(seed: int, steps: int) -> History:
     """Return a history of any size: the same one for the same seed."""
-    choose = Random(seed).randrange  # noqa: S311
+    choose = Random(seed).randrange
     return play(a_setup(choose), [a_step(choose) for _ in range(steps)])
 
 

@@ -57,7 +57,7 @@ def test_sources_are_good(source: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_mutated_files(chunk: int) -> None:
-    made = mutants(Random(chunk))  # noqa: S311
+    made = mutants(Random(chunk))
     outcomes = [load_or_refuse(next(made)) is not None for _ in range(FILES_IN_CHUNK)]
     # Both outcomes have to occur, or the mutations are too wild or too tame to try anything.
     assert 0.02 < sum(outcomes) / FILES_IN_CHUNK < 0.9

@@ -17,7 +17,7 @@ EVENTS_MAX = 3_000
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_mutated_files_on_the_command_line(chunk: int, tmp_path: Path) -> None:
-    made = mutants(Random(1_000 + chunk))  # noqa: S311
+    made = mutants(Random(1_000 + chunk))
     path = tmp_path / "mutant.yaml"
     exit_codes = dict.fromkeys(range(4), 0)
     for _ in range(FILES_IN_CHUNK):
