@@ -7,25 +7,21 @@ settings that a release knows) is checked in `campaigns.sections`.
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
+from pydantic import ConfigDict, Field
 
 from campaigns import generated_sections as generated
-from campaigns.bounds import BROKERS_MAX, PARTITIONS_MAX
+from campaigns.cluster_sections import ClusterSection, settings_of
 from campaigns.condition_sections import ConditionSection, PartitionKey
 from campaigns.core_section import CoreSection
 from campaigns.found_section import FoundSection
 from campaigns.generated_sections import OneFault
-from campaigns.literals import LiteralError, variant_name, whole_number
+from campaigns.literals import variant_name
 from campaigns.probes import PROBES
 from campaigns.section import (
-    BrokerId,
     CampaignName,
     ClientName,
     Count,
     Duration,
-    DurationOrNever,
-    DurationRange,
     Flag,
     Generated,
     Leaf,
@@ -36,18 +32,14 @@ from campaigns.section import (
     ReleaseName,
     Section,
     Text,
-    TopicName,
     Values,
-    number_schema,
     one_of,
     whole,
-    wrong,
 )
 from campaigns.swarm_sections import SwarmSection
-from campaigns.yaml_positions import Scalar
 from checks.finding import STATUSES
 from cluster_model.invariants import INVARIANTS
-from cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC
+from cluster_model.settings import CONSUMER, PRODUCER
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -65,102 +57,6 @@ Status = Annotated[str, one_of(*STATUSES)]
 Partitions = Annotated[list[PartitionName], OneOrMany()]
 VariantNames = Annotated[list[Text], OneOrMany()]
 VariantKey = Annotated[str, Leaf(variant_name, {"type": "string"})]
-
-
-def _settings(scope: str) -> Generated:
-    return Generated(lambda: generated.settings_section((scope,)))
-
-
-# Cluster
-
-
-class BrokerSection(Section):
-    """A broker."""
-
-    id: BrokerId = Field(description="The broker's id.")
-    rack: Text | None = Field(default=None, description="The rack that it stands in.")
-    settings: Annotated[Section | None, _settings(BROKER)] = Field(
-        default=None, description="Settings of this broker."
-    )
-
-
-class TopicSection(Section):
-    """A topic."""
-
-    name: TopicName = Field(description="The topic's name; its partitions are name-0, name-1 and so on.")
-    partitions: Annotated[int, whole(1, PARTITIONS_MAX)] | None = Field(
-        default=None, description="How many partitions; by default 1, or as many as `assignment` has."
-    )
-    replication_factor: Count | None = Field(
-        default=None, description="How many replicas; by default 3, or as many brokers as there are."
-    )
-    assignment: list[list[BrokerId]] | None = Field(
-        default=None,
-        description="The replicas of each partition, preferred leader first; by default as Kafka assigns.",
-    )
-    settings: Annotated[Section | None, _settings(TOPIC)] = Field(
-        default=None, description="Settings of this topic."
-    )
-
-
-class NetworkSection(Section):
-    """The network between all processes."""
-
-    latency: DurationRange | None = Field(default=None, description="One way, drawn for each message.")
-
-
-class DiskSection(Section):
-    """The brokers' disks."""
-
-    writeback: DurationOrNever = Field(
-        default=None, description="When the operating system flushes by itself; `never` for not at all."
-    )
-
-
-class ZooKeeperSection(Section):
-    """The ZooKeeper ensemble."""
-
-    tick: PositiveDuration | None = Field(default=None, description="Sessions expire at ticks.")
-
-
-def _brokers_of_number(value: Any) -> Any:
-    """Return the brokers that a bare number stands for."""
-    if not isinstance(value, Scalar):
-        return value
-    try:
-        count = whole_number(1, BROKERS_MAX)(value.text)
-    except LiteralError as error:
-        raise wrong(f"the number of brokers, or a list of them: {error}") from None
-    return [{"id": Scalar(str(number), value.mark)} for number in range(count)]
-
-
-class NumberOrList:
-    """Marks the list of brokers, which may be written as their number."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
-        """Return the list's validator, after a number was turned into a list."""
-        return core_schema.no_info_before_validator_function(_brokers_of_number, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return either form."""
-        return {"anyOf": [number_schema(1, BROKERS_MAX), handler(core)]}
-
-
-class ClusterSection(Section):
-    """The servers."""
-
-    brokers: Annotated[list[BrokerSection], NumberOrList()] | None = Field(
-        default=None, description="How many brokers (ids from 0; by default 3), or a list of them."
-    )
-    controller: BrokerId | None = Field(
-        default=None, description="The broker that starts first, and so becomes the controller."
-    )
-    topics: list[TopicSection] | None = Field(
-        default=None, description="By default one topic t with one partition."
-    )
-    network: NetworkSection | None = Field(default=None, description="The network.")
-    disk: DiskSection | None = Field(default=None, description="The disks.")
-    zookeeper: ZooKeeperSection | None = Field(default=None, description="ZooKeeper.")
 
 
 # Workload
@@ -181,7 +77,7 @@ class ProducerSection(Section):
     record_bytes: Annotated[int, whole(1, 1_000_000)] | None = Field(
         default=None, description="The size of a record."
     )
-    settings: Annotated[Section | None, _settings(PRODUCER)] = Field(
+    settings: Annotated[Section | None, settings_of(PRODUCER)] = Field(
         default=None, description="Settings of this producer."
     )
 
@@ -195,7 +91,7 @@ class ConsumerSection(Section):
     poll_interval: PositiveDuration | None = Field(
         default=None, description="How often it polls; by default 100ms."
     )
-    settings: Annotated[Section | None, _settings(CONSUMER)] = Field(
+    settings: Annotated[Section | None, settings_of(CONSUMER)] = Field(
         default=None, description="Settings of this consumer."
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from campaigns.bounds import BROKERS_MAX, PARTITIONS_MAX
-from campaigns.schema import BrokerSection, ClusterSection, TopicSection
+from campaigns.cluster_sections import BrokerSection, ClusterSection, TopicSection
 from campaigns.sections.draft import Draft
 from campaigns.sections.effective_settings import EffectiveSettings, GivenSettings, plain
 from campaigns.spelling import counted, listed

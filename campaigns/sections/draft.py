@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from campaigns.schema import Body, CampaignFile, ClusterSection, WorkloadSection, action_section
+from campaigns.cluster_sections import ClusterSection
+from campaigns.schema import Body, CampaignFile, WorkloadSection, action_section
 from campaigns.section import WRONG, nearest_section, to_data
 from campaigns.spelling import printable, quoted, suggestion
 from campaigns.yaml_positions import ListNode, MapNode, Mark, Mistake, Node, Path, lookup, without
