@@ -78,8 +78,12 @@ class IsrHoldsCommitted:
         partition = replica.partition
         committed = self._committed.get(partition.name)
         leo = replica.file.log_end_offset
-        if committed is not None and leo < committed.end and replica.broker in partition.isr:
+        if committed is None or leo >= committed.end:
+            return
+        if replica.broker in partition.isr:
             self._report(replica, leo, committed.end)
+        if replica.file is committed.file:
+            committed.end = leo  # What it appends there from now on is something else.
 
     def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
         details = f"it is in the ISR and lacks what stands at {missing}, although all below {committed} is committed"

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.plain_environment import plain_environment
+
 ROOT = Path(__file__).parents[2]
-_SHAPING = (
-    *("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
-    *("HARROW_DEBUG", "PYTHONWARNINGS"),
-)
 
 CAMPAIGNS = {
     "calm": """
@@ -117,8 +115,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment() -> dict[str, str]:
     """Return an environment in which nothing says how output should look."""
-    kept = {name: value for name, value in os.environ.items() if name not in _SHAPING}
-    return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    return {**plain_environment(), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
 
 
 @pytest.fixture

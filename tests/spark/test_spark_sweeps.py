@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.plain_environment import plain_environment
+
 ROOT = Path(__file__).parents[2]
 CLUSTER = "local-cluster[2,1,1024]"
 TIMEOUT_S = 540
@@ -40,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**plain_environment(), "PYTHONPATH": str(ROOT), **variables}
     return subprocess.Popen(
         [sys.executable, "-m", "cli", "sweep", *words],
         cwd=folder,

@@ -98,6 +98,17 @@ class TestIsrHoldsCommitted:
         watched.monitor.isr_changed(Leader(T, 1, 2, (1, 2)))
         assert len(watched.broken) == 1
 
+    def test_what_a_leader_appends_after_its_power_loss_was_not_committed(self, watched: Watched) -> None:
+        watched.commit("a")
+        watched.elect(0, 2, (0, 1))
+        watched.restart(0, power_loss=True)
+        assert watched.broken == [("isr-holds-committed", 0, T, 2, 0)]
+        # It obeys what the controller said before the last election, and takes a record.
+        watched.append(0, "b", epoch=1)
+        watched.lead(0, 2, (0, 1))
+        watched.truncate(1, 0)
+        assert len(watched.broken) == 1
+
     def test_a_leader_of_the_past_says_nothing_about_the_isr_of_today(self, watched: Watched) -> None:
         watched.commit("a")
         watched.lead(0, 1, (0,))
