@@ -52,6 +52,7 @@ class SettingsSection(Section):
     """Settings under Kafka's names."""
 
     noun = "setting"
+    catalogue = "settings"
 
 
 @cache
@@ -108,6 +109,7 @@ class BehavioursSection(Section):
     """Single switches of a release (see `harrow list releases`)."""
 
     noun = "behaviour"
+    catalogue = "behaviours"
 
 
 @cache
@@ -228,6 +230,7 @@ class OneFaultSection(Section):
     """One fault, by its name (see `harrow list faults`)."""
 
     noun = "fault"
+    catalogue = "faults"
     named_alone = True
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 

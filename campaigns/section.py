@@ -98,7 +98,8 @@ class Generated:
 class Section(BaseModel):
     """A mapping of a campaign file. Keys that it does not know are errors.
 
-    ``noun`` is what messages call a key of it. A section with ``short`` may be written
+    ``noun`` is what messages call a key of it, and ``catalogue`` what `harrow list` calls all
+    of them. A section with ``short`` may be written
     as the value of that key alone, one that is ``named_alone`` as a key without a value;
     one that is ``emptiable`` may be left without a value.
     """
@@ -106,6 +107,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True, frozen=True)
 
     noun: ClassVar[str] = "key"
+    catalogue: ClassVar[str | None] = None
     short: ClassVar[str | None] = None
     named_alone: ClassVar[bool] = False
     emptiable: ClassVar[bool] = False

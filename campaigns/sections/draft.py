@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from campaigns.cluster_sections import ClusterSection
 from campaigns.schema import Body, CampaignFile, WorkloadSection, action_section
-from campaigns.section import WRONG, nearest_section, to_data
+from campaigns.section import WRONG, Section, nearest_section, to_data
 from campaigns.spelling import printable, quoted, suggestion
 from campaigns.yaml_positions import ListNode, MapNode, Mark, Mistake, Node, Path, lookup, without
+from cluster_model.mutants import MUTANTS
 from cluster_model.settings import PRODUCER, scopes_of
 
 _ROUNDS = 8
@@ -152,8 +153,11 @@ class Draft:
             return f"`{key}` belongs to the campaign, not to a variant"
         if "do" in names and action_section().has_key(key):
             return f"{message}; `{key}` stands under `do`"
-        home = _home(key, at_top=section is Body)
-        return message + (home or self.report.suggestion(key, names))
+        home = _home(key, at_top=section is Body) or _mutant(key, section)
+        hint = home or self.report.suggestion(key, names)
+        if not hint and section.catalogue is not None:
+            hint = f"; `harrow list {section.catalogue}` names all"
+        return message + hint
 
 
 def _home(key: str, *, at_top: bool) -> str | None:
@@ -169,6 +173,14 @@ def _home(key: str, *, at_top: bool) -> str | None:
     if at_top and WorkloadSection.has_key(key):
         return "; it belongs under `workload`"
     return None
+
+
+def _mutant(key: str, section: type[Section]) -> str | None:
+    """Return which behaviour a mutant is that somebody named as if it were one."""
+    mutant = MUTANTS.get(key.replace("_", "-")) if section.catalogue == "behaviours" else None
+    if mutant is None:
+        return None
+    return f"; the mutant `{mutant.name}` is `{mutant.switch}: {str(mutant.value).lower()}`"
 
 
 def _validate(tree: Node) -> tuple[Body | None, list[dict[str, Any]]]:

@@ -207,6 +207,13 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [("1:44", "impossible: with min.insync.replicas=3 and 2 replicas of topic t, acks=all (line 1)")],
     ),
+    "behaviours by other names": (
+        "behaviours: {no-dedup: true, zzz: true}\n",
+        [
+            ("1:14", "unknown behaviour `no-dedup`; the mutant `no-dedup` is `producer_batches_retained: 0`"),
+            ("1:30", "unknown behaviour `zzz`; `harrow list behaviours` names all"),
+        ],
+    ),
     "behaviours": (
         "behaviours: {follower_truncation: hw, idempotenc: true, producer_batches_retained: 3}\n",
         [
