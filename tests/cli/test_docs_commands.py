@@ -1,0 +1,125 @@
+"""Every command that README.md and the pages of docs/ show is run, in order, in a folder for each page.
+
+It has to end as the page says, and print what the page shows. What cannot be run here, or only in a
+smaller form, stands in `docs_exceptions.py`, with the reason.
+"""
+
+import io
+import os
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from cli.main import app, main
+from tests.cli.conftest import ROOT
+from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
+from tests.cli.docs_pages import Command, Page, difference, read_page
+from tests.plain_environment import plain_environment
+
+PAGES = [
+    read_page(path, ROOT)
+    for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+]
+OF_ITS_OWN = ("harrow sweep ", "--engine hypothesis", "|", "&&", ";")
+"""What starts processes, or needs a shell or a fresh process."""
+
+
+def run(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Run a command in a folder; return its exit code and what is to be seen."""
+    text = command.text
+    for longer, shorter in SMALLER:
+        text = text.replace(longer, shorter)
+    if not text.startswith("harrow ") or any(sign in text for sign in OF_ITS_OWN):
+        return run_in_a_shell(text, folder, command.columns)
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        for name in os.environ.keys() - plain_environment().keys():
+            patch.delenv(name)
+        for name, value in columns_of(command.columns).items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["harrow", *shlex.split(text)[1:]])
+        seen = io.StringIO()
+        with redirect_stdout(seen), redirect_stderr(seen), pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0), seen.getvalue()
+
+
+TOOLS = """
+harrow() { "$PYTHON" -m cli "$@"; }
+pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p pytest_harrow.plugin -p no:cacheprovider "$@"; }
+"""
+
+
+def run_in_a_shell(text: str, folder: Path, columns: int | None) -> tuple[int, str]:
+    ended = subprocess.run(
+        ["/bin/bash", "-c", f"{TOOLS}{text}"],
+        cwd=folder,
+        env={**plain_environment(), "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, **columns_of(columns)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return ended.returncode, ended.stdout
+
+
+def columns_of(columns: int | None) -> dict[str, str]:
+    return {} if columns is None else {"COLUMNS": str(columns)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_do_what_it_shows(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {**page.files, **PREPARED.get(page.name, {})}.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    wrong = []
+    for command in page.commands:
+        if command.text in NOT_RUN:
+            continue
+        code, printed = run(command, tmp_path, monkeypatch)
+        if code != command.exit_code:
+            wrong.append(f"{command.where}\nexit code {code}, the page says {command.exit_code}:\n{printed}")
+        elif command.shown and (other := difference(command.shown, printed.splitlines())):
+            wrong.append(f"{command.where}\n{other}")
+    assert not wrong, "\n\n".join(wrong)
+    for name, text in page.files.items():
+        assert (tmp_path / name).read_text(encoding="utf-8") == text, f"{page.name}: {name}"
+
+
+MENTIONS = [mention for page in PAGES for mention in page.mentions]
+
+
+@pytest.mark.parametrize("mention", MENTIONS, ids=lambda mention: mention.text)
+def test_a_command_that_is_told_of_exists(mention: Command) -> None:
+    commands = typer.main.get_group(app)
+    name, *rest = [word.strip("[],") for word in mention.text.split()[1:]]
+    assert name in commands.commands, mention.where
+    known = {option for parameter in commands.commands[name].params for option in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= known, mention.where
+
+
+def test_every_page_is_looked_at() -> None:
+    shown = {page.name for page in PAGES if page.commands}
+    assert {"README.md", "docs/ci.md", "docs/diff.md", "docs/trace.md", "docs/shrink.md"} <= shown
+    assert sum(len(page.commands) for page in PAGES) >= 60
+
+
+@pytest.mark.parametrize("command", NOT_RUN)
+def test_what_is_not_run_stands_in_a_page(command: str) -> None:
+    assert any(command == known.text for page in PAGES for known in page.commands)
+
+
+@pytest.mark.parametrize("longer", [longer for longer, _ in SMALLER])
+def test_what_is_made_smaller_stands_in_a_page(longer: str) -> None:
+    assert any(longer in known.text for page in PAGES for known in page.commands)
