@@ -122,6 +122,11 @@ def _in_text(page: str, text: str) -> Iterator[Command]:
         yield Command(page=page, line=line, text=" ".join(place[1].replace("\\|", "|").split()), inline=True)
 
 
+def other_blocks(text: str) -> list[str]:
+    """Return the blocks of a page in which no commands are looked for."""
+    return [block[3] for block in _FENCE.finditer(text) if block[1] not in (*_SHELLS, "yaml")]
+
+
 def _columns(info: str | None) -> int | None:
     said = re.search(r"columns=(\d+)", info or "")
     return int(said[1]) if said else None

@@ -18,7 +18,7 @@ import typer.main
 from cli.main import app, main
 from tests.cli.conftest import ROOT
 from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
-from tests.cli.docs_pages import Command, Page, difference, read_page
+from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
 from tests.plain_environment import plain_environment
 
 PAGES = [
@@ -50,6 +50,7 @@ def run(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
 
 
 TOOLS = """
+set -o pipefail
 harrow() { "$PYTHON" -m cli "$@"; }
 pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p pytest_harrow.plugin -p no:cacheprovider "$@"; }
 """
@@ -113,6 +114,16 @@ def test_every_page_is_looked_at() -> None:
     shown = {page.name for page in PAGES if page.commands}
     assert {"README.md", "docs/ci.md", "docs/diff.md", "docs/trace.md", "docs/shrink.md"} <= shown
     assert sum(len(page.commands) for page in PAGES) >= 60
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_command_hides_where_none_is_looked_for(page: Page) -> None:
+    typed = [line.strip() for line in page.text.splitlines() if line.strip().startswith("$ ")]
+    found = [command.text for command in page.commands if not command.inline]
+    missed = [line for line in typed if not any(line.startswith(f"$ {text}") for text in found)]
+    assert missed == []
+    blocks = other_blocks(page.text)
+    assert not [line for block in blocks for line in block.splitlines() if line.startswith("harrow ")]
 
 
 @pytest.mark.parametrize("command", NOT_RUN)
