@@ -127,10 +127,11 @@ def checked(file: Path, plan: Plan, result: RunResult) -> Checked:
     return Checked(file=file, outcome=outcome, as_recorded=as_recorded, why=why, plan=plan, result=result)
 
 
-def entry_text(plan: Plan, seed: int, name: str | None = None) -> tuple[str, str]:
+def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = "") -> tuple[str, str]:
     """Return the name and the text of the entry that a failing campaign makes.
 
     It says all that the run depends on, also what a swarm has drawn, and expects what was seen.
+    *heading* is the story above it, as a shrunk campaign has one.
 
     Raises:
         NotFailingError: the campaign breaks no promise with this seed, or does not do it again.
@@ -156,10 +157,9 @@ def entry_text(plan: Plan, seed: int, name: str | None = None) -> tuple[str, str
         expect=_as_seen(result, violated),
         found=Found(version=VERSION, rule=rule, status=OPEN, seed=seed),
     )
+    comments = [f"Found by harrow {VERSION} with seed {seed}: {in_short(result)}."]
     try:
-        text = campaign_text(
-            entry, comments=[f"Found by harrow {VERSION} with seed {seed}: {in_short(result)}."]
-        )
+        text = campaign_text(entry, comments=[*comments, f"\n{heading}"] if heading else comments)
     except UnwritablePlanError as error:
         raise NotFailingError(str(error)) from None
     (again,) = load_text(text, f"{name}.yaml").plans

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -46,6 +47,11 @@ class Campaign:
     path: Path
     plans: tuple[Plan, ...]
     text: str = ""
+
+    def heading(self) -> str:
+        """Return what the comments above the first key say, a line each."""
+        comments = takewhile(lambda line: line.startswith("#"), self.text.splitlines())
+        return "\n".join(line.removeprefix("#").removeprefix(" ") for line in comments)
 
 
 def load_campaign(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:

@@ -96,7 +96,7 @@ def _claims(
 def _finding(evidence: Evidence, index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(evidence, index.copies(partition), partition)
     settled = partition in evidence.read_back
-    gone = _gone(claims, frozenset() if settled else index.readable(partition))
+    gone = _gone(claims, None if settled else index.standing_at(partition, offset))
     causes = [cause for claim in gone for cause in _causes(evidence, story, partition, offset, claim)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
@@ -129,13 +129,13 @@ def _finding(evidence: Evidence, index: Index, partition: str, offset: int, clai
     )
 
 
-def _gone(claims: list[_Claim], standing: AbstractSet[Value]) -> list[_Claim]:
-    """Return the values that have to be explained: all but those that survive.
+def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:
+    """Return the values that have to be explained: all but those that survive at their offset.
 
-    In the logs, that is, or *standing* where the logs are not settled; if none is there, what alone
-    consumers have read.
+    In the logs, that is, or what is *standing* where the logs are not settled; if none is there,
+    what alone consumers have read.
     """
-    gone = [claim for claim in claims if not claim.brokers and claim.value not in standing]
+    gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
         return [claim for claim in claims if not claim.polled]
     return gone

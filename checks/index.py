@@ -103,6 +103,11 @@ class Index:
             self._readable[partition] = values
         return values
 
+    def standing_at(self, partition: str, offset: int) -> Value | None:
+        """Return what the last leader has at an offset, None where it has nothing or is not known."""
+        values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
+        return values[offset] if offset < len(values) else None
+
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""
         return [partition for partition in self.acked if partition not in self._evidence.read_back]

@@ -97,7 +97,7 @@ def add_session(
     plan = choose_variants(loaded, [] if variant is None else [variant])[0][0]
     try:
         with Interrupts() as interrupts:
-            name, text = entry_text(plan, seed, name)
+            name, text = entry_text(plan, seed, name, loaded[0].heading())
             path = place / f"{name}.yaml"
             interrupts.hold()
             _write_new(path, text)

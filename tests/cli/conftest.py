@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import warm_process
 from tests.plain_environment import plain_environment
 
 ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 120
 
 CAMPAIGNS = {
     "calm": """
@@ -120,9 +122,12 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
-    """Return a function that runs the command in the folder, on pipes."""
+    """Return a function that runs the command in the folder, and on no terminal."""
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        # Some variables are read while modules are imported, and a sweep starts processes itself.
+        if not variables and arguments[:1] != ("sweep",):
+            return warm_process.run(arguments, folder, environment, TIMEOUT_S)
         return subprocess.run(
             [sys.executable, "-m", "cli", *arguments],
             cwd=folder,
@@ -131,7 +136,7 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=TIMEOUT_S,
             check=False,
         )
 

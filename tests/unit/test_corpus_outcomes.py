@@ -124,6 +124,15 @@ def test_an_entry_expects_what_was_seen_and_no_more() -> None:
     assert "lost:" not in entry_of(30), "too many to read"
 
 
+def test_an_entry_keeps_the_story_above_its_campaign() -> None:
+    campaign = load_text("# Lost m.\n#   0.1s it went\n" + LOSS.replace("COUNT", "2").lstrip(), "loss.yaml")
+    text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
+    found, *rest = text.splitlines()
+    assert found.startswith("# Found by harrow ")
+    assert rest[:4] == ["#", "# Lost m.", "#   0.1s it went", "name: loss"]
+    assert load_text(LOSS.replace("COUNT", "2"), "loss.yaml").heading() == ""
+
+
 def test_what_does_not_fail_again_is_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure that its own file does not repeat cannot be kept."""
     runs: list[RunResult] = []

@@ -69,6 +69,12 @@ def test_what_clients_saw_comes_first_and_invariants_last() -> None:
             ("m2 was committed", "offset 0 is m2"),
             True,
         ),
+        # Nor does whether it was one or several.
+        (
+            ("2 records of t-0, 2 of them acked, could not be read (leader 0, ISR [0, 1])",),
+            ("1 record of t-0, 1 of them acked, could not be read (leader 0, ISR [0])",),
+            True,
+        ),
         # A setting is no name.
         (("with enable.idempotence=false",), ("with max.in.flight=5",), False),
     ],

@@ -169,3 +169,28 @@ def test_what_the_leader_still_has_is_not_gone_though_nothing_is_settled() -> No
     run.poll((0, "m1"))
     (finding,) = run.judge("inconsistent-offsets").findings
     assert (finding.value, finding.permitted_by) == ("m0", "log.flush.interval.messages")
+
+
+def test_what_the_leader_has_elsewhere_is_gone_where_it_was_read() -> None:
+    """m0 was stored twice, by two leaders at two offsets; nothing is settled, and the last leader has its own."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m", 0, 1)
+    run.append(0, "m0")
+    run.poll((0, "m"), (1, "m0"))
+    run.elect(1, 1, (1,))
+    run.write(producer, "m1", 1)
+    run.write(producer, "m0", 1)
+    run.poll((1, "m1"), (2, "m0"))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert (finding.value, finding.offset, finding.permitted_by) == ("m0", 1, None)
+
+
+def test_what_no_known_leader_has_is_gone() -> None:
+    run = RunBuilder()
+    for broker, value in enumerate(("m0", "m1")):
+        run.append(broker, value)
+        run.poll((0, value))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert finding.because.endswith("offset 0 is m0 (polled) and m1 (polled)")

@@ -1,0 +1,60 @@
+"""Processes in which harrow is imported already: most of what a short command takes is importing.
+
+A server imports it once and forks for each command, which finds an environment, a folder and
+standard streams of its own, as if it had been started by a shell.
+"""
+
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+from tests.plain_environment import plain_environment
+
+_IMPORTED = ("cli.main", "cli.run_session", "cli.render_run", "campaigns.loader", "campaigns.runner", "yaml")
+_STREAMS = ("stdin", "stdout", "stderr")
+
+
+def run(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, and return what it printed and its exit code."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*_IMPORTED])
+    with mock.patch.dict(os.environ, plain_environment(), clear=True):
+        multiprocessing.forkserver.ensure_running()
+    with TemporaryDirectory() as place:
+        streams = Path(place)
+        process = context.Process(target=_run, args=(arguments, folder, dict(environment), streams))
+        process.start()
+        process.join(timeout_s)
+        if process.is_alive():
+            process.kill()
+            raise subprocess.TimeoutExpired(["harrow", *arguments], timeout_s)
+        code = process.exitcode
+        process.close()
+        assert code is not None
+        stdout, stderr = ((streams / name).read_text(encoding="utf-8") for name in _STREAMS[1:])
+        return subprocess.CompletedProcess(["harrow", *arguments], code, stdout, stderr)
+
+
+def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Path) -> None:
+    (streams / "stdin").touch()
+    for number, name in enumerate(_STREAMS):
+        os.dup2(os.open(streams / name, os.O_RDWR | os.O_CREAT), number)
+    # No with: they are open for as long as the process lives.
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["harrow", *arguments]
+    from cli.__main__ import main
+
+    main()
