@@ -4,19 +4,17 @@ It has to end as the page says, and print what the page shows. What cannot be ru
 smaller form, stands in `docs_exceptions.py`, with the reason.
 """
 
-import io
-import os
 import shlex
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 import typer.main
 
-from cli.main import app, main
-from tests.cli.conftest import ROOT
+from cli.main import app
+from tests.cli import warm_process
+from tests.cli.conftest import ROOT, TIMEOUT_S
 from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
 from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
 from tests.plain_environment import plain_environment
@@ -26,27 +24,22 @@ PAGES = [
     for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 ]
 OF_ITS_OWN = ("harrow sweep ", "--engine hypothesis", "|", "&&", ";")
-"""What starts processes, or needs a shell or a fresh process."""
+"""What needs a shell, or starts processes of its own or libraries that a fork does not bear."""
 
 
-def run(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+def run(command: Command, folder: Path) -> tuple[int, str]:
     """Run a command in a folder; return its exit code and what is to be seen."""
     text = command.text
     for longer, shorter in SMALLER:
         text = text.replace(longer, shorter)
-    if not text.startswith("harrow ") or any(sign in text for sign in OF_ITS_OWN):
-        return run_in_a_shell(text, folder, command.columns)
-    with monkeypatch.context() as patch:
-        patch.chdir(folder)
-        for name in os.environ.keys() - plain_environment().keys():
-            patch.delenv(name)
-        for name, value in columns_of(command.columns).items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "argv", ["harrow", *shlex.split(text)[1:]])
-        seen = io.StringIO()
-        with redirect_stdout(seen), redirect_stderr(seen), pytest.raises(SystemExit) as ended:
-            main()
-    return int(ended.value.code or 0), seen.getvalue()
+    environment = {**plain_environment(), "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
+    if command.columns is not None:
+        environment["COLUMNS"] = str(command.columns)
+    if text.startswith("harrow ") and not any(sign in text for sign in OF_ITS_OWN):
+        ended = warm_process.run(shlex.split(text)[1:], folder, environment, TIMEOUT_S)
+    else:
+        ended = run_in_a_shell(text, folder, environment)
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 TOOLS = """
@@ -56,30 +49,22 @@ pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p pytest_harrow
 """
 
 
-def run_in_a_shell(text: str, folder: Path, columns: int | None) -> tuple[int, str]:
-    ended = subprocess.run(
+def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["/bin/bash", "-c", f"{TOOLS}{text}"],
         cwd=folder,
-        env={**plain_environment(), "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, **columns_of(columns)},
+        env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=TIMEOUT_S,
         check=False,
     )
-    return ended.returncode, ended.stdout
-
-
-def columns_of(columns: int | None) -> dict[str, str]:
-    return {} if columns is None else {"COLUMNS": str(columns)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_commands_of_a_page_do_what_it_shows(
-    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_of_a_page_do_what_it_shows(page: Page, tmp_path: Path) -> None:
     for name, text in {**page.files, **PREPARED.get(page.name, {})}.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +73,7 @@ def test_the_commands_of_a_page_do_what_it_shows(
     for command in page.commands:
         if command.text in NOT_RUN:
             continue
-        code, printed = run(command, tmp_path, monkeypatch)
+        code, printed = run(command, tmp_path)
         if code != command.exit_code:
             wrong.append(f"{command.where}\nexit code {code}, the page says {command.exit_code}:\n{printed}")
         elif command.shown and (other := difference(command.shown, printed.splitlines())):
