@@ -17,7 +17,7 @@ help:
 	@echo 'make regress run the corpus of campaigns that failed once'
 	@echo 'make check   ruff, mypy --strict and the direction of imports'
 	@echo 'make format  let ruff format and repair what it can'
-	@echo 'make docs    put the tables that come from the code into docs/'
+	@echo 'make docs    put tables from the code and pictures of runs into docs/'
 	@echo 'make bench   measure the speed'
 	@echo 'make clean   remove $(VENV) and caches (results/ stays)'
 
@@ -42,6 +42,7 @@ format: $(VENV)/installed-for-tests
 
 docs: $(VENV)/installed-for-tests
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.terminal_pictures
 
 bench: $(VENV)/installed-for-tests
 	@for benchmark in benchmarks/[a-z]*.py; do \

@@ -11,6 +11,9 @@ import pyarrow as pa
 from campaigns.sweep.row_table import COLUMNS
 from checks.promise_table import anomaly_table, promise_table
 from cluster_model.mutants import MUTANTS
+from docs.fault_tables import fault_tables
+from docs.schema_tables import key_tables
+from docs.source_tables import behaviour_table, source_table
 
 
 def mutant_table() -> str:
@@ -42,9 +45,13 @@ def _type_text(kind: pa.DataType) -> str:
 
 TABLES = {
     "anomalies": anomaly_table,
+    "behaviours": behaviour_table,
     "columns": column_table,
+    "faults": fault_tables,
+    "keys": key_tables,
     "mutants": mutant_table,
     "promises": promise_table,
+    "sources": source_table,
 }
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 

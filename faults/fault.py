@@ -21,7 +21,10 @@ class Surroundings(Protocol):
         """Virtual time."""
 
     def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back later; whatever is still open when the cluster is healed is not called."""
+        """Call back when the fault is over, unless the cluster has been healed by then.
+
+        A fault has one end: it calls this from `inject`, once at the most.
+        """
 
     def resolve_broker(self, reference: int | str) -> int | None:
         """Return the broker that a reference means now; None when there is no such broker."""

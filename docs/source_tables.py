@@ -1,0 +1,46 @@
+"""Where the model's rules come from, as Markdown: from the docstrings and the switches themselves."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cluster_model.release import RELEASES, switch_docs
+
+_MODEL: Final = Path(__file__).parents[1] / "cluster_model"
+_SOURCE: Final = re.compile(
+    r"\b[A-Z]\w+(?:\.(?:scala|java)|\.\w+(?:ToBrokers|Changes))|\bPartitionStateStore\b"
+)
+
+
+def source_table() -> str:
+    """Return which of Kafka's files each module of the model follows, as its docstrings say."""
+    rows = ["| module | follows |", "|---|---|"]
+    for path in sorted(_MODEL.glob("*.py")):
+        named = ", ".join(f"`{name}`" for name in dict.fromkeys(_named(path)))
+        if named:
+            rows.append(f"| `{path.name}` | {named} |")
+    return "\n".join(rows)
+
+
+def _named(path: Path) -> Iterator[str]:
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    yield from _SOURCE.findall(doc)
+
+
+def behaviour_table() -> str:
+    """Return the switches: what each does, where that stands, and what each release has."""
+    names = list(RELEASES)
+    rows = [f"| switch | source | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
+    for switch, told in switch_docs().items():
+        values = [getattr(release.behaviours, switch) for release in RELEASES.values()]
+        cells = " | ".join(_value(value) for value in values)
+        rows.append(f"| `{switch}` | {told['source']} | {cells} |")
+    return "\n".join(rows)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value).replace("_", " ")

@@ -1,0 +1,120 @@
+"""Makes the pictures of docs/pictures/ from real runs: ``make docs``.
+
+Each is what a terminal of that width shows for some commands, as SVG by Rich. No
+picture loads a font: whoever looks at it has a monospaced one.
+"""
+
+import io
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from cli.main import main as harrow
+
+FOLDER: Final = Path(__file__).parent / "pictures"
+COLUMNS: Final = 96
+PICTURES: Final = {
+    "loss": ("harrow run loss-by-hw-truncation --variant base", "harrow diff results/latest"),
+    "trace": ("harrow trace results/latest --around lost-write",),
+}
+"""Commands by the name of their picture, in the order in which they are run in one folder."""
+
+_WALL_TIME: Final = "of cluster time in"
+_FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+_FORMAT: Final = f"""\
+<svg viewBox="0 0 {{width}} {{height}}" xmlns="http://www.w3.org/2000/svg" role="img">
+<style>
+.{{unique_id}}-matrix {{{{ font-family: {_FONT}; font-size: {{char_height}}px }}}}
+.{{unique_id}}-title {{{{ font-family: sans-serif; font-size: 18px; font-weight: bold }}}}
+{{styles}}
+</style>
+<defs>
+<clipPath id="{{unique_id}}-clip-terminal">
+<rect x="0" y="0" width="{{terminal_width}}" height="{{terminal_height}}"/>
+</clipPath>
+{{lines}}
+</defs>
+{{chrome}}
+<g transform="translate({{terminal_x}}, {{terminal_y}})" clip-path="url(#{{unique_id}}-clip-terminal)">
+{{backgrounds}}
+<g class="{{unique_id}}-matrix">
+{{matrix}}
+</g>
+</g>
+</svg>
+"""
+
+
+def pictures() -> dict[str, str]:
+    """Return the pictures as SVG, by name."""
+    with TemporaryDirectory() as folder, _terminal(Path(folder)):
+        return {name: _picture(name, commands) for name, commands in PICTURES.items()}
+
+
+def said(svg: str) -> list[str]:
+    """Return the texts of a picture: what it says, whatever version of Rich drew it."""
+    return re.findall(r"<text[^>]*>(.*?)</text>", svg)
+
+
+@contextmanager
+def _terminal(folder: Path) -> Iterator[None]:
+    """Work in a folder, on what looks like a terminal."""
+    before, environment = Path.cwd(), dict(os.environ)
+    arguments = sys.argv
+    for name in ("NO_COLOR", "COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        os.environ.pop(name, None)
+    os.environ.update(FORCE_COLOR="1", COLUMNS=str(COLUMNS), TERM="xterm-256color")
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = arguments
+
+
+def _shown(command: str) -> str:
+    """Run a command and return what it prints, control codes and all; messages aside."""
+    sys.argv = shlex.split(command)
+    seen = io.StringIO()
+    try:
+        with redirect_stdout(seen), redirect_stderr(io.StringIO()):
+            harrow()
+    except SystemExit as ended:
+        if ended.code:
+            raise RuntimeError(f"{command}: exit code {ended.code}") from ended
+    return seen.getvalue()
+
+
+def _picture(name: str, commands: Sequence[str]) -> str:
+    console = Console(file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, highlight=False)
+    for number, command in enumerate(commands):
+        if number:
+            console.print()
+        console.print(Text.assemble(("$ ", "green"), (command, "bold")))
+        lines = [line for line in _shown(command).rstrip().splitlines() if _WALL_TIME not in line]
+        console.print(Text.from_ansi("\n".join(lines)))
+    svg = console.export_svg(title="harrow", theme=MONOKAI, code_format=_FORMAT, unique_id=f"harrow-{name}")
+    return "".join(f"{line.strip()}\n" for line in svg.splitlines() if line.strip())
+
+
+def main() -> None:
+    """Write the pictures anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, svg in pictures().items():
+        (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

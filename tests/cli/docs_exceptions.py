@@ -1,0 +1,39 @@
+"""What the pages show and no test runs as it stands, with the reason of each."""
+
+import re
+import shlex
+from typing import Final
+
+from tests.cli.conftest import ROOT
+
+NOT_RUN: Final = {
+    "make test": "these are the tests",
+    "python3 -m venv .venv && .venv/bin/pip install .": "would install; CI does so by make",
+    "source .venv/bin/activate": "is about what the line before makes",
+    "pip install 'kafka-harrow[hypothesis]'": "would install",
+    "gh pr comment --body-file results/latest/report.md": "would speak to GitHub",
+    "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
+}
+"""Commands that are not run at all."""
+
+SMALLER: Final = (
+    # What the Makefile does once it has set up a virtual environment.
+    ("make demo", f"harrow run {shlex.quote(str(ROOT / 'campaigns' / 'library'))}"),
+    ("--seeds 0..2000", "--engine process --workers 1 --seeds 0..10"),
+    ("--seeds 0..200", "--seeds 0..10"),
+    ("--harrow-seeds 0..200 --harrow-set acks=1 -n auto", "--harrow-seeds 0..2 --harrow-set acks=1"),
+    ("--max-examples 500", "--max-examples 5"),
+)
+"""Parts of commands, and what stands for them here: fewer seeds say as much about the page."""
+
+_LOSS: Final = (ROOT / "campaigns" / "library" / "loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
+
+PREPARED: Final[dict[str, dict[str, str]]] = {
+    # The page takes a campaign that fails: this one, were it expected to hold.
+    "docs/pytest.md": {
+        "campaigns/loss.yaml": re.sub(
+            r"^expect:\n.*?(?=^variants)", "expect: {verdict: held}\n", _LOSS, flags=re.DOTALL | re.MULTILINE
+        ).replace("name: loss-by-hw-truncation", "name: loss")
+    },
+}
+"""Files that a page takes for granted, by page and name."""

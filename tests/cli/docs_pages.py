@@ -1,0 +1,157 @@
+"""Reads the pages of the project: the files that they give, the commands that they show, and what these print.
+
+What a page says of itself:
+
+- A line ``$ harrow ...`` in a block ``console``, ``bash`` or ``sh`` is a command; what follows up to
+  the next one is what it prints. A line ``...`` stands for any number of lines, and one that ends with
+  ``...`` for the rest of the line. ``# ... exit code 1`` behind a command says how it ends, otherwise
+  it ends with 0.
+- ``console columns=100`` says how wide the terminal is.
+- A block with a name behind its language (``yaml my-first.yaml``) is a file that is there from the start;
+  a command that writes it has to write the same.
+- Steps of a CI job in a block ``yaml`` (``- harrow run ...``) are commands too.
+- `` `harrow list faults` `` in the text is a command, unless it has a placeholder such as ``RUN``.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_FENCE: Final = re.compile(r"^```(\S+)?(?: +([^\n]*?))? *\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_SHELLS: Final = ("console", "bash", "sh")
+_PROMPT: Final = "$ "
+_COMMENT: Final = re.compile(r"\s+# .*$")
+_EXIT_CODE: Final = re.compile(r"exit code (\d+)")
+_INLINE: Final = re.compile(r"(?<!`)`(harrow\s[^`]+)`(?!`)")
+_JOB_STEP: Final = re.compile(r"^ +- (?:run: )?(harrow .*)$", re.MULTILINE)
+_PLACEHOLDER: Final = re.compile(r"\b[A-Z]{1,2}\b|\b[A-Z]{3,}\b|\[|\.\.\.(?!\d)|\|")
+_WALL_TIME: Final = re.compile(r"(?<= in )[\d.]+ m?s$")
+_BARE: Final = re.compile(r"harrow [a-z]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command that a page shows. ``shown`` is what stands below it; ``columns`` how wide that is."""
+
+    page: str
+    line: int
+    text: str
+    exit_code: int = 0
+    shown: tuple[str, ...] = ()
+    columns: int | None = None
+    inline: bool = False
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.page}:{self.line}: $ {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page: its files by name, its commands in order, and what it says of commands in general."""
+
+    name: str
+    text: str
+    files: dict[str, str]
+    commands: tuple[Command, ...]
+    mentions: tuple[Command, ...]
+
+
+def read_page(path: Path, root: Path) -> Page:
+    """Return a page as it can be tried."""
+    name = str(path.relative_to(root))
+    text = path.read_text(encoding="utf-8")
+    found = sorted((*_in_blocks(name, text), *_in_text(name, text)), key=lambda command: command.line)
+    commands, mentions, seen = [], [], set()
+    for command in found:
+        if not command.inline:
+            commands.append(command)
+        elif _PLACEHOLDER.search(command.text) or _BARE.fullmatch(command.text):
+            mentions.append(command)
+        elif command.text not in seen:
+            commands.append(command)
+        seen.add(command.text)
+    return Page(name=name, text=text, files=_files(text), commands=tuple(commands), mentions=tuple(mentions))
+
+
+def _files(text: str) -> dict[str, str]:
+    return {
+        block[2]: block[3]
+        for block in _FENCE.finditer(text)
+        if block[2] and block[1] not in _SHELLS and "=" not in block[2]
+    }
+
+
+def _in_blocks(page: str, text: str) -> Iterator[Command]:
+    for block in _FENCE.finditer(text):
+        first = text.count("\n", 0, block.start()) + 2
+        if block[1] == "yaml":
+            for step in _JOB_STEP.finditer(block[3]):
+                yield Command(page=page, line=first + block[3].count("\n", 0, step.start()), text=step[1])
+        elif block[1] in _SHELLS:
+            yield from _in_shell(page, first, block[3], _columns(block[2]))
+
+
+def _in_shell(page: str, first: int, body: str, columns: int | None) -> Iterator[Command]:
+    lines = body.splitlines()
+    starts = [place for place, line in enumerate(lines) if line.startswith(_PROMPT)]
+    if not starts or starts[0]:
+        raise ValueError(f"{page}:{first}: a block of a shell begins with `{_PROMPT}`")
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        typed = lines[start].removeprefix(_PROMPT)
+        code = _EXIT_CODE.search(typed)
+        yield Command(
+            page=page,
+            line=first + start,
+            text=_COMMENT.sub("", typed),
+            exit_code=int(code[1]) if code else 0,
+            shown=tuple(lines[start + 1 : end]),
+            columns=columns,
+        )
+
+
+def _in_text(page: str, text: str) -> Iterator[Command]:
+    # Blocks become blanks, so that lines keep their numbers.
+    without = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
+    for place in _INLINE.finditer(without):
+        line = without.count("\n", 0, place.start()) + 1
+        # `\|` is how a cell of a table has a bar.
+        yield Command(page=page, line=line, text=" ".join(place[1].replace("\\|", "|").split()), inline=True)
+
+
+def other_blocks(text: str) -> list[str]:
+    """Return the blocks of a page in which no commands are looked for."""
+    return [block[3] for block in _FENCE.finditer(text) if block[1] not in (*_SHELLS, "yaml")]
+
+
+def _columns(info: str | None) -> int | None:
+    said = re.search(r"columns=(\d+)", info or "")
+    return int(said[1]) if said else None
+
+
+def difference(shown: tuple[str, ...], printed: list[str]) -> str | None:
+    """Return what is shown and not printed, or None when what is shown is what is printed."""
+    wanted = list(shown)
+    while wanted and not wanted[-1].strip():
+        wanted.pop()
+    place, skipping = 0, False
+    for line in wanted:
+        if line.strip() == "...":
+            skipping = True
+            continue
+        rest = range(place, len(printed) if skipping else min(place + 1, len(printed)))
+        found = next((at for at in rest if _alike(line, printed[at])), None)
+        if found is None:
+            return f"shown:   {line}\nprinted: {printed[place] if place < len(printed) else '(the end)'}"
+        place, skipping = found + 1, False
+    if not skipping and any(line.strip() for line in printed[place:]):
+        return f"not shown: {printed[place]}\n(a line `...` says that there is more)"
+    return None
+
+
+def _alike(shown: str, printed: str) -> bool:
+    shown, printed = _WALL_TIME.sub("", shown.rstrip()), _WALL_TIME.sub("", printed.rstrip())
+    return printed.startswith(shown[:-3].rstrip()) if shown.endswith(" ...") else shown == printed

@@ -1,0 +1,121 @@
+"""Every command that README.md and the pages of docs/ show is run, in order, in a folder for each page.
+
+It has to end as the page says, and print what the page shows. What cannot be run here, or only in a
+smaller form, stands in `docs_exceptions.py`, with the reason.
+"""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from cli.main import app
+from tests.cli import warm_process
+from tests.cli.conftest import ROOT, TIMEOUT_S
+from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
+from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
+from tests.plain_environment import plain_environment
+
+PAGES = [
+    read_page(path, ROOT)
+    for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+]
+OF_ITS_OWN = ("harrow sweep ", "--engine hypothesis", "|", "&&", ";")
+"""What needs a shell, or starts processes of its own or libraries that a fork does not bear."""
+
+
+def run(command: Command, folder: Path) -> tuple[int, str]:
+    """Run a command in a folder; return its exit code and what is to be seen."""
+    text = command.text
+    for longer, shorter in SMALLER:
+        text = text.replace(longer, shorter)
+    environment = {**plain_environment(), "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
+    if command.columns is not None:
+        environment["COLUMNS"] = str(command.columns)
+    if text.startswith("harrow ") and not any(sign in text for sign in OF_ITS_OWN):
+        ended = warm_process.run(shlex.split(text)[1:], folder, environment, TIMEOUT_S)
+    else:
+        ended = run_in_a_shell(text, folder, environment)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+TOOLS = """
+set -o pipefail
+harrow() { "$PYTHON" -m cli "$@"; }
+pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p pytest_harrow.plugin -p no:cacheprovider "$@"; }
+"""
+
+
+def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/bash", "-c", f"{TOOLS}{text}"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_do_what_it_shows(page: Page, tmp_path: Path) -> None:
+    for name, text in {**page.files, **PREPARED.get(page.name, {})}.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    wrong = []
+    for command in page.commands:
+        if command.text in NOT_RUN:
+            continue
+        code, printed = run(command, tmp_path)
+        if code != command.exit_code:
+            wrong.append(f"{command.where}\nexit code {code}, the page says {command.exit_code}:\n{printed}")
+        elif command.shown and (other := difference(command.shown, printed.splitlines())):
+            wrong.append(f"{command.where}\n{other}")
+    assert not wrong, "\n\n".join(wrong)
+    for name, text in page.files.items():
+        assert (tmp_path / name).read_text(encoding="utf-8") == text, f"{page.name}: {name}"
+
+
+MENTIONS = [mention for page in PAGES for mention in page.mentions]
+
+
+@pytest.mark.parametrize("mention", MENTIONS, ids=lambda mention: mention.text)
+def test_a_command_that_is_told_of_exists(mention: Command) -> None:
+    commands = typer.main.get_group(app)
+    name, *rest = [word.strip("[],") for word in mention.text.split()[1:]]
+    assert name in commands.commands, mention.where
+    known = {option for parameter in commands.commands[name].params for option in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= known, mention.where
+
+
+def test_every_page_is_looked_at() -> None:
+    shown = {page.name for page in PAGES if page.commands}
+    assert {"README.md", "docs/ci.md", "docs/diff.md", "docs/trace.md", "docs/shrink.md"} <= shown
+    assert sum(len(page.commands) for page in PAGES) >= 60
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_command_hides_where_none_is_looked_for(page: Page) -> None:
+    typed = [line.strip() for line in page.text.splitlines() if line.strip().startswith("$ ")]
+    found = [command.text for command in page.commands if not command.inline]
+    missed = [line for line in typed if not any(line.startswith(f"$ {text}") for text in found)]
+    assert missed == []
+    blocks = other_blocks(page.text)
+    assert not [line for block in blocks for line in block.splitlines() if line.startswith("harrow ")]
+
+
+@pytest.mark.parametrize("command", NOT_RUN)
+def test_what_is_not_run_stands_in_a_page(command: str) -> None:
+    assert any(command == known.text for page in PAGES for known in page.commands)
+
+
+@pytest.mark.parametrize("longer", [longer for longer, _ in SMALLER])
+def test_what_is_made_smaller_stands_in_a_page(longer: str) -> None:
+    assert any(longer in known.text for page in PAGES for known in page.commands)
