@@ -29,6 +29,7 @@ class FaultInjector:
         self._resolved: int | None = None
         self._lasts_us: int | None = None
         self._ends: list[list[Any]] = []
+        self._is_injecting = False
         self._armed: list[_Triggered] = []
         self.draw: Stream = cluster.choices.schedule
         self.injected: list[InjectedFault] = []
@@ -93,7 +94,10 @@ class FaultInjector:
         self._lasts_us = None
         position = len(self._cluster.trace.events)
         self._ends = []
-        if not fault.inject(self):
+        self._is_injecting = True
+        struck = fault.inject(self)
+        self._is_injecting = False
+        if not struck:
             return False
         details = self._details(fault)
         for told in self._ends:
@@ -123,7 +127,14 @@ class FaultInjector:
         return self._cluster.simulator.now_us
 
     def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back later, unless the cluster has been healed by then."""
+        """Call back later, unless the cluster has been healed by then.
+
+        Raises:
+            RuntimeError: a fault that has an end already, or is being ended, asks for another.
+
+        """
+        if not self._is_injecting or self._ends:
+            raise RuntimeError("a fault has one end: `after` is called from `inject`, once at the most")
         self._lasts_us = delay_us
         # Which fault it is, and its details, are known when it has been injected.
         told: list[Any] = []

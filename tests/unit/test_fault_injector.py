@@ -1,7 +1,8 @@
 """When faults strike, what they are told, and what they can lay hands on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -241,15 +242,39 @@ def test_links_can_be_cut_and_messages_dropped() -> None:
     assert fetches(stage, 2, 40 * SECOND) > 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """A fault that does something when it is over, as often as it is told to."""
+
+    name: ClassVar[str] = "ending"
+
+    then: Callable[[Surroundings], None]
+    ends: int = 1
+
+    def inject(self, surroundings: Surroundings) -> bool:
+        for _ in range(self.ends):
+            surroundings.after(2 * SECOND, self.then, surroundings)
+        return True
+
+
 def test_what_is_to_be_done_later_is_done_then() -> None:
     stage = Stage()
-    done: list[Any] = []
+    done: list[int] = []
     stage.cluster.simulator.run_until(SECOND)
-    stage.injector.after(2 * SECOND, done.append, "x")
+    stage.injector.inject(Ending(then=lambda surroundings: done.append(surroundings.now_us)))
     stage.cluster.simulator.run_until(3 * SECOND - 1)
     assert done == []
     stage.cluster.simulator.run_until(3 * SECOND)
-    assert done == ["x"]
+    assert done == [3 * SECOND]
+
+
+def test_a_fault_has_one_end() -> None:
+    stage = Stage()
+    with pytest.raises(RuntimeError, match="one end"):
+        stage.injector.inject(Ending(then=print, ends=2))
+    stage.injector.inject(Ending(then=lambda surroundings: surroundings.after(SECOND, print)))
+    with pytest.raises(RuntimeError, match="one end"):
+        stage.cluster.simulator.run_until(3 * SECOND)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ ARRIVED = {
     "isr_expansion_checks_epoch_start": (False, False, True, True),  # KAFKA-7128, 2.0.1
     "fetch_leader_epoch_fencing": (False, False, False, True),  # KIP-320, 2.1
     "broker_epoch": (False, False, False, True),  # KIP-380, 2.2
-    "controller_writes_fenced": (False, False, False, True),  # KAFKA-6082, 2.2
+    "controller_writes_fenced": (False, False, False, True),  # KAFKA-6082, 2.1
     "idempotence": (False, True, True, True),  # KIP-98
     "producer_batches_retained": (0, 1, 5, 5),  # KAFKA-5494, 1.0
     "idempotent_in_flight_max": (1, 1, 5, 5),  # KAFKA-5494, 1.0
