@@ -12,12 +12,13 @@ from campaigns.problem import Problem
 from campaigns.recorded_findings import recorded_rules
 from campaigns.results_folder import LATEST, RUN
 from campaigns.seeds import SeedError, check_seed
-from campaigns.spelling import quoted
+from campaigns.spelling import counted, quoted
 from checks.finding import RuleResult
 from cluster_model.trace import TraceEvent, digest
 
 TRACE: Final = "trace.jsonl"
 CAMPAIGN: Final = "campaign.yaml"
+_RUNS_SHOWN: Final = 5
 
 _WANTED: Final[tuple[tuple[str, type], ...]] = (
     ("campaign", str),
@@ -109,7 +110,7 @@ def read_run(folder: Path) -> RecordedRun:
 
     """
     if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
-        raise _wrong(folder, "not the folder of a run: it has no run.json; runs are in results/CAMPAIGN/ID")
+        raise _wrong(folder, f"not the folder of a run: {_runs_in(folder)}")
     run = _read_mapping(folder / RUN)
     lines, events, values = _read_trace(folder / TRACE)
     return RecordedRun(
@@ -127,6 +128,26 @@ def read_run(folder: Path) -> RecordedRun:
         events=events,
         is_whole=digest(values) == run["trace_digest"],
     )
+
+
+def _runs_in(folder: Path) -> str:
+    """Return which runs are in a folder, as that of a campaign, or where runs are."""
+    runs = [entry for entry in _folders(folder) if entry.name != LATEST and (entry / RUN).is_file()]
+    newest = sorted(runs, key=lambda entry: (entry / RUN).stat().st_mtime_ns, reverse=True)
+    if not newest:
+        return "it has no run.json; runs are in results/CAMPAIGN/ID"
+    shown = [f"{entry} ({_in_short(entry)})" for entry in newest[:_RUNS_SHOWN]]
+    more = f", and {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
+    return f"name one of its {counted(len(runs), 'run')}: {', '.join(shown)}{more}"
+
+
+def _in_short(folder: Path) -> str:
+    """Return the variant and the verdict of a run; its id tells the seed."""
+    try:
+        run = _read_mapping(folder / RUN)
+    except RecordError:
+        return "damaged"
+    return ", ".join(filter(None, (run.get("variant"), run["verdict"])))
 
 
 def _wrong(file: str | Path, message: str, line: int = 0, column: int = 1) -> RecordError:

@@ -204,3 +204,14 @@ def test_output_goes_to_a_file(harrow: Harrow, run: Path, folder: Path) -> None:
     ended = harrow("diff", "results/latest", "--output", "diff.txt")
     assert (ended.returncode, ended.stdout) == (0, "")
     assert (folder / "diff.txt").read_text(encoding="utf-8") == harrow("diff", "results/latest").stdout
+
+
+def test_a_campaign_with_several_runs_names_them(harrow: Harrow, folder: Path) -> None:
+    harrow("run", "permitted.yaml", "--seed", "3")
+    first, second = sorted((folder / "results" / "permitted").iterdir())
+    (second / "run.json").write_text("{", encoding="utf-8")
+    ended = harrow("diff", "permitted")
+    assert ended.returncode == 2
+    assert "results/permitted: not the folder of a run: name one of its 2 runs: " in ended.stderr
+    assert re.search(rf"{first.name} \((permitted|acks-all, held)\)", ended.stderr)
+    assert f"{second.name} (damaged)" in ended.stderr
