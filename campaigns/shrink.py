@@ -6,6 +6,9 @@ same cause (`signature`) takes the place of the one before, until nothing simple
 removes most comes first: what happens after the failure, faults, records, clients, brokers;
 then what is merely plainer: settings, faults, times, names. A plan is only ever replaced by
 one that is simpler in a fixed order, so this ends; a budget ends it earlier.
+
+What goes first decides what can go later, so where many faults are left the search is made
+again with the faults in another order, and the smallest that any of them came to is the best.
 """
 
 import time
@@ -49,6 +52,19 @@ _EVENTS_MIN: Final = 10_000
 _RECOVERY_US: Final = 60 * US_PER_SECOND
 _OTHER_SEEDS: Final = (0, 1, 2)
 """Tried too while the network draws: what is taken away changes how the dice fall for the rest."""
+
+
+_FAULTS_FEW: Final = 4
+"""With so many faults left nobody looks for fewer by another way."""
+
+_Order = Callable[[range], Sequence[int]]
+_ORDERS: Final[tuple[_Order, ...]] = (
+    lambda places: places,
+    lambda places: places[::-1],
+    lambda places: [*places[::2], *places[1::2]],
+    lambda places: [*places[1::2], *places[::2]],
+)
+"""In which order faults are left out: from the first, from the last, every other one."""
 
 
 class NothingToShrinkError(ValueError):
@@ -104,6 +120,8 @@ class Shrinker:
         self._until_s = None if time_max_s is None else time.monotonic() + time_max_s
         self._on_run = on_run
         self._tried: set[tuple[str, int]] = set()
+        self._accepted: set[tuple[str, int]] = set()
+        self._ends: list[Shrunk] = []
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
@@ -113,15 +131,20 @@ class Shrinker:
             raise NothingToShrinkError(result, rule)
         self.signature: Signature = wanted[0]
         self.original = Shrunk(plan=plan, seed=seed, result=result, finding=found[self.signature])
-        self.best = self.original
+        self._now = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
+
+    @property
+    def best(self) -> Shrunk:
+        """The smallest failure so far."""
+        return min((*self._ends, self._now), key=Shrunk.size) if self._ends else self._now
 
     def run(self) -> Shrunk:
         """Search until nothing simpler fails or the budget is used up, and return the best."""
         try:
             self._make_explicit()
-            self._until_nothing_is_simpler()
-            self._take(with_end_in_script, checked=True)
+            self._cut_after_failure()
+            self._search_in_some_order()
             self.complete = True
         except OutOfBudgetError:
             pass
@@ -135,28 +158,39 @@ class Shrinker:
         for plan in explicit_plans(self.original.result):
             if self._accept(replace(plan, campaign=name), seed):
                 break
-        self._accept(with_named_controllers(self.best.plan, self.best.result), seed)
-        plan = self.best.plan
-        if self.best.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
+        self._accept(with_named_controllers(self._now.plan, self._now.result), seed)
+        plan = self._now.plan
+        if self._now.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
             # Waiting ten minutes for what never recovers would be nearly all that the search does.
             self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
 
-    def _until_nothing_is_simpler(self) -> None:
-        self._cut_after_failure()
+    def _search_in_some_order(self) -> None:
+        start, events_max = self._now, self._events_max
+        for order in _ORDERS:
+            self._now, self._events_max = start, events_max
+            # What failed on another way may be on this one too; what did not fail is known.
+            self._tried -= self._accepted
+            self._until_nothing_is_simpler(order)
+            self._take(with_end_in_script, checked=True)
+            self._ends.append(self._now)
+            if self._now.size()[0] <= _FAULTS_FEW:
+                break
+
+    def _until_nothing_is_simpler(self, order: _Order) -> None:
         before: tuple[Plan, int] | None = None
-        while before != (self.best.plan, self.best.seed):
-            before = self.best.plan, self.best.seed
+        while before != (self._now.plan, self._now.seed):
+            before = self._now.plan, self._now.seed
             self._take(with_fixed_latency)
-            self._remove_faults()
+            self._remove_faults(order)
             self._take(with_plainer_faults)
             self._send_few_records()
-            self._remove_faults()
+            self._remove_faults(order)
             self._remove_others()
             self._take(with_fewer_clients)
-            self._take(lambda plan: with_one_partition(plan, self.best.finding.partition), checked=True)
+            self._take(lambda plan: with_one_partition(plan, self._now.finding.partition), checked=True)
             self._take(with_fewer_replicas, checked=True)
             self._take(with_fixed_latency)
-            self._remove_faults()
+            self._remove_faults(order)
             self._remove_others()
             self._use_seed_zero()
             self._take(with_fewer_settings, checked=True)
@@ -169,35 +203,37 @@ class Shrinker:
 
     def _cut_after_failure(self) -> None:
         """Leave out what happens after the last event that the finding tells of."""
-        times = [link.at_us for link in self.best.finding.chain if link.at_us is not None]
+        times = [link.at_us for link in self._now.finding.chain if link.at_us is not None]
         if times:
-            plan = self.best.plan
+            plan = self._now.plan
             kept = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
-            self._accept(with_timeline(plan, kept), self.best.seed)
+            self._accept(with_timeline(plan, kept), self._now.seed)
 
-    def _remove_faults(self) -> None:
-        self._remove(lambda moment: moment.is_fault())
+    def _remove_faults(self, order: _Order) -> None:
+        self._remove(lambda moment: moment.is_fault(), order)
 
     def _remove_others(self) -> None:
         self._remove(lambda moment: not moment.is_fault())
 
-    def _remove(self, removable: Callable[[Moment], bool]) -> None:
-        moments = timeline(self.best.plan)
+    def _remove(self, removable: Callable[[Moment], bool], order: _Order = _ORDERS[0]) -> None:
+        moments = timeline(self._now.plan)
         kept = [moment for moment in moments if not removable(moment)]
+        parts = [moment for moment in moments if removable(moment)]
 
-        def still_fails(parts: Sequence[Moment]) -> bool:
-            return self._accept_any(with_timeline(self.best.plan, [*kept, *parts]))
+        def still_fails(places: Sequence[int]) -> bool:
+            left = [parts[place] for place in sorted(places)]
+            return self._accept_any(with_timeline(self._now.plan, [*kept, *left]))
 
-        fewest([moment for moment in moments if removable(moment)], still_fails)
+        fewest(order(range(len(parts))), still_fails)
 
     def _send_few_records(self) -> None:
         """Put one or two records in the place of many."""
-        any(self._accept_any(plan) for plan in with_few_records(self.best.plan, self.best.finding))
+        any(self._accept_any(plan) for plan in with_few_records(self._now.plan, self._now.finding))
 
     def _use_seed_zero(self) -> None:
         """Take the seed that a campaign is run with by default, so that it fails without an option."""
-        if self.best.seed:
-            self._accept(self.best.plan, 0)
+        if self._now.seed:
+            self._accept(self._now.plan, 0)
 
     # Trying
 
@@ -206,21 +242,21 @@ class Shrinker:
 
         With *checked*, plans that no file could say are not run: the model may be at odds with them.
         """
-        while any(self._accept_any(plan, checked=checked) for plan in simpler(self.best.plan)):
+        while any(self._accept_any(plan, checked=checked) for plan in simpler(self._now.plan)):
             pass
 
     def _accept_any(self, plan: Plan, *, checked: bool = False) -> bool:
         """Run a plan with the seed so far, and with others where chance has a part in it."""
         network = plan.cluster.network
-        seeds = [self.best.seed]
+        seeds = [self._now.seed]
         if network.latency_min_us != network.latency_max_us:
-            seeds += [seed for seed in _OTHER_SEEDS if seed != self.best.seed]
+            seeds += [seed for seed in _OTHER_SEEDS if seed != self._now.seed]
         return any(self._accept(plan, seed, checked=checked) for seed in seeds)
 
     def _accept(self, plan: Plan, seed: int, *, checked: bool = False) -> bool:
         """Run a plan; if it fails in the same way it is the best from now on."""
         key = plan.digest(), seed
-        if key in self._tried or (plan == self.best.plan and seed == self.best.seed):
+        if key in self._tried or (plan == self._now.plan and seed == self._now.seed):
             return False
         self._tried.add(key)
         if checked and not _is_writable(plan):
@@ -236,7 +272,8 @@ class Shrinker:
         finding = same_failure(result, self.signature)
         if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):
             return False
-        self.best = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
+        self._accepted.add(key)
+        self._now = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
         self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
         return True
 
