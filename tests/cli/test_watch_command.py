@@ -1,4 +1,4 @@
-"""`harrow run --watch` on a terminal, and where there is none."""
+"""`harrow run --watch` and `harrow sweep --watch` on a terminal, and where there is none."""
 
 import json
 import re
@@ -130,3 +130,42 @@ def test_whoever_does_not_watch_does_not_load_it(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--no-results", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert not loaded & {"campaigns.playback", "cli.watch_run", "rich.live"}
+
+
+SWEEP = ("sweep", "permitted.yaml", "--engine", "process", "--out", "swept", "--watch")
+
+
+def test_a_sweep_shows_what_comes_out(on_terminal: Terminal, folder: Path) -> None:
+    code, shown = on_terminal(*SWEEP, "--seeds", "0..40", "--vary", "retries=1,2")
+    assert code == 0
+    lines = shown_at_last(shown)
+    assert any(re.fullmatch(r"40 runs each +done +failed.*", line) for line in lines)
+    assert any(line.startswith("acks-all retries=2 ") for line in lines)
+    assert any(line.startswith("rare states ") for line in lines)
+    assert "160 runs in 4 cells" in "\n".join(lines)
+    assert max(map(len, (line for line in lines if "harrow" not in line))) <= 80
+    assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
+    assert (folder / "swept" / "sweep.json").exists()
+
+
+def test_ctrl_c_ends_a_sweep_that_is_watched(on_terminal: Terminal, folder: Path) -> None:
+    code, shown = on_terminal(*SWEEP, "--seeds", "0..3000", interrupt_at=" reached, ")
+    assert code == 130
+    assert "what was finished is written; to go on: harrow sweep" in shown
+    assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
+    state = json.loads((folder / "swept" / "sweep.json").read_text(encoding="utf-8"))
+    assert state["interrupted"]
+    assert state["rows"] < state["runs"] == 6000
+
+
+def test_a_sweep_that_nobody_sees_cannot_be_watched(harrow: Harrow, folder: Path) -> None:
+    ended = harrow(*SWEEP, "--seeds", "0..4")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "standard error is none" in ended.stderr
+    assert not (folder / "swept").exists()
+
+
+def test_a_report_is_not_watched(harrow: Harrow) -> None:
+    ended = harrow("sweep", "--report", "swept", "--watch")
+    assert ended.returncode == 2
+    assert "has no meaning with --report" in ended.stderr
