@@ -84,3 +84,12 @@ def test_sends_are_counted_by_what_their_applications_know(loss: RunResult) -> N
     assert played(loss, 25_058_800).sends == {"acked": 1, "sending": 1}
     assert played(loss, 41_000_000).sends == {"acked": 2}
     assert played(loss, 41_000_000).reads == 1
+
+
+def test_an_invariant_that_the_release_does_not_promise_is_not_shown_as_broken(loss: RunResult) -> None:
+    broken = {event[2] for event in loss.evidence.trace if event[1] == "invariant_broken"}
+    assert broken == {"failover-shrinks-isr", "isr-holds-committed"}
+    shown = [item.event for at_us in (32_050_000, 32_100_000) for item in played(loss, at_us).events]
+    assert {event.fields["invariant"] for event in shown if event.told.kind == "invariant"} == {
+        "isr-holds-committed"
+    }
