@@ -125,6 +125,15 @@ def test_what_is_missing_uncommitted_or_gone_has_a_sign() -> None:
     assert logs(41_000_000) == ["█-", "█-"]
 
 
+def test_of_a_long_log_the_last_records_are_shown() -> None:
+    shown = lines_of(played(library_run("standard"), 50_000_000), 120, 40)
+    begin = next(number for number, line in enumerate(shown) if line.startswith("t-0 "))
+    first, last = (int(offset) for offset in shown[begin].split()[-1].split("-"))
+    ends = [int(line.partition("LEO ")[2].split()[0]) for line in shown[begin + 1 : begin + 4]]
+    assert last == max(ends) - 1
+    assert {len(line.split()[-1]) for line in shown[begin + 1 : begin + 4]} == {last - first + 1}
+
+
 def test_bold_is_for_headings() -> None:
     shown = frame(played(library_run("loss-by-hw-truncation"), 41_000_000), Canvas(width=80, height=24))
     lines = drawn(shown, width=80, colours=True).splitlines()
