@@ -136,7 +136,7 @@ def run(
     from cli.run_session import RunRequest, run_session
 
     _refuse({"--max-examples": examples_max}, "without --engine hypothesis")
-    play_speed = parse_speed(speed or _DEFAULT_SPEED) if watch else None
+    play_speed = parse_speed(_DEFAULT_SPEED if speed is None else speed) if watch else None
     if watch:
         need_terminal()
     request = RunRequest(

@@ -1,10 +1,13 @@
 """How fast a run is played."""
 
+import math
 from itertools import pairwise
 
 import pytest
+import typer
 
 from campaigns.playback import Playback
+from cli.options import parse_speed
 from cli.watch_pace import pace
 from tests.played_runs import library_run
 
@@ -45,3 +48,16 @@ def test_what_was_before_time_zero_takes_no_time() -> None:
     first = next(iter(pace(playback)))
     assert playback.told[first.position].at_us < 0
     assert first.passes_us > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "speed"), [("5", 5.0), ("0.5", 0.5), ("20x", 20.0), ("1e2", 100.0), ("max", math.inf)]
+)
+def test_a_speed(text: str, speed: float) -> None:
+    assert parse_speed(text) == speed
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "fast", "x", "", "5s"])
+def test_what_is_no_speed(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="a number above 0"):
+        parse_speed(text)
