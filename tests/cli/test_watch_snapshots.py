@@ -11,6 +11,7 @@ import pytest
 
 from cli.canvas import Canvas
 from cli.render_watch import frame
+from tests.cli.conftest import ROOT
 from tests.played_runs import drawn, library_run, played
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "watch"
@@ -39,6 +40,13 @@ def test_colours_add_to_what_is_said_without_them(width: int, height: int) -> No
     plain = "".join(f"{line.rstrip()}\n" for line in ESCAPE.sub("", coloured).splitlines())
     assert plain == drawn(shown, width=width)
     matches(f"loss-by-hw-truncation-colours-{width}.txt", coloured)
+
+
+def test_the_page_shows_what_one_sees() -> None:
+    page = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    shown = page.partition(" --watch\n")[2].partition("```")[0]
+    scene = played(library_run("loss-by-hw-truncation"), 32_074_200)
+    assert shown == drawn(frame(scene, Canvas(width=80, height=24), speed=", 5x"), width=80)
 
 
 def matches(name: str, text: str) -> None:
