@@ -107,13 +107,41 @@ def partition_rows(partition: PartitionState) -> list[DiffRow]:
     fates = Fates(partition)
     replicas = dict(sorted(partition.replicas.items()))
     removed = {broker: _by_offset(replica.removed) for broker, replica in replicas.items()}
-    ends = [replica.leo for replica in replicas.values()]
-    ends += [max(by_offset, default=-1) + 1 for by_offset in removed.values()]
     rows: list[DiffRow] = []
-    for offset in range(max(ends, default=0)):
+    for offset in range(_end(replicas.values(), removed.values())):
         past = {broker: by_offset.get(offset, ()) for broker, by_offset in removed.items()}
         rows += _rows_at(offset, partition, replicas, past, fates)
     return rows
+
+
+def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict[int, list[Cell]]]:
+    """Return the last offsets at which a record stands or once stood, and each replica's cells there.
+
+    No fates of records: whoever watches a run asks for this many times a second.
+    """
+    replicas = dict(sorted(partition.replicas.items()))
+    removed = {broker: _by_offset(replica.removed) for broker, replica in replicas.items()}
+    end = _end(replicas.values(), removed.values())
+    offsets = range(max(0, end - count_max), end)
+    cells: dict[int, list[Cell]] = {broker: [] for broker in replicas}
+    for offset in offsets:
+        standing = {broker: replica.entry(offset) for broker, replica in replicas.items()}
+        past = {broker: by_offset.get(offset, ()) for broker, by_offset in removed.items()}
+        reference = _reference(partition.leader, standing, past)
+        for broker, replica in replicas.items():
+            cells[broker].append(
+                Cell(state=MISSING)
+                if reference is None
+                else _cell(replica, standing[broker], reference, past[broker])
+            )
+    return offsets, cells
+
+
+def _end(replicas: Iterable[ReplicaState], removed: Iterable[Mapping[int, Sequence[RemovedEntry]]]) -> int:
+    """Return the offset after the last at which a record stands or once stood."""
+    ends = [replica.leo for replica in replicas]
+    ends += [max(by_offset, default=-1) + 1 for by_offset in removed]
+    return max(ends, default=0)
 
 
 class Fates:

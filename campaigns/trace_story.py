@@ -172,13 +172,8 @@ def read_story(folder: Path) -> TraceStory:
     """
     recorded = read_run(folder)
     happened = events_of_recorded(recorded)
-    trace = tuple(event for event in happened.events if event[1] not in CLIENT_FIELDS)
-    partitions = tuple(sorted({str(event[3]) for event in trace if "partition" in FIELDS[event[1]][1:2]}))
-    teller = _Teller(trace, several=len(partitions) > 1)
-    events = tuple(
-        teller.tell(position, number - 1, event)
-        for position, (event, number) in enumerate(zip(happened.events, happened.numbers, strict=True))
-    )
+    trace = _trace_of(happened)
+    events = told_events(happened)
     return TraceStory(
         recorded=recorded,
         happened=happened,
@@ -186,8 +181,26 @@ def read_story(folder: Path) -> TraceStory:
         events=events,
         findings=numbered(recorded.rules),
         trace=trace,
-        partitions=partitions,
+        partitions=_partitions_in(trace),
     )
+
+
+def told_events(happened: RunEvents) -> tuple[StoryEvent, ...]:
+    """Return everything that happened in a run, told, in its order."""
+    trace = _trace_of(happened)
+    teller = _Teller(trace, several=len(_partitions_in(trace)) > 1)
+    return tuple(
+        teller.tell(position, number - 1, event)
+        for position, (event, number) in enumerate(zip(happened.events, happened.numbers, strict=True))
+    )
+
+
+def _trace_of(happened: RunEvents) -> tuple[TraceEvent, ...]:
+    return tuple(event for event in happened.events if event[1] not in CLIENT_FIELDS)
+
+
+def _partitions_in(trace: Sequence[TraceEvent]) -> tuple[str, ...]:
+    return tuple(sorted({str(event[3]) for event in trace if "partition" in FIELDS[event[1]][1:2]}))
 
 
 def _concerns(event: StoryEvent, broker: int | None) -> bool:

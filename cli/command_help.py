@@ -20,6 +20,7 @@ OTHERS: Final = "Other commands"
 EXAMPLES: Final = {
     "run": (
         ("harrow run loss-by-hw-truncation --verbose", "a campaign of the library, with its whole story"),
+        ("harrow run unclean-election --watch", "look at the cluster while the run is played"),
         ("harrow run mine.yaml --seeds 0..200", "your own, with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "another setting, release or field"),
         ("harrow run campaigns/ --format junit -o report.xml", "a folder, for a CI system"),
@@ -27,6 +28,7 @@ EXAMPLES: Final = {
     "sweep": (
         ("harrow sweep standard --seeds 0..1000", "a thousand seeds, on all cores or on Spark"),
         ("harrow sweep swarm --seeds 0..500 --vary acks=1,all", "what a setting changes, with intervals"),
+        ("harrow sweep swarm --seeds 0..5000 --watch", "see failures by kind while it runs"),
         ("harrow sweep --report results/sweep-1f0c35ab-0.1.0", "the report of a sweep once more"),
     ),
     "shrink": (

@@ -32,6 +32,11 @@ def message_console(*, no_color: bool = False) -> Console:
     return _console(sys.stderr, no_color=no_color)
 
 
+def can_be_redrawn(console: Console) -> bool:
+    """Return whether somebody sees what is drawn over itself, as FORCE_COLOR alone does not mean."""
+    return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()
+
+
 def destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
     """Return the file of ``--output``, which appears when it is whole; None within for stdout."""
     if output is None or str(output) == STDOUT:

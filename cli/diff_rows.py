@@ -62,8 +62,10 @@ class Folded:
 class Signs:
     """The signs of a diff, and which of them have been used: only those are explained."""
 
-    def __init__(self, *, is_unicode: bool) -> None:
+    def __init__(self, *, is_unicode: bool, missing: str = _LEGEND[MISSING]) -> None:
+        """Begin with none used; *missing* says what it means that a record is not there."""
         self._signs = _SIGNS if is_unicode else {**_SIGNS, **_ASCII}
+        self._legend = {**_LEGEND, MISSING: missing}
         self._used: set[str] = set()
 
     def of(self, name: str) -> str:
@@ -73,7 +75,7 @@ class Signs:
 
     def legend(self) -> list[str]:
         """Return what the used signs mean."""
-        return [f"{self._signs[name]} {_LEGEND[name]}" for name in _LEGEND if name in self._used]
+        return [f"{self._signs[name]} {self._legend[name]}" for name in _LEGEND if name in self._used]
 
 
 def folded(

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -87,6 +88,29 @@ def parse_time_s(text: str) -> float:
         return duration(text) / _US_PER_SECOND
     except LiteralError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def parse_speed(text: str) -> float:
+    """Return how many seconds of the cluster pass in a second: ``5``, ``0.5x``, or infinitely many for ``max``."""
+    if text == "max":
+        return math.inf
+    try:
+        speed = float(text.removesuffix("x"))
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < math.inf:
+        message = f"{text!r} is no speed: a number above 0, as 5 or 0.5, or max"
+        raise typer.BadParameter(message, param_hint="--speed")
+    return speed
+
+
+def need_terminal() -> None:
+    """Refuse ``--watch`` where nobody could see it: it is drawn on standard error, whatever is printed where."""
+    from cli.console import can_be_redrawn, message_console
+
+    if not can_be_redrawn(message_console()):
+        message = "draws on a terminal, and standard error is none; leave it out, or see `harrow trace`"
+        raise typer.BadParameter(message, param_hint="--watch")
 
 
 def check_rule(name: str | None) -> str | None:

@@ -31,6 +31,7 @@ from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
 from cli.interrupts import Interrupts
 from cli.options import ReportFormat
+from cli.progress import ProgressLine
 from cli.regress_cases import corpus_suites
 from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
@@ -55,7 +56,8 @@ def regress_session(
         with Interrupts() as interrupts, destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
             shown = _Shown(console, output_format, messages, quiet=quiet)
-            interrupted = _check_all(files, found, shown, interrupts)
+            progress = ProgressLine(messages, total=len(files), enabled=not quiet)
+            interrupted = _check_all(files, found, shown, progress, interrupts)
             shown.end(found, interrupted=interrupted)
     except BrokenPipeError:
         raise
@@ -154,18 +156,27 @@ class _Shown:
             show(self._console, Text(), _summary(found))
 
 
-def _check_all(files: Sequence[Path], found: list[Checked], shown: _Shown, interrupts: Interrupts) -> bool:
+def _check_all(
+    files: Sequence[Path],
+    found: list[Checked],
+    shown: _Shown,
+    progress: ProgressLine,
+    interrupts: Interrupts,
+) -> bool:
     """Run all entries, and return whether that was interrupted; what is over by then is in *found*."""
     try:
-        for file in files:
+        for number, file in enumerate(files):
+            progress.update(number, str(file))
             for item in check_file(file):
                 with interrupts.shielded():
                     found.append(item)
+                    progress.clear()
                     shown.add(item)
     except KeyboardInterrupt:
         return True
     finally:
         interrupts.hold()
+        progress.clear()
     return False
 
 

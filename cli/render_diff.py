@@ -181,7 +181,7 @@ def _table(
         table.add_column("record", no_wrap=not fold, overflow="fold")
     replicas = dict(sorted(partition.replicas.items()))
     for broker, replica in replicas.items():
-        role = _role(replica, state)
+        role = role_text(replica, state)
         if layout.whole_cells:
             head = f"  broker {broker}\n  {role}"
         else:
@@ -218,7 +218,8 @@ def _row(row: Folded, replicas: Iterable[int], signs: Signs, layout: Layout) -> 
     yield readers_text(row, names=layout.names)
 
 
-def _role(replica: ReplicaState, state: ClusterState) -> str:
+def role_text(replica: ReplicaState, state: ClusterState) -> str:
+    """Return what a replica is: down, or its role in which leader epoch."""
     broker = state.brokers.get(replica.broker)
     if broker is None or not broker.is_live:
         return "down"
@@ -231,12 +232,12 @@ def _role(replica: ReplicaState, state: ClusterState) -> str:
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
     known = list(replicas)
     yield "LEO", [str(replica.leo) for replica in known]
-    yield "HW, LSO", [_high_watermark(replica) for replica in known]
+    yield "HW, LSO", [high_watermark_text(replica) for replica in known]
     yield "flushed", [str(replica.flushed) for replica in known]
     yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
 
 
-def _high_watermark(replica: ReplicaState) -> str:
+def high_watermark_text(replica: ReplicaState) -> str:
     """Return a high watermark; of a log that is not open the one that it will begin with."""
     return str(replica.high_watermark) if replica.is_open else f"({replica.checkpointed_high_watermark})"
 

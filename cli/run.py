@@ -18,12 +18,15 @@ from cli.options import (
     Variants,
     Verbose,
     check_seed,
+    need_terminal,
     parse_seeds,
+    parse_speed,
     parse_time_s,
 )
 
 _DEFAULT_SEED = 0
 _DEFAULT_EXAMPLES = 100
+_DEFAULT_SPEED = "5"
 
 
 class Engine(StrEnum):
@@ -79,6 +82,23 @@ def run(
             "--max-examples", metavar="N", min=1, help="With Hypothesis: how many campaigns; 100 by default."
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Play each run on the terminal: brokers, leaders, ISR, LEO and HW of each replica, faults in "
+            "force. A run takes milliseconds, so it is played when it is over. Drawn on standard error, which has "
+            "to be a terminal; what is printed stays as it is, in any --format.",
+        ),
+    ] = False,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|max",
+            help="With --watch: seconds of the cluster in a second, 5 by default; `max` shows where runs end. "
+            "Bursts are played slower, idle stretches faster.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -91,8 +111,11 @@ def run(
     if seed is not None and seeds is not None:
         raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
     one_seed = check_seed(_DEFAULT_SEED if seed is None else seed)
+    if not watch:
+        _refuse({"--speed": speed}, "without --watch")
     if engine is Engine.HYPOTHESIS:
-        _refuse({"--seeds": seeds, "--max-failures": failures_max, "--max-time": time_max}, "with Hypothesis")
+        refused = {"--seeds": seeds, "--max-failures": failures_max, "--max-time": time_max}
+        _refuse({**refused, "--watch": watch or None}, "with Hypothesis")
         _need_hypothesis()
         from cli.run_hypothesis import SearchRequest, search_session
 
@@ -113,6 +136,9 @@ def run(
     from cli.run_session import RunRequest, run_session
 
     _refuse({"--max-examples": examples_max}, "without --engine hypothesis")
+    play_speed = parse_speed(_DEFAULT_SPEED if speed is None else speed) if watch else None
+    if watch:
+        need_terminal()
     request = RunRequest(
         arguments=tuple(campaigns),
         seeds=range(one_seed, one_seed + 1) if seeds is None else parse_seeds(seeds),
@@ -121,6 +147,7 @@ def run(
         results=None if no_results else results,
         failures_max=failures_max,
         time_max_s=None if time_max is None else parse_time_s(time_max),
+        play_speed=play_speed,
     )
     raise typer.Exit(
         run_session(

@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +15,7 @@ from campaigns.plan import Plan
 from campaigns.report import reproduce_command, run_as_mapping
 from campaigns.required_probes import as_only_run
 from campaigns.results_folder import write_run
+from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
 from cli import exit_code
 from cli.ci_output import CI_FORMATS, write_problems
@@ -31,7 +33,7 @@ from cli.run_tally import FinishedRun, Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What to run, and when to stop."""
+    """What to run, and when to stop; ``play_speed`` is there where somebody watches (`cli.watch_run`)."""
 
     arguments: tuple[str, ...]
     seeds: range
@@ -40,6 +42,7 @@ class RunRequest:
     results: Path | None = None
     failures_max: int | None = None
     time_max_s: float | None = None
+    play_speed: float | None = None
 
 
 class Printer(Protocol):
@@ -85,8 +88,10 @@ def run_session(
         with Interrupts() as interrupts, destination(output) as stream:
             console = data_console(no_color=no_color, file=stream)
             printer = _printer(output_format, console, request, messages, quiet=quiet, verbose=verbose)
-            progress = ProgressLine(messages, total=_count(selections, request.seeds), enabled=not quiet)
-            tally = Session(request, selections, printer, progress, interrupts).run()
+            total = _count(selections, request.seeds)
+            watch = _watch(request.play_speed, messages, interrupts, only=total == 1)
+            progress = ProgressLine(messages, total=total, enabled=not quiet and watch is None)
+            tally = Session(request, selections, printer, progress, interrupts, watch).run()
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -99,6 +104,15 @@ def run_session(
     return tally.exit_code()
 
 
+class Watch(Protocol):
+    """What shows runs to somebody before they are printed. ``played_s`` is how long that has taken so far."""
+
+    played_s: float
+
+    def play(self, result: RunResult) -> None:
+        """Show a run that is over."""
+
+
 class Session:
     """The loop over campaigns, variants and seeds."""
 
@@ -109,12 +123,14 @@ class Session:
         printer: Printer,
         progress: ProgressLine,
         interrupts: Interrupts,
+        watch: Watch | None = None,
     ) -> None:
         self._request = request
         self._selections = selections
         self._printer = printer
         self._progress = progress
         self._interrupts = interrupts
+        self._watch = watch
         self._started_s = time.monotonic()
         self._tally = Tally(planned=_count(selections, request.seeds), several_seeds=len(request.seeds) > 1)
 
@@ -131,7 +147,8 @@ class Session:
         finally:
             self._interrupts.hold()
             self._progress.clear()
-            tally.wall_s = time.monotonic() - self._started_s
+            watched_s = 0.0 if self._watch is None else self._watch.played_s
+            tally.wall_s = time.monotonic() - self._started_s - watched_s
             self._printer.finish(tally)
         return tally
 
@@ -184,7 +201,19 @@ class Session:
             run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
             self._tally.add(run)
             self._progress.clear()
+            if self._watch is not None:
+                # Whoever ends the playing has a run that is finished: the end of the block goes on with it.
+                with suppress(KeyboardInterrupt):
+                    self._watch.play(result)
             self._printer.add(run)
+
+
+def _watch(speed: float | None, messages: Console, interrupts: Interrupts, *, only: bool) -> Watch | None:
+    if speed is None:
+        return None
+    from cli.watch_run import RunWatch
+
+    return RunWatch(messages, speed=speed, only=only, check=interrupts.check)
 
 
 def _count(selections: Sequence[Selection], seeds: range) -> int:

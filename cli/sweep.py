@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from cli.options import NoColor, Overrides, Quiet, ReportFormat, Variants, Verbose, parse_seeds, parse_time_s
+from cli.options import (
+    NoColor,
+    Overrides,
+    Quiet,
+    ReportFormat,
+    Variants,
+    Verbose,
+    need_terminal,
+    parse_seeds,
+    parse_time_s,
+)
 
 _SHRINK_TIME = "60s"
 
@@ -93,6 +103,14 @@ def sweep(
             metavar="DIR", file_okay=False, help="Run nothing: print the report of the sweep in a folder."
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Show on the terminal what comes out while it runs: the grid, each kind of failure with its "
+            "earliest seed, the rarest states. Drawn on standard error, which has to be a terminal.",
+        ),
+    ] = False,
     output_format: Annotated[
         ReportFormat, typer.Option("--format", help="How to print.")
     ] = ReportFormat.TABLE,
@@ -122,6 +140,10 @@ def sweep(
         raise typer.BadParameter(
             "has no meaning with --engine process", param_hint="--master" if master else "--remote"
         )
+    if watch and report is not None:
+        raise typer.BadParameter("has no meaning with --report: nothing runs", param_hint="--watch")
+    if watch:
+        need_terminal()
     from cli.sweep_session import SweepRequest, sweep_session
 
     if report is None:
@@ -151,6 +173,7 @@ def sweep(
         time_max_s=None if time_max is None else parse_time_s(time_max),
         shrink_s=parse_time_s(shrink_time) if shrink else None,
         report=report,
+        watch=watch,
         output_format=output_format,
         output=output,
         quiet=quiet,

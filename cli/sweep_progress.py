@@ -1,6 +1,7 @@
 """How far a sweep is: a bar on a terminal, a plain line now and then elsewhere."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -21,11 +22,21 @@ _US_PER_S: Final = 1_000_000
 
 
 class SweepProgress:
-    """Shows how far a sweep is while it runs; nothing when *enabled* is not."""
+    """Shows how far a sweep is while it runs; nothing when *enabled* is not.
 
-    def __init__(self, console: Console, *, enabled: bool) -> None:
+    *picture* is what a terminal gets, drawn anew each time; without one it is a bar and a few lines.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        enabled: bool,
+        picture: Callable[[Progress], RenderableType] | None = None,
+    ) -> None:
         self._console = console
         self._enabled = enabled
+        self._picture = _picture if picture is None else picture
         self._next_s = time.monotonic() + _LINE_EVERY_S
         self._live: Live | None = None
         if enabled and console.is_terminal and not console.is_dumb_terminal:
@@ -35,7 +46,7 @@ class SweepProgress:
     def show(self, progress: Progress) -> None:
         """Show it, if it is time to."""
         if self._live is not None:
-            self._live.update(_picture(progress))
+            self._live.update(self._picture(progress))
         elif self._enabled and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + _LINE_EVERY_S
             say(self._console, progress_line(progress))

@@ -4,13 +4,14 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from campaigns.problem import CampaignError, Problem
 from campaigns.report import UNDECIDED
@@ -51,6 +52,7 @@ class SweepRequest:
     time_max_s: float | None
     shrink_s: float | None
     report: Path | None
+    watch: bool
     output_format: ReportFormat
     output: Path | None
     quiet: bool
@@ -233,7 +235,8 @@ class _Session:
         request = self._request
         engine = self._engine(chosen, definition, folder.path, stack)
         stack.callback(engine.close)
-        bar = SweepProgress(self._messages, enabled=not request.quiet)
+        picture = self._watched(definition) if request.watch else None
+        bar = SweepProgress(self._messages, enabled=request.watch or not request.quiet, picture=picture)
         stack.callback(bar.end)
         limits = Limits(failures_max=request.failures_max, time_max_s=request.time_max_s)
         sweep = Sweep(
@@ -259,6 +262,12 @@ class _Session:
         if not progress.is_complete():
             again = shlex.join(["harrow", *sys.argv[1:], *([] if request.resume else ["--resume"])])
             say(self._messages, f"what was finished is written; to go on: {without_token(again)}")
+
+    def _watched(self, definition: Definition) -> Callable[[Any], RenderableType]:
+        from cli.canvas import canvas_of
+        from cli.render_sweep_watch import sweep_frame
+
+        return lambda progress: sweep_frame(progress, definition, canvas_of(self._messages))
 
     # What is said of it
 

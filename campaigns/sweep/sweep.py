@@ -20,6 +20,7 @@ from campaigns.sweep.repeats import Repeats
 from campaigns.sweep.row import FAILED, error_row, run_row
 from campaigns.sweep.row_table import PARTITION, as_batch
 from campaigns.sweep.sweep_folder import Repeated, SweepFolder, probes_in
+from campaigns.sweep.sweep_tally import SweepTally
 from campaigns.sweep.task import WorkDone
 
 _ATTEMPTS_MAX: Final = 3
@@ -41,6 +42,7 @@ class Progress:
     failed: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     probes: set[str] = field(default_factory=set)
+    tally: SweepTally = field(default_factory=SweepTally)
     repeated: int = 0
     repeated_elsewhere: int = 0
     unequal: list[Repeated] = field(default_factory=list)
@@ -279,6 +281,7 @@ class Sweep:
         failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
         progress.failed.update(failed.column("signature").to_pylist())
         progress.probes.update(probes_in(rows))
+        progress.tally.add(rows)
 
     def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
         found = self._repeats.came_back(chunk, rows)

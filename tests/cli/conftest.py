@@ -1,6 +1,7 @@
 """The command line as a process: on pipes, on a terminal, and interrupted."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -145,14 +146,23 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
 
 @pytest.fixture
 def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs the command on a terminal, and returns its exit code and what is shown."""
+    """Return a function that runs the command on a terminal, and returns its exit code and what is shown.
+
+    It interrupts the command as soon as *interrupt_at* is shown.
+    """
     fcntl = pytest.importorskip("fcntl")
     termios = pytest.importorskip("termios")
 
-    def run(*arguments: str, columns: int = 80, **variables: str) -> tuple[int, str]:
+    def run(
+        *arguments: str,
+        columns: int = 80,
+        lines: int = 24,
+        interrupt_at: str | None = None,
+        **variables: str,
+    ) -> tuple[int, str]:
         ours, theirs = os.openpty()
         fcntl.ioctl(
-            theirs, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (24, columns, 0, 0))
+            theirs, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (lines, columns, 0, 0))
         )
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", *arguments],
@@ -167,6 +177,9 @@ def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tupl
         try:
             while piece := os.read(ours, 65536):
                 shown += piece
+                if interrupt_at is not None and interrupt_at.encode() in shown:
+                    process.send_signal(signal.SIGINT)
+                    interrupt_at = None
         except OSError:
             pass  # Linux says so when the other end is closed
         os.close(ours)

@@ -12,6 +12,7 @@ NOT_RUN: Final = {
     "source .venv/bin/activate": "is about what the line before makes",
     "pip install 'kafka-harrow[hypothesis]'": "would install",
     "gh pr comment --body-file results/latest/report.md": "would speak to GitHub",
+    "harrow run loss-by-hw-truncation --variant base --watch": "needs a terminal; test_watch_snapshots.py has it",
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }
 """Commands that are not run at all."""

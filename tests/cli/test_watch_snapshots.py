@@ -1,0 +1,56 @@
+"""What a live view looks like: moments of runs of the library at two sizes, with and without colours.
+
+After a change that is meant, ``HARROW_WRITE_SNAPSHOTS=1`` writes them anew; read them before you commit them.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cli.canvas import Canvas
+from cli.render_watch import frame
+from tests.cli.conftest import ROOT
+from tests.played_runs import drawn, library_run, played
+
+SNAPSHOTS = Path(__file__).parent / "snapshots" / "watch"
+MOMENTS = (
+    ("loss-by-hw-truncation", (1_000, 25_059_500, 32_100_000, 40_015_000, 41_000_000)),
+    ("standard", (4_600_000, 8_000_000, 23_000_000, 60_000_000)),
+    ("controller-split-brain", (6_000_000, 12_000_000, 18_000_000)),
+)
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+@pytest.mark.parametrize(("campaign", "moments"), MOMENTS, ids=str)
+def test_a_moment_looks_as_it_did(campaign: str, moments: tuple[int, ...], width: int, height: int) -> None:
+    result, canvas = library_run(campaign), Canvas(width=width, height=height)
+    frames = [frame(played(result, at_us), canvas, speed=", 5x") for at_us in moments]
+    text = "\n".join(drawn(each, width=width) for each in frames)
+    matches(f"{campaign}-{width}.txt", text)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_colours_add_to_what_is_said_without_them(width: int, height: int) -> None:
+    scene = played(library_run("loss-by-hw-truncation"), 32_100_000)
+    shown = frame(scene, Canvas(width=width, height=height))
+    coloured = drawn(shown, width=width, colours=True)
+    plain = "".join(f"{line.rstrip()}\n" for line in ESCAPE.sub("", coloured).splitlines())
+    assert plain == drawn(shown, width=width)
+    matches(f"loss-by-hw-truncation-colours-{width}.txt", coloured)
+
+
+def test_the_page_shows_what_one_sees() -> None:
+    page = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    shown = page.partition(" --watch\n")[2].partition("```")[0]
+    scene = played(library_run("loss-by-hw-truncation"), 32_074_200)
+    assert shown == drawn(frame(scene, Canvas(width=80, height=24), speed=", 5x"), width=80)
+
+
+def matches(name: str, text: str) -> None:
+    snapshot = SNAPSHOTS / name
+    if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")

@@ -1,0 +1,49 @@
+"""Runs of the library to play, and how a moment of one looks."""
+
+from functools import cache
+from io import StringIO
+
+from rich.console import Console, RenderableType
+
+from campaigns.library_index import resolve
+from campaigns.loader import load_campaign
+from campaigns.playback import Playback, Scene
+from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
+
+TITLE = "loss-by-hw-truncation / base, seed 0"
+
+
+@cache
+def library_run(campaign: str, variant: str | None = None, seed: int = 0) -> RunResult:
+    """Return a run of a campaign that ships."""
+    (file,) = resolve(campaign)
+    (plan,) = (plan for plan in load_campaign(file).plans if plan.variant == variant)
+    return run_plan(plan, seed)
+
+
+def played(result: RunResult, until_us: int) -> Scene:
+    """Return a run as it is after everything up to a time."""
+    playback = Playback(result)
+    position = sum(event.at_us <= until_us for event in playback.told) - 1
+    playback.advance(position)
+    return playback.scene(until_us)
+
+
+def drawn(renderable: RenderableType, *, width: int, colours: bool = False) -> str:
+    """Return what a terminal gets, without blanks at the ends of plain lines."""
+    file = StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        height=200,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    console.print(renderable)
+    text = file.getvalue()
+    return text if colours else "".join(f"{line.rstrip()}\n" for line in text.splitlines())
