@@ -23,6 +23,7 @@ from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.judge import judge
 from cluster_model.choices import Choices
 from cluster_model.cluster import Cluster
+from cluster_model.invariants import is_promised
 from cluster_model.replica_log import ReplicaLog as ModelLog
 from cluster_model.simulator import StepLimitExceeded
 from cluster_model.trace import digest
@@ -70,7 +71,7 @@ class Run:
             plan.behaviour_switches(),
             choices,
             plan.events_limit,
-            plan.invariants,
+            [name for name in plan.invariants if is_promised(name, plan.kafka)],
         )
         self.clients = Clients(plan.producers, plan.consumers, self.cluster, plan.kafka)
         self._observer = ClusterObserver(self.cluster, self.clients)

@@ -18,7 +18,7 @@ from checks import (
 )
 from checks.history_rules import HISTORY_RULES
 from checks.rule import Rule
-from cluster_model.invariants import INVARIANTS, ONE_LEADER_PER_EPOCH
+from cluster_model.invariants import INVARIANTS, ONE_LEADER_PER_EPOCH, is_promised
 
 RULES: Final[dict[str, Rule]] = {
     rule.name: rule
@@ -54,7 +54,6 @@ def rules_for(invariants: Collection[str], release: str = "", *, core: bool) -> 
     With *core* one was healed. An invariant that came with a later release was not promised: it is
     not judged.
     """
-    version = tuple(int(number) for number in release.split(".")) if release else ()
     return {
         name: rule
         for name, rule in RULES.items()
@@ -63,7 +62,7 @@ def rules_for(invariants: Collection[str], release: str = "", *, core: bool) -> 
             name not in _INVARIANT_OF_RULE
             or (
                 _INVARIANT_OF_RULE[name] in invariants
-                and (not version or INVARIANTS[_INVARIANT_OF_RULE[name]].since <= version)
+                and (not release or is_promised(_INVARIANT_OF_RULE[name], release))
             )
         )
     }

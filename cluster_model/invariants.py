@@ -157,5 +157,11 @@ INVARIANTS: Final[dict[str, Invariant]] = {
 }
 """Invariants by name, in the order in which they are listed."""
 
+
+def is_promised(name: str, release: str) -> bool:
+    """Return whether Kafka *release*, such as ``2.4``, does what an invariant takes."""
+    return INVARIANTS[name].since <= tuple(map(int, release.split(".")))
+
+
 TOLD_BY_TRACE: Final = frozenset(name for name, invariant in INVARIANTS.items() if invariant.told_by_trace)
 """The invariants that need no watching."""

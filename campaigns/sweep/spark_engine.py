@@ -56,8 +56,8 @@ class SparkEngine:
 
     def run(self, chunk: Chunk) -> pa.Table:
         """Run a chunk; see `Engine`."""
-        numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
         try:
+            numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
             table: pa.Table = numbers.mapInArrow(
                 _on_executor(self._cells, chunk.tasks), self._schema
             ).toArrow()

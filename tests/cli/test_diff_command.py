@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,18 +17,6 @@ def run(harrow: Harrow, folder: Path) -> Path:
     """Return the folder of a run that lost a record."""
     harrow("run", "loss-by-hw-truncation", "--variant", "base")
     return (folder / "results" / "latest").resolve()
-
-
-def test_what_the_page_shows_is_what_one_gets(harrow: Harrow) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", DOCS, re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        shown = ""
-        for command in re.findall(r"^\$ harrow (.*)$", block, re.MULTILINE):
-            ended = harrow(*shlex.split(command), COLUMNS="100")
-            shown += f"$ harrow {command}\n{ended.stdout}"
-            assert ended.stderr == ""
-        assert shown == block
 
 
 def test_a_run_has_many_names(harrow: Harrow, run: Path) -> None:

@@ -52,6 +52,7 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "zombie-keeps-its-isr": (yardstick, "lost-write", 3),
     "deposed-leader-acks-pending": (yardstick, "lost-write", 3),
     "hw-may-fall": (yardstick, "hw-monotonic", 3),
+    "epoch-answer-without-epoch": (dense_plan, "log-divergence", 20),
     "unconditional-isr-write": (dense_plan, "two-leaders", 20),
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 20),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 3),

@@ -1,11 +1,14 @@
 """A run that is over, played again."""
 
+from dataclasses import replace
+
 import pytest
 
 from campaigns.cluster_states import state_at
 from campaigns.playback import Playback
 from campaigns.run_events import events_of_result
 from campaigns.run_result import RunResult
+from campaigns.runner import run_plan
 from tests.played_runs import library_run, played
 
 
@@ -86,10 +89,9 @@ def test_sends_are_counted_by_what_their_applications_know(loss: RunResult) -> N
     assert played(loss, 41_000_000).reads == 1
 
 
-def test_an_invariant_that_the_release_does_not_promise_is_not_shown_as_broken(loss: RunResult) -> None:
+def test_an_invariant_that_the_release_does_not_promise_is_not_watched(loss: RunResult) -> None:
     broken = {event[2] for event in loss.evidence.trace if event[1] == "invariant_broken"}
-    assert broken == {"failover-shrinks-isr", "isr-holds-committed"}
-    shown = [item.event for at_us in (32_050_000, 32_100_000) for item in played(loss, at_us).events]
-    assert {event.fields["invariant"] for event in shown if event.told.kind == "invariant"} == {
-        "isr-holds-committed"
-    }
+    assert broken == {"isr-holds-committed"}
+    again = replace(loss.plan, behaviours={"failover_takes_out_dead_replicas": False}, kafka="2.4")
+    names = {event[2] for event in run_plan(again, 0).evidence.trace if event[1] == "invariant_broken"}
+    assert "failover-shrinks-isr" in names
