@@ -29,7 +29,7 @@ class ClusterObserver:
             return None
         remote = {}
         if found.is_leader():
-            # An unknown LEO (-1) is what the documents call 0: nothing fetched yet.
+            # An unknown LEO (-1) counts as 0: nothing fetched yet.
             remote = {r.broker: max(r.log_end_offset, 0) for r in found.remote_replicas.values()}
         return ReplicaView(
             role="leader" if found.is_leader() else "follower",

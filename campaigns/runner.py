@@ -18,12 +18,12 @@ from campaigns.probes import never_reached
 from campaigns.run_result import MissedExpectation, RunResult
 from campaigns.script import Script
 from campaigns.swarm import drawn
+from checks.catalogue import watched_in
 from checks.evidence import Evidence, HealedCore, PartitionSettings, ReplicaLog, StoredBatch
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from checks.judge import judge
 from cluster_model.choices import Choices
 from cluster_model.cluster import Cluster
-from cluster_model.invariants import is_promised
 from cluster_model.replica_log import ReplicaLog as ModelLog
 from cluster_model.simulator import StepLimitExceeded
 from cluster_model.trace import digest
@@ -65,13 +65,14 @@ class Run:
     def __init__(self, plan: Plan, seed: int, choices: Choices) -> None:
         self._plan = plan
         self._seed = seed
+        self._watched = watched_in(plan.invariants, plan.kafka, plan.demand)
         self.cluster = Cluster(
             plan.cluster,
             plan.kafka,
             plan.behaviour_switches(),
             choices,
             plan.events_limit,
-            [name for name in plan.invariants if is_promised(name, plan.kafka)],
+            self._watched,
         )
         self.clients = Clients(plan.producers, plan.consumers, self.cluster, plan.kafka)
         self._observer = ClusterObserver(self.cluster, self.clients)
@@ -273,7 +274,7 @@ class Run:
             read_back=self._read_back,
             unfinished=tuple(self._unfinished),
             behaviours=dict(self._plan.behaviours),
-            invariants=frozenset(self._plan.invariants),
+            invariants=frozenset(self._watched),
             demanded=frozenset(self._plan.demand),
             core=self._core,
         )

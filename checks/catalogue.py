@@ -48,21 +48,24 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
-def rules_for(invariants: Collection[str], release: str = "", *, core: bool) -> dict[str, Rule]:
-    """Return the rules that can be judged in a run of *release* when these invariants were watched.
+def rules_for(invariants: Collection[str], *, core: bool) -> dict[str, Rule]:
+    """Return the rules that can be judged in a run in which these invariants were watched.
 
-    With *core* one was healed. An invariant that came with a later release was not promised: it is
-    not judged.
+    With *core* one was healed.
     """
     return {
         name: rule
         for name, rule in RULES.items()
         if (core or name != unavailable.RULE.name)
-        and (
-            name not in _INVARIANT_OF_RULE
-            or (
-                _INVARIANT_OF_RULE[name] in invariants
-                and (not release or is_promised(_INVARIANT_OF_RULE[name], release))
-            )
-        )
+        and (name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants)
     }
+
+
+def watched_in(invariants: Collection[str], release: str, demand: Collection[str]) -> tuple[str, ...]:
+    """Return the invariants that are worth watching in a run of *release*.
+
+    One that came with a later release was not promised, and counts only where its rule is in *demand*.
+    """
+    return tuple(
+        name for name in invariants if is_promised(name, release) or RULE_OF_INVARIANT.get(name) in demand
+    )

@@ -14,7 +14,7 @@ def judge(evidence: Evidence) -> Verdict:
     broken promise stays broken all the same.
     """
     index = Index(evidence)
-    rules = rules_for(evidence.invariants, evidence.release, core=evidence.core is not None)
+    rules = rules_for(evidence.invariants, core=evidence.core is not None)
     results = {name: rule.judge(evidence, index) for name, rule in rules.items()}
     for name in evidence.demanded & results.keys():
         results[name] = demanded(results[name])

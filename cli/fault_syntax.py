@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
+from itertools import count
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,9 @@ def fault_entries() -> Iterator[Entry]:
         summary, about = split_doc(fault.__doc__ or "")
         known: tuple[Field[Any], ...] = fields(fault)  # type: ignore[arg-type]  # every fault is a dataclass
         needed = [item for item in known if _is_required(item)]
-        shortest = ", ".join(f"{_key(item)}: {_example(hints[item.name])}" for item in needed)
+        # The two ends of a link are two brokers.
+        ids = count()
+        shortest = ", ".join(f"{_key(item)}: {_example(hints[item.name], ids)}" for item in needed)
         yield Entry(
             kind="fault",
             name=name,
@@ -66,14 +69,14 @@ def _syntax(hint: Any) -> str:
     return {bool: "true or false", int: "A whole number"}.get(hint, "Text")
 
 
-def _example(hint: Any) -> str:
+def _example(hint: Any, ids: Iterator[int]) -> str:
     hint = _without_none(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return str(arguments[0])
     if origin is tuple:
-        return f"[{_example(arguments[0])}]"
-    return "0" if origin is Annotated else "..."
+        return f"[{_example(arguments[0], ids)}]"
+    return str(next(ids)) if origin is Annotated else "..."
 
 
 def _without_none(hint: Any) -> Any:

@@ -64,6 +64,7 @@ _MUTANTS: Final = (
             "as though that went on."
         ),
         source="KAFKA-7415; Kafka up to 2.0.0",
+        noticed_by=("inconsistent-offsets", "log-divergence"),
     ),
     Mutant(
         name="no-fetch-fencing",

@@ -43,7 +43,11 @@ class BrokerCrash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRestart:
-    """A broker that is down is started. It has to wait for its old session to expire."""
+    """A broker that is down is started.
+
+    While its old session lives it cannot register: Kafka's broker ends then, and is tried again
+    each second here, as by what supervises it.
+    """
 
     name: ClassVar[str] = "broker_restart"
 

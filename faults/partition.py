@@ -25,18 +25,20 @@ class NetworkPartition:
     )
 
     def inject(self, surroundings: Surroundings) -> bool:
-        """Cut the links."""
-        for sender, receiver in self._links():
+        """Cut the links; return False where there is none."""
+        links = self.links()
+        for sender, receiver in links:
             surroundings.cut_link(sender, receiver)
-        if self.duration is not None:
+        if links and self.duration is not None:
             delay_us = draw_duration(surroundings.draw, self.duration)
             surroundings.after(delay_us, self._restore, surroundings)
-        return True
+        return bool(links)
 
     def _restore(self, surroundings: Surroundings) -> None:
-        for sender, receiver in self._links():
+        for sender, receiver in self.links():
             surroundings.restore_link(sender, receiver)
 
-    def _links(self) -> list[tuple[int | str, int | str]]:
+    def links(self) -> list[tuple[int | str, int | str]]:
+        """Return what is cut: who sends, and to whom. Nobody has a link to itself."""
         links = [(one, other) for one in self.between for other in self.and_ if one != other]
         return links if self.one_way else links + [(other, one) for one, other in links]

@@ -18,6 +18,7 @@ from faults.condition import Condition
 from faults.fault import Fault
 from faults.injection import At, Every, Injection, Rate, Timing, When
 from faults.message import Message, Release
+from faults.partition import NetworkPartition
 
 _TIMINGS = ("at", "when", "every", "rate")
 
@@ -54,6 +55,8 @@ class FaultReader:
             self._rules.add(fault.id)
         elif isinstance(fault, Release):
             self._releases.append(((*path, "id"), fault.id))
+        elif isinstance(fault, NetworkPartition) and _has_ends(fault) and not fault.links():
+            self._draft.problem(path, "this cuts no link: the same stands on both sides")
         return fault
 
     def check_releases(self) -> None:
@@ -187,6 +190,10 @@ class FaultReader:
             return None
         (name, inner), *_ = given.items()
         return self.fault(name, inner, (*path, name))
+
+
+def _has_ends(fault: NetworkPartition) -> bool:
+    return bool(fault.between and fault.and_)
 
 
 def _several(given: dict[str, Any]) -> str:

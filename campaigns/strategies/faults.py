@@ -12,6 +12,7 @@ from faults import fields as markers
 from faults.catalogue import FAULTS
 from faults.fault import Fault
 from faults.message import Release
+from faults.partition import NetworkPartition
 
 Kind = str | type[Fault] | Fault
 Values = Mapping[Any, st.SearchStrategy[Any]]
@@ -48,7 +49,13 @@ def _of_kind(kind: Kind, known: Values, brokers: Sequence[int]) -> st.SearchStra
         kind = FAULTS[kind]
     if not isinstance(kind, type):
         return decided(kind, brokers)
-    return st.builds(kind, **{name: of_hint(hint, known) for name, hint in _fields(kind).items()})
+    drawn = st.builds(kind, **{name: of_hint(hint, known) for name, hint in _fields(kind).items()})
+    return drawn.filter(_may_strike)
+
+
+def _may_strike(fault: Fault) -> bool:
+    """Return whether a campaign file may say a fault: one that cuts no link is refused."""
+    return not isinstance(fault, NetworkPartition) or bool(fault.links())
 
 
 def _fields(kind: type[Fault]) -> dict[str, Any]:

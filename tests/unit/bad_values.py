@@ -207,6 +207,15 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [("1:44", "impossible: with min.insync.replicas=3 and 2 replicas of topic t, acks=all (line 1)")],
     ),
+    "a partition of nothing": (
+        """\
+        cluster: {brokers: 2, topics: [{name: t}]}
+        workload: {duration: 5s, producers: [{name: p}]}
+        faults:
+          - {at: 1s, do: {partition: {between: [0], and: [0]}}}
+        """,
+        [("4:30", "this cuts no link: the same stands on both sides")],
+    ),
     "behaviours by other names": (
         "behaviours: {no-dedup: true, zzz: true}\n",
         [

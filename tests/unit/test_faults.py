@@ -397,3 +397,11 @@ def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
     assert surroundings.did == []
     assert BrokerCrash(broker=0).inject(surroundings)
     assert BrokerCrash(broker=1, kind="power_loss").inject(surroundings)
+
+
+def test_nobody_is_parted_from_itself() -> None:
+    surroundings = FakeSurroundings(0)
+    assert not NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)).inject(surroundings)
+    assert (surroundings.did, surroundings.later) == ([], [])
+    assert NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)).inject(surroundings)
+    assert {place for _, *links in surroundings.did for place in links} == {0, 1}

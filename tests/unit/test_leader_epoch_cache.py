@@ -19,7 +19,7 @@ def cache_of(*entries: tuple[int, int]) -> LeaderEpochCache:
 @pytest.mark.parametrize(
     ("entries", "requested", "leo", "answer"),
     [
-        # The documents' example: the follower's last epoch is 1, epoch 2 starts at 80.
+        # As in the campaign epoch-answer: the follower's last epoch is 1, epoch 2 starts at 80.
         ([(1, 20), (2, 80), (3, 120)], 1, 200, (1, 80)),
         ([(1, 20), (2, 80), (3, 120)], 2, 200, (2, 120)),
         ([(1, 20), (2, 80), (3, 120)], 3, 200, (3, 200)),  # the latest: the LEO

@@ -177,7 +177,7 @@ def test_the_leader_epoch_of_a_reader_is_checked(known: int, error: str) -> None
 @pytest.mark.parametrize(
     ("isr", "leo", "fetched", "hw"),
     [
-        ((0, 1, 2), 10, {1: 5, 2: 3}, 3),  # the documents' example
+        ((0, 1, 2), 10, {1: 5, 2: 3}, 3),  # the slowest counts
         ((0, 1, 2), 10, {1: 10, 2: 10}, 10),
         ((0, 1, 2), 10, {1: 10}, 0),  # one of them has never fetched
         ((0, 1), 10, {1: 5}, 5),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from checks.catalogue import RULE_OF_INVARIANT, RULES, rules_for
+from checks.catalogue import RULE_OF_INVARIANT, RULES, rules_for, watched_in
 from checks.finding import HELD, PERMITTED, VIOLATED
 from checks.judge import judge
 from cluster_model.invariants import INVARIANTS, TOLD_BY_TRACE
@@ -83,7 +83,8 @@ def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> No
     run = committed("a")
     for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
         broken(run, invariant, 1, -1, partition="")
-    evidence = replace(run.evidence(), release=release, invariants=frozenset(INVARIANTS))
+    watched = frozenset(watched_in(tuple(INVARIANTS), release, ()))
+    evidence = replace(run.evidence(), release=release, invariants=watched)
     judged = judge(evidence).rules
     assert judged["one-controller-per-epoch"].status == VIOLATED
     assert "registrations-known" not in judged
@@ -197,3 +198,10 @@ def test_what_was_not_watched_is_not_judged() -> None:
     # Nobody says here that anything was watched: only what the trace tells is judged.
     assert "log-matching" not in judge(run.evidence()).rules
     assert "two-leaders" in judge(run.evidence()).rules
+
+
+def test_what_a_release_does_not_promise_is_watched_when_it_is_demanded() -> None:
+    names = ("failover-shrinks-isr", "hw-monotonic")
+    assert watched_in(names, "2.4", ()) == names
+    assert watched_in(names, "2.0", ()) == ("hw-monotonic",)
+    assert watched_in(names, "2.0", ("failover-shrinks-isr",)) == names
