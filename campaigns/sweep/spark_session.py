@@ -36,6 +36,13 @@ _SETTINGS: Final = {
     # Names of campaigns stay text, also those that are numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+# Spark has little to do here, and is gone soon: optimising its own code takes the cores from the runs.
+_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1"
+_SETTINGS_HERE: Final = {
+    "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
+    "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
+}
+"""For Spark on this machine; what an administrator of a cluster has set stays."""
 _LOCAL_ADDRESS: Final = "127.0.0.1"
 _CONNECT_PORT: Final = 15002
 _CONNECT_MAX_S: Final = 10.0
@@ -54,17 +61,19 @@ def start_session(
     """
     where = without_token(remote or master)
     _check_reachable(remote or master)
+    is_here = is_on_this_machine(remote or master)
+    settings = {**_SETTINGS, **_SETTINGS_HERE} if is_here else _SETTINGS
     builder = SparkSession.builder.appName("harrow sweep")
-    for name, value in _SETTINGS.items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     builder = builder.master(_with_retries(master)) if remote is None else builder.remote(remote)
-    if is_on_this_machine(remote or master):
+    if is_here:
         _prepare_for_this_machine(remote or master)
     _be_quiet_about_a_lost_java()
     try:
         with _output_into(log), _interrupts_as_before():
             if remote is None:
-                _start_java({**_SETTINGS, "spark.master": _with_retries(master)})
+                _start_java({**settings, "spark.master": _with_retries(master)})
             session: SparkSession = builder.getOrCreate()
             session.range(1).collect()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
