@@ -78,9 +78,12 @@ def sweep(
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="The sweep's folder; by default results/sweep-..., by what it is of.",
+            help="The sweep's folder; by default one below --results, named by what it is of.",
         ),
     ] = None,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", file_okay=False, help="Where sweeps without --out are written.")
+    ] = Path("results"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a sweep: run only what is missing in its folder.")
     ] = False,
@@ -168,6 +171,7 @@ def sweep(
         remote=remote,
         workers=workers,
         out=out,
+        results=results,
         resume=resume,
         failures_max=failures_max,
         time_max_s=None if time_max is None else parse_time_s(time_max),

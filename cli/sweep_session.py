@@ -29,7 +29,6 @@ from cli.run_tally import exit_code_of
 from cli.sweep import SweepEngine
 
 _NEEDED: Final = ("pyarrow", "duckdb")
-_RESULTS: Final = Path("results")
 _LOG: Final = "spark.log"
 
 
@@ -47,6 +46,7 @@ class SweepRequest:
     remote: str | None
     workers: int | None
     out: Path | None
+    results: Path
     resume: bool
     failures_max: int | None
     time_max_s: float | None
@@ -115,7 +115,7 @@ class _Session:
                 return self._report(definition, path, interrupts)
         definition = self._define()
         engine = self._chosen_engine()
-        path = self._request.out or _RESULTS / definition.name()
+        path = self._request.out or self._request.results / definition.name()
         folder = self._folder(definition, path)
         with Interrupts() as interrupts, ExitStack() as stack:
             stack.enter_context(folder.held())

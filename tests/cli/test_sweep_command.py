@@ -103,6 +103,15 @@ def test_the_report_again(harrow: Harrow, small: Path) -> None:
     assert again.stdout == first.stdout
 
 
+def test_sweeps_are_written_below_a_folder_of_results(harrow: Harrow, small: Path) -> None:
+    assert (
+        harrow("sweep", "small.yaml", "--seeds", "0..2", "--engine", "process", "--results", "r").returncode
+        == 0
+    )
+    (found,) = (small / "r").iterdir()
+    assert [row["seed"] for row in rows(found)] == [0, 1]
+
+
 def test_a_folder_is_not_swept_twice_unless_to_go_on(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--engine", "process", "--out", "s", "--seeds")
     assert harrow(*words, "0..4").returncode == 0
