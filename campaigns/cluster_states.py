@@ -74,6 +74,12 @@ class ClusterState:
         elif event[1] in _OF_PARTITION:
             self.partition(event[3]).replay(self.number, event)
 
+    def partitions_of(self, event: TraceEvent) -> Iterable[str]:
+        """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
+        if event[1] in _OF_PARTITION:
+            return (event[3],)
+        return tuple(self.partitions) if event[1] in self._REPLAY else ()
+
     def partition(self, name: str) -> PartitionState:
         """Return a partition; one that nobody knew of begins empty."""
         found = self.partitions.get(name)
