@@ -23,6 +23,8 @@ class BrokerState:
     """A broker's process. ``is_registered`` says whether ZooKeeper has a session of it.
 
     ``stopped_by`` is ``process`` or ``power_loss`` while it is down, otherwise empty.
+    ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
+    whatever ZooKeeper has.
     """
 
     broker: int
@@ -30,6 +32,7 @@ class BrokerState:
     is_paused: bool = False
     is_registered: bool = False
     stopped_by: str = ""
+    is_active_controller: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,8 @@ class ClusterState:
     """A cluster at one moment.
 
     ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0 before
-    the first; ``at_us`` is its time. ``controller`` is the broker that was elected last, `NO_CONTROLLER` after
-    it has resigned.
+    the first; ``at_us`` is its time. ``controller`` is the broker in ``/controller``, `NO_CONTROLLER` from when
+    the znode goes until the next one says that it was elected; ``controller_epoch`` is that of the last one.
     """
 
     __slots__ = ("at_us", "brokers", "controller", "controller_epoch", "faults", "number", "partitions")
@@ -126,6 +129,7 @@ class ClusterState:
         _, _, number, cause = event
         broker = self.broker(number)
         broker.is_live, broker.is_paused, broker.stopped_by = False, False, cause
+        broker.is_active_controller = False
         # Who is dead does not stand still any more.
         self._end_faults(lambda fault: fault.fault == "broker_pause" and fault.detail("broker") == number)
         for partition in self.partitions.values():
@@ -144,14 +148,21 @@ class ClusterState:
 
     def _expire(self, event: TraceEvent) -> None:
         self.broker(event[2]).is_registered = False
+        # The znode is ephemeral: it goes with the session, whether its broker knows of that or not.
+        self._depose(event[2])
 
     # Controller
 
     def _elect_controller(self, event: TraceEvent) -> None:
         _, _, self.controller, self.controller_epoch = event
+        self.broker(self.controller).is_active_controller = True
 
     def _resign(self, event: TraceEvent) -> None:
-        if event[2] == self.controller:
+        self.broker(event[2]).is_active_controller = False
+        self._depose(event[2])
+
+    def _depose(self, broker: int) -> None:
+        if broker == self.controller:
             self.controller = NO_CONTROLLER
 
     # Disks
@@ -180,6 +191,8 @@ class ClusterState:
             )
         elif name in _LASTING or (name == "controller_failover" and fault.detail("how") in (None, "crash")):
             self.faults.append(fault)
+        elif name == "controller_failover" and fault.detail("how") == "delete_znode":
+            self._depose(self.controller)
 
     def _end_fault(self, event: TraceEvent) -> None:
         _, _, name, details, strike = event

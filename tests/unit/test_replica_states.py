@@ -153,6 +153,21 @@ def test_of_equal_faults_without_a_number_the_first_ends() -> None:
     assert [fault.at_us for fault in state.faults] == [2]
 
 
+def test_the_controller_is_gone_with_its_znode_whether_it_knows_or_not() -> None:
+    elected = [(1, "broker_started", 0), (2, "controller_elected", 0, 4)]
+    delete = ("controller_failover", (("how", "delete_znode"),))
+    for end in ((3, "session_expired", 0), struck(3, delete, 1)):
+        state = replayed(*elected, end)
+        assert (state.controller, state.controller_epoch) == (-1, 4)
+        assert state.brokers[0].is_active_controller
+        state.advance((4, "controller_elected", 1, 5))
+        state.advance((5, "controller_resigned", 0, 4))
+        assert (state.controller, state.brokers[0].is_active_controller) == (1, False)
+    assert replayed(*elected, (3, "session_expired", 1)).controller == 0
+    stopped = replayed(*elected, (3, "broker_stopped", 0, "process"))
+    assert (stopped.controller, stopped.brokers[0].is_active_controller) == (0, False)
+
+
 def test_processes_sessions_and_the_controller() -> None:
     state = replayed(
         (1, "broker_started", 0),
