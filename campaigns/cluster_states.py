@@ -5,13 +5,15 @@ simulated again: what the trace does not tell is not known here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from campaigns.replica_states import PartitionState
 from campaigns.run_events import RunEvents
 from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT
-from cluster_model.trace import TraceEvent
+from cluster_model.message_rule import HOLD
+from cluster_model.trace import FIELDS, TraceEvent
+from faults.endpoints import process_name
 
 NO_CONTROLLER: Final = -1
 
@@ -21,6 +23,8 @@ class BrokerState:
     """A broker's process. ``is_registered`` says whether ZooKeeper has a session of it.
 
     ``stopped_by`` is ``process`` or ``power_loss`` while it is down, otherwise empty.
+    ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
+    whatever ZooKeeper has.
     """
 
     broker: int
@@ -28,28 +32,48 @@ class BrokerState:
     is_paused: bool = False
     is_registered: bool = False
     stopped_by: str = ""
+    is_active_controller: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultInForce:
-    """A fault that has struck and not ended. ``details`` are as in the trace; ``number`` is its event's."""
+    """A fault that has struck and not ended.
+
+    ``details`` are as in the trace; ``number`` is its event's, ``strike`` the fault's own among those that
+    struck, None where the trace does not tell. ``left`` is how many messages more it touches before it is over,
+    None where their number ends nothing.
+    """
 
     fault: str
     details: tuple[tuple[str, Any], ...]
     at_us: int
     number: int
+    strike: int | None = None
+    left: int | None = None
 
     def detail(self, name: str) -> Any:
         """Return what was given for a field, None if nothing was."""
         return dict(self.details).get(name)
+
+    def touches(self, touched: Mapping[str, Any]) -> bool:
+        """Return whether its rule for messages is one that may have touched a message."""
+        if self.fault not in _OF_MESSAGES or touched["rule"] != (self.detail("id") or self.fault):
+            return False
+        sender, receiver = _OF_MESSAGES[self.fault]
+        ends = {"sender": self.detail(sender), "receiver": self.detail(receiver)}
+        wanted = {end: process_name(given) for end, given in ends.items() if given is not None}
+        wanted |= {
+            name: self.detail(name) for name in ("action", "api", "kind") if self.detail(name) is not None
+        }
+        return all(touched[name] == value for name, value in wanted.items())
 
 
 class ClusterState:
     """A cluster at one moment.
 
     ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0 before
-    the first; ``at_us`` is its time. ``controller`` is the broker that was elected last, `NO_CONTROLLER` after
-    it has resigned.
+    the first; ``at_us`` is its time. ``controller`` is the broker in ``/controller``, `NO_CONTROLLER` from when
+    the znode goes until the next one says that it was elected; ``controller_epoch`` is that of the last one.
     """
 
     __slots__ = ("at_us", "brokers", "controller", "controller_epoch", "faults", "number", "partitions")
@@ -73,6 +97,12 @@ class ClusterState:
             apply(self, event)
         elif event[1] in _OF_PARTITION:
             self.partition(event[3]).replay(self.number, event)
+
+    def partitions_of(self, event: TraceEvent) -> Iterable[str]:
+        """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
+        if event[1] in _OF_PARTITION:
+            return (event[3],)
+        return tuple(self.partitions) if event[1] in self._REPLAY else ()
 
     def partition(self, name: str) -> PartitionState:
         """Return a partition; one that nobody knew of begins empty."""
@@ -99,6 +129,9 @@ class ClusterState:
         _, _, number, cause = event
         broker = self.broker(number)
         broker.is_live, broker.is_paused, broker.stopped_by = False, False, cause
+        broker.is_active_controller = False
+        # Who is dead does not stand still any more.
+        self._end_faults(lambda fault: fault.fault == "broker_pause" and fault.detail("broker") == number)
         for partition in self.partitions.values():
             if number in partition.replicas:
                 partition.replicas[number].close()
@@ -115,14 +148,21 @@ class ClusterState:
 
     def _expire(self, event: TraceEvent) -> None:
         self.broker(event[2]).is_registered = False
+        # The znode is ephemeral: it goes with the session, whether its broker knows of that or not.
+        self._depose(event[2])
 
     # Controller
 
     def _elect_controller(self, event: TraceEvent) -> None:
         _, _, self.controller, self.controller_epoch = event
+        self.broker(self.controller).is_active_controller = True
 
     def _resign(self, event: TraceEvent) -> None:
-        if event[2] == self.controller:
+        self.broker(event[2]).is_active_controller = False
+        self._depose(event[2])
+
+    def _depose(self, broker: int) -> None:
+        if broker == self.controller:
             self.controller = NO_CONTROLLER
 
     # Disks
@@ -136,8 +176,12 @@ class ClusterState:
     # Faults
 
     def _strike(self, event: TraceEvent) -> None:
-        at_us, _, name, _, details = event
-        fault = FaultInForce(fault=name, details=details, at_us=at_us, number=self.number)
+        at_us, _, name, _, details, strike = event
+        fault = FaultInForce(fault=name, details=details, at_us=at_us, number=self.number, strike=strike)
+        if name in _OF_MESSAGES and fault.detail("action") != HOLD:
+            # What is held goes on its way when it is released, however much it is.
+            count = fault.detail("count")
+            fault = replace(fault, left=1 if count is None and name == "message" else count)
         if name == "release":
             self._end_faults(
                 lambda other: (
@@ -145,16 +189,28 @@ class ClusterState:
                     and (other.detail("id") or "message") == (fault.detail("id") or "message")
                 )
             )
-        elif name in _LASTING or (
-            name == "controller_failover" and (fault.detail("how") or "crash") == "crash"
-        ):
+        elif name in _LASTING or (name == "controller_failover" and fault.detail("how") in (None, "crash")):
             self.faults.append(fault)
+        elif name == "controller_failover" and fault.detail("how") == "delete_znode":
+            self._depose(self.controller)
 
     def _end_fault(self, event: TraceEvent) -> None:
-        _, _, name, details = event
+        _, _, name, details, strike = event
+        if strike is not None:
+            self._end_faults(lambda fault: fault.strike == strike)
+            return
+        # A trace that does not number them: of equal ones, the first is as good a guess as any.
+        equal = [fault for fault in self.faults if (fault.fault, fault.details) == (name, details)]
+        self._end_faults(lambda fault: fault in equal[:1])
+
+    def _touch(self, event: TraceEvent) -> None:
+        touched = dict(zip(FIELDS[event[1]], event[2:], strict=True))
         for position, fault in enumerate(self.faults):
-            if (fault.fault, fault.details) == (name, details):
-                del self.faults[position]
+            if fault.touches(touched):
+                if fault.left == 1:
+                    del self.faults[position]
+                elif fault.left is not None:
+                    self.faults[position] = replace(fault, left=fault.left - 1)
                 return
 
     def _heal(self, _: TraceEvent) -> None:
@@ -180,6 +236,7 @@ class ClusterState:
         "checkpoint": _checkpoint,
         "fault": _strike,
         "fault_ended": _end_fault,
+        "message_rule": _touch,
         "healed": _heal,
         "core_healed": _heal_core,
     }
@@ -215,6 +272,8 @@ _LASTING: Final = frozenset(
 )
 """Faults that go on until something ends them; the others are over at once."""
 
+_OF_MESSAGES: Final = {"message": ("from", "to"), "network_ack_loss": ("broker", "client")}
+"""Faults that a number of messages may end; which details say who sends them, and who would get them."""
 
 _OF_PARTITION: Final = frozenset(
     {

@@ -99,23 +99,24 @@ class FaultInjector:
         self._is_injecting = False
         if not struck:
             return False
-        details = self._details(fault)
-        for told in self._ends:
-            told.extend((fault.name, details))
         concrete = _concrete(fault, self._resolved, self._lasts_us)
+        details = self._details(fault, concrete)
+        strike = len(self.injected) + 1
+        for told in self._ends:
+            told.extend((fault.name, details, strike))
         self.injected.append(
             InjectedFault(at_us=self.now_us, fault=fault.name, details=details, concrete=concrete)
         )
         # Told before what it did, so that a reader meets the cause first.
-        self._cluster.trace.events.insert(position, (self.now_us, "fault", fault.name, "inject", details))
+        told_strike = (self.now_us, "fault", fault.name, "inject", details, strike)
+        self._cluster.trace.events.insert(position, told_strike)
         return True
 
-    def _details(self, fault: Fault) -> tuple[tuple[str, Any], ...]:
-        """Return what is particular about a fault: what was given, and which broker it struck."""
-        found = {
-            name: value for name, value in given_fields(fault) if name != "broker" or self._resolved is None
-        }
+    def _details(self, fault: Fault, concrete: Fault) -> tuple[tuple[str, Any], ...]:
+        """Return what is particular about a fault: what was given or drawn, and which broker it struck."""
+        found = dict(given_fields(concrete, beside=fault))
         if self._resolved is not None:
+            found.pop("broker", None)
             found = {"broker": self._resolved, **found}
         return tuple(found.items())
 
@@ -143,8 +144,15 @@ class FaultInjector:
 
     def _end(self, fault: tuple[list[Any], Callable[[Any], None], Any]) -> None:
         told, callback, argument = fault
-        self._cluster.trace.add((self.now_us, "fault_ended", *told))
+        if not self._was_ended(callback, argument):
+            self._cluster.trace.add((self.now_us, "fault_ended", *told))
         callback(argument)
+
+    def _was_ended(self, callback: Callable[[Any], None], argument: Any) -> bool:
+        """Return whether a broker that is to wake up is not paused, or one that is to be started runs."""
+        if callback == self.resume_broker:
+            return not self.is_paused(argument)
+        return callback == self.start_broker and self.is_running(argument)
 
     def resolve_broker(self, reference: int | str) -> int | None:
         """Return the broker that a reference means now; None when there is none."""
@@ -254,13 +262,16 @@ class FaultInjector:
         return self._cluster.network.release(name)
 
 
-def given_fields(fault: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a fault that are not as by default; times as a campaign writes them."""
+def given_fields(fault: Any, *, beside: Any = None) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a fault that are not as by default; times as a campaign writes them.
+
+    What is not as by default in the fault *beside* it is told, too: what was drawn there may be the default.
+    """
     found: list[tuple[str, Any]] = []
     kinds = _field_types(type(fault))
     for item in fields(fault):
         value = getattr(fault, item.name)
-        if value != item.default:
+        if value != item.default or (beside is not None and getattr(beside, item.name) != item.default):
             kind = kinds[item.name]
             found.append((item.name.rstrip("_"), _as_written(value, kind)))
     return tuple(found)

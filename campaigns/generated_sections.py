@@ -264,7 +264,7 @@ _TEXT_FIELDS: Final = frozenset(
 _NUMBER_FIELDS: Final = frozenset(
     {
         *("broker", "controller", "leader", "isr", "hw", "leo", "acks", "producer_id", "base_sequence"),
-        "attempt",
+        *("attempt", "strike"),
         *("broker_epoch", "controller_epoch", "leader_epoch", "answer_epoch"),
         *("start_offset", "end_offset", "base_offset", "from_offset", "to_offset", "offset"),
     }

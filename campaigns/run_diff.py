@@ -192,6 +192,7 @@ def diff_document(found: RunDiff) -> dict[str, Any]:
                 "paused": broker.is_paused,
                 "registered": broker.is_registered,
                 "stopped_by": broker.stopped_by or None,
+                "active_controller": broker.is_active_controller,
             }
             for number, broker in sorted(state.brokers.items())
         },

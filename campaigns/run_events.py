@@ -19,7 +19,7 @@ from campaigns.run_result import RunResult
 from campaigns.swarm import drawn
 from cluster_model.assignment import partition_assignments
 from cluster_model.history import FAIL, INVOKE, OK
-from cluster_model.trace import FIELDS, TraceEvent
+from cluster_model.trace import ADDED, FIELDS, TraceEvent
 
 HISTORY: Final = "history.jsonl"
 
@@ -148,14 +148,15 @@ def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Se
 
 def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
     event = recorded.events[position]
-    names = FIELDS.get(event.event)
-    if names is not None and tuple(event.fields) != names:
+    names = FIELDS.get(event.event, tuple(event.fields))
+    unknown = [name for name in names if name in ADDED and name not in event.fields]
+    if (*event.fields, *unknown) != names:
         message = (
             f"version {recorded.version} wrote `{event.event}` with other fields than this one reads; "
             "run its campaign again"
         )
         raise _wrong(recorded.folder / TRACE, message, position + 1)
-    return (event.at_us, event.event, *map(_as_tuples, event.fields.values()))
+    return (event.at_us, event.event, *map(_as_tuples, event.fields.values()), *(None for _ in unknown))
 
 
 def _as_tuples(value: Any) -> Any:

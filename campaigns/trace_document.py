@@ -16,7 +16,7 @@ _US_PER_MS: Final = 1_000
 def trace_document(
     story: TraceStory, rows: Sequence[Row], record: RecordStory | None = None
 ) -> dict[str, Any]:
-    """Return a story as JSON has it; what is folded is in ``folded``, with the events before it."""
+    """Return a story as JSON has it; what is folded is in ``folded``."""
     return {
         "schema": SCHEMA,
         "version": VERSION,

@@ -102,22 +102,17 @@ def _changes(story: TraceStory) -> dict[str, Any]:
             if lives.get(broker, 0) != _life(now):
                 lives[broker] = _life(now)
                 changes.append([position, _NONE, broker, _life(now)])
-        name = _partition_of(event)
-        if name in partitions:
-            found = partitions[name].since_last(state.partition(name), event)
-            if found:
-                changes.append([position, story.partitions.index(name), found])
+        for name in state.partitions_of(event):
+            if name in partitions:
+                found = partitions[name].since_last(state.partition(name), event)
+                if found:
+                    changes.append([position, story.partitions.index(name), found])
     return {"changes": changes, "values": values.values()}
 
 
 def _life(broker: BrokerState) -> int:
     """Return how a broker is: 0 down, 1 up, 2 paused."""
     return (2 if broker.is_paused else 1) if broker.is_live else 0
-
-
-def _partition_of(event: TraceEvent) -> str:
-    # Of all events that change a log or what is known of it, this field is the partition.
-    return event[3] if len(event) > 3 and isinstance(event[3], str) else ""
 
 
 class _PartitionChanges:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from campaigns.numbered_findings import NumberedFinding, said
@@ -76,11 +77,16 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """Events that are only counted, by name. Some that are shown may stand among them."""
+    """Events in a row that are only counted, by name: all that stands between the rows before and after."""
 
     first: StoryEvent
     last: StoryEvent
-    counts: Mapping[str, int]
+    counts: Counter[str]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there are too few for a line that says that they are not shown."""
+        return self.counts.total() < _FOLDED_MIN
 
     def text(self) -> str:
         """Return how many there are of what, the most frequent first."""
@@ -111,7 +117,12 @@ def whole(story: TraceStory, window: Window, *, everything: bool = False) -> lis
     if everything:
         return [_shown(event) for event in story.events if window.has(event)]
     is_shown = _notable(story)
-    return list(_fold(filter(window.has, story.events), is_shown))
+    return list(_fold(map(_shown, filter(window.has, story.events)), lambda row: is_shown(row.event)))
+
+
+def readable(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that people read: without short folds, unless there is nothing else."""
+    return [row for row in rows if isinstance(row, Shown) or not row.is_short] or list(rows)
 
 
 def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
@@ -144,42 +155,35 @@ def around(
     chosen = {*before, *(position for position in beside if begin <= position <= end), *after, *marked}
     first, last = min(chosen), max(chosen)
     events = [event for event in story.events[first : last + 1] if window.has(event)]
+    rows = [_shown(event, marked) for event in events]
+    _put_the_rest(story, finding, rows, marked, window)
     if everything:
-        rows: list[Row] = [_shown(event, marked) for event in events]
-    else:
-        rows = list(_fold(events, lambda event: event.position in chosen, marked))
-    return _with_the_rest(story, finding, rows, marked, window)
+        return list(rows)
+    return list(_fold(rows, lambda row: row.mark is not None or row.event.position in chosen))
 
 
-def _with_the_rest(
+def _put_the_rest(
     story: TraceStory,
     finding: NumberedFinding,
-    rows: list[Row],
+    rows: list[Shown],
     marked: Mapping[int, tuple[int, Link]],
     window: Window,
-) -> list[Row]:
+) -> None:
     """Put the links among the rows that are about no event of their own."""
     told = {number for number, _ in marked.values()}
     after = 0
     for number, link in enumerate(finding.timed(), 1):
         if number in told:
-            places = [
-                place for place, row in enumerate(rows) if isinstance(row, Shown) and row.mark == number
-            ]
+            places = [place for place, row in enumerate(rows) if row.mark == number]
             after = places[0] + 1 if places else after
             continue
         event = story.stand_in(link)
         if not window.has(event):
             continue
-        while after < len(rows) and _begins(rows[after]) < event.at_us:
+        while after < len(rows) and rows[after].event.at_us < event.at_us:
             after += 1
         rows.insert(after, Shown(event=event, text=event.told.text, mark=number))
         after += 1
-    return rows
-
-
-def _begins(row: Row) -> int:
-    return row.first.at_us if isinstance(row, Folded) else row.event.at_us
 
 
 def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
@@ -231,26 +235,12 @@ def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:
     return any(partition == event.partition and low <= offset < high for partition, offset in heights)
 
 
-def _fold(
-    events: Iterable[StoryEvent],
-    is_shown: Callable[[StoryEvent], bool],
-    marked: Mapping[int, tuple[int, Link]] | None = None,
-) -> Iterator[Row]:
-    """Yield rows; of a few folded events alone nothing is said, they are counted with the next."""
-    folded: list[StoryEvent] = []
-    in_a_row = 0
-    for event in events:
-        if not is_shown(event):
-            folded.append(event)
-            in_a_row += 1
-            continue
-        if in_a_row >= _FOLDED_MIN:
-            yield _folded(folded)
-            folded = []
-        in_a_row = 0
-        yield _shown(event, marked)
-    if folded:
-        yield _folded(folded)
+def _fold(rows: Iterable[Shown], is_shown: Callable[[Shown], bool]) -> Iterator[Row]:
+    for is_kept, group in groupby(rows, is_shown):
+        if is_kept:
+            yield from group
+        else:
+            yield _folded([row.event for row in group])
 
 
 def _folded(events: Sequence[StoryEvent]) -> Folded:

@@ -108,7 +108,7 @@ def _wrapped(words: Sequence[Text], canvas: Canvas) -> list[Text]:
 
 def _is_sound(broker: BrokerState, scene: Scene) -> bool:
     is_up = broker.is_live and not broker.is_paused and broker.is_registered
-    return is_up and broker.broker != scene.state.controller
+    return is_up and broker.broker != scene.state.controller and not broker.is_active_controller
 
 
 def _broker(broker: BrokerState, scene: Scene) -> Text:
@@ -123,6 +123,8 @@ def _broker(broker: BrokerState, scene: Scene) -> Text:
         text.append(" no session", WARNED)
     if scene.state.controller == broker.broker:
         text.append(f" controller e{scene.state.controller_epoch}", "cyan")
+    elif broker.is_active_controller:
+        text.append(" DEPOSED controller", WARNED)
     return text
 
 

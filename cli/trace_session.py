@@ -14,7 +14,7 @@ from campaigns.problem import CampaignError, Problem
 from campaigns.recorded_run import RecordError, find_run
 from campaigns.spelling import counted, listed, quoted, suggestion
 from campaigns.trace_record import RecordStory, follow
-from campaigns.trace_selection import Row, Window, around, only, whole
+from campaigns.trace_selection import Row, Window, around, only, readable, whole
 from campaigns.trace_story import TraceStory, read_story
 from cli import exit_code
 from cli.console import data_console, destination, message_console, say, say_written, show
@@ -175,7 +175,7 @@ def _write_json(console: Console, document: dict[str, Any]) -> None:
 def _write_mermaid(console: Console, messages: Console, chosen: _Chosen) -> None:
     from cli.render_mermaid import TEXT_MAX, mermaid
 
-    text = mermaid(chosen.story, chosen.rows)
+    text = mermaid(chosen.story, readable(chosen.rows))
     console.file.write(text)
     if len(text) > TEXT_MAX:
         say(
@@ -192,7 +192,7 @@ def _show_text(console: Console, chosen: _Chosen, request: TraceRequest) -> None
     show(console, *heading(story, finding, record, everything=request.everything))
     if not chosen.rows:
         show(console, Text("  nothing happened in this time", "dim"))
-    lines = StoryTable(story, chosen.rows, console).lines()
+    lines = StoryTable(story, readable(chosen.rows), console).lines()
     if console.color_system is None or not console.is_terminal:
         for line in lines:
             console.file.write("".join(text for text, _ in line).rstrip() + "\n")

@@ -22,8 +22,8 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "client_stopped": ("client",),
     "session_expired": ("broker",),
     # Faults and single messages
-    "fault": ("fault", "phase", "details"),
-    "fault_ended": ("fault", "details"),
+    "fault": ("fault", "phase", "details", "strike"),
+    "fault_ended": ("fault", "details", "strike"),
     "healed": (),
     "message": ("api", "kind", "sender", "receiver"),
     "message_rule": ("rule", "action", "api", "kind", "sender", "receiver"),
@@ -77,7 +77,13 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "acknowledged": ("broker", "partition", "base_offset", "acks", "values"),
     "rejected": ("broker", "api", "partition", "sender", "error"),
 }
-"""The names of each event's fields, in order, after the time and the name."""
+"""The names of each event's fields, in order, after the time and the name.
+
+``strike`` numbers the faults of a run that struck, from 1, so that what ends names what struck.
+"""
+
+ADDED: Final = frozenset({"strike"})
+"""Fields at the end of events that earlier traces do not have; nobody knows their values there."""
 
 
 class Trace:

@@ -233,7 +233,7 @@
     const head = element("tr", {}, element("th", { textContent: "offset" }));
     for (const broker of brokers) {
       const replica = partition.replicas[broker], life = lives[broker] ?? 0;
-      const how = life === 0 ? "down" : life === 2 ? "paused" : replica.open ? replica.role || "no role yet" : "log not open";
+      const how = life === 0 ? "down" : life === 2 ? "paused" : replica.open ? replica.role || "no role yet" : "starting";
       const cell = element("th", {}, `broker ${broker} `, element("small", { textContent: `${how}${replica.epoch >= 0 && replica.role ? `, epoch ${replica.epoch}` : ""}` }),
         element("br"), element("small", { textContent: `LEO ${replica.log.length} · HW ${replica.open ? replica.hw : "-"} · flushed ${replica.flushed}` }));
       cell.classList.toggle("down", life === 0);

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from campaigns.cluster_states import state_at
+from campaigns.cluster_states import ClusterState
+from campaigns.replica_states import ReplicaState
 from campaigns.trace_page_data import GAP, page_data
 from campaigns.trace_selection import Window
 from campaigns.trace_story import TraceStory, read_story
@@ -116,36 +117,80 @@ def test_the_data_of_a_page_says_what_the_story_says(standard: TraceStory) -> No
     ]
 
 
-def test_the_changes_of_a_page_add_up_to_the_replicas(standard: TraceStory) -> None:
-    """Replayed as the page does, they are the state of the cluster at any moment."""
-    data = page_data(standard, Window())
-    moments = [*range(0, len(standard.events), 1_999), len(standard.events) - 1]
-    logs: dict[tuple[str, int], list[list[int]]] = {}
-    known: dict[tuple[str, int], list[Any]] = {}
-    changes = iter([*data["changes"], None])
-    change = next(changes)
-    for moment in moments:
-        while change is not None and change[0] <= moment:
-            _position, number, *what = change
-            if number >= 0:
-                for broker, found in what[0].get("r", {}).items():
-                    key = (data["partitions"][number], int(broker))
-                    log = logs.setdefault(key, [])
-                    del log[found.get("c", len(log)) :]
-                    log.extend(found.get("a", []))
-                    known[key] = found.get("s") or [*found.get("w", known[key][:2]), *known[key][2:]]
-            change = next(changes)
-        event = standard.events[moment]
-        state = state_at(standard.happened, number=event.line + 1)
+@pytest.mark.parametrize(
+    ("campaign", "variant"),
+    [
+        ("loss-by-hw-truncation", None),
+        ("controller-split-brain", "no-fencing"),
+        ("power-loss", None),
+        ("standard", None),
+    ],
+)
+def test_the_changes_of_a_page_add_up_to_the_cluster(
+    campaign: str, variant: str | None, tmp_path: Path
+) -> None:
+    """Replayed as the page does, they are the state of the cluster after each event."""
+    story = read_story(written_run(tmp_path, campaign, variant))
+    data = page_data(story, Window())
+    shown = Accumulated(data)
+    happened = story.happened
+    state = ClusterState(happened.replicas, (broker.id for broker in happened.plan.cluster.brokers))
+    for position, event in enumerate(happened.events):
+        state.advance(event, happened.numbers[position])
+        shown.advance(position)
+        for broker, known in state.brokers.items():
+            life = (2 if known.is_paused else 1) if known.is_live else 0
+            assert shown.lives.get(broker, 0) == life, (position, event)
+        for name, partition in state.partitions.items():
+            znode = [partition.leader, partition.leader_epoch, list(partition.isr)]
+            assert shown.znodes.get(name, [-1, -1, []]) == znode, (position, event)
+            for broker, replica in partition.replicas.items():
+                shown.compare(replica, (name, broker), (position, event), whole=position % 1_000 == 0)
+    shown.compare_logs(state)
+
+
+class Accumulated:
+    """What a page knows at a moment: all changes up to it, put together as its script does."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.lives: dict[int, int] = {}
+        self.znodes: dict[str, list[Any]] = {}
+        self.logs: dict[tuple[str, int], list[list[int]]] = {}
+        self.known: dict[tuple[str, int], list[Any]] = {}
+        self._partitions: list[str] = data["partitions"]
+        self._values: list[str] = data["values"]
+        self._changes = list(reversed(data["changes"]))
+
+    def advance(self, position: int) -> None:
+        while self._changes and self._changes[-1][0] <= position:
+            _, number, what, *life = self._changes.pop()
+            if number < 0:
+                self.lives[what] = life[0]
+                continue
+            name = self._partitions[number]
+            self.znodes[name] = what.get("z", self.znodes.get(name))
+            for broker, found in what.get("r", {}).items():
+                log = self.logs.setdefault((name, int(broker)), [])
+                del log[found.get("c", len(log)) :]
+                log.extend(found.get("a", []))
+                known = self.known.get((name, int(broker)), [0, 0, 0, "", -1])
+                self.known[name, int(broker)] = found.get("s") or [*found.get("w", known[:2]), *known[2:]]
+
+    def compare(self, replica: ReplicaState, key: tuple[str, int], where: object, *, whole: bool) -> None:
+        known = [replica.high_watermark, replica.flushed, replica.is_open, replica.role, replica.leader_epoch]
+        assert self.known.get(key, [0, 0, 0, "", -1]) == known, (key, where)
+        log = self.logs.get(key, [])
+        assert len(log) == replica.leo, (key, where)
+        for entry, shown in zip(
+            replica.log if whole else replica.log[-1:], log if whole else log[-1:], strict=True
+        ):
+            found = [self._values[shown[0]], *shown[1:]]
+            assert found == [entry.value, entry.leader_epoch, entry.producer_id, entry.sequence], (key, where)
+
+    def compare_logs(self, state: ClusterState) -> None:
         for name, partition in state.partitions.items():
             for broker, replica in partition.replicas.items():
-                if (name, broker) not in known:
-                    assert not replica.log
-                    continue
-                log = logs[name, broker]
-                assert [data["values"][entry[0]] for entry in log] == [entry.value for entry in replica.log]
-                assert [entry[1] for entry in log] == [entry.leader_epoch for entry in replica.log]
-                assert known[name, broker][:3] == [replica.high_watermark, replica.flushed, replica.is_open]
+                self.compare(replica, (name, broker), "the end", whole=True)
 
 
 def test_a_page_of_the_yardstick_is_small(standard: TraceStory) -> None:

@@ -1,18 +1,20 @@
 """What is replayed from a run's events is what the run ended with, for every campaign that ships."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from campaigns.cluster_states import ClusterState, state_at
 from campaigns.plan import Plan
-from campaigns.recorded_run import read_run
+from campaigns.recorded_run import TRACE, read_run
 from campaigns.report import run_as_mapping
-from campaigns.results_folder import write_run
+from campaigns.results_folder import RUN, write_run
 from campaigns.run_events import RunEvents, events_of_recorded, events_of_result
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
 from checks.index import Index
+from cluster_model.trace import digest
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
 from tests.unit.eventful_plan import eventful_plan
@@ -89,6 +91,27 @@ def test_the_replayed_end_is_the_end_where_a_lot_happens(release: str) -> None:
 
 def recorded(result: RunResult, folder: Path, text: str) -> RunEvents:
     return events_of_recorded(read_run(write_run(folder, result, run_as_mapping(result, ""), text)))
+
+
+def test_a_run_that_was_recorded_before_strikes_were_numbered_is_read(tmp_path: Path) -> None:
+    text = Path("campaigns/library/swarm.yaml").read_text(encoding="utf-8")
+    result = run_plan(library_swarm(), 4)
+    folder = write_run(tmp_path, result, run_as_mapping(result, ""), text)
+    lines = [json.loads(line) for line in (folder / TRACE).read_text(encoding="utf-8").splitlines()]
+    assert sum("strike" in line for line in lines) > 1
+    for line in lines:
+        line.pop("strike", None)
+    (folder / TRACE).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    faults = {"fault", "fault_ended"}
+    trace = [event[:-1] if event[1] in faults else event for event in result.evidence.trace]
+    run = json.loads((folder / RUN).read_text(encoding="utf-8")) | {"trace_digest": digest(trace)}
+    (folder / RUN).write_text(json.dumps(run), encoding="utf-8")
+    happened = events_of_recorded(read_run(folder))
+    assert [event[:-1] for event in happened.events if event[1] in faults] == [
+        event for event in trace if event[1] in faults
+    ]
+    assert {event[-1] for event in happened.events if event[1] in faults} == {None}
+    assert state_at(happened).faults == []
 
 
 def snapshot(state: ClusterState) -> object:

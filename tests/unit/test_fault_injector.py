@@ -7,11 +7,13 @@ from typing import ClassVar
 import pytest
 
 from cluster_model.message_rule import DROP, HOLD, MessageRule
-from faults.broker_crash import BrokerCrash
+from faults.broker_crash import BrokerCrash, BrokerRestart
 from faults.broker_pause import BrokerPause
 from faults.condition import Condition, EventCondition
 from faults.fault import Fault, Surroundings
+from faults.fields import DurationRange, draw_duration
 from faults.injection import At, Every, Injection, Rate, Timing, When
+from faults.partition import NetworkPartition
 from tests.unit.stage import Stage
 
 SECOND = 1_000_000
@@ -31,6 +33,19 @@ class Strike:
     def inject(self, surroundings: Surroundings) -> bool:
         self.struck.append((surroundings.now_us, self.label))
         return self.finds_something
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lasting:
+    """A fault that lasts, a second by default."""
+
+    name: ClassVar[str] = "lasting"
+
+    duration: DurationRange = (SECOND, SECOND)
+
+    def inject(self, surroundings: Surroundings) -> bool:
+        surroundings.after(draw_duration(surroundings.draw, self.duration), lambda _: None)
+        return True
 
 
 def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
@@ -145,8 +160,37 @@ def test_a_fault_is_in_the_trace_before_what_it_does() -> None:
     assert names[:2] == ["fault", "broker_stopped"]
     (struck,) = stage.injector.injected
     assert (struck.at_us, struck.fault) == (0, "broker_crash")
-    assert dict(struck.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s..2s"}
-    assert stage.named("fault") == [(0, "broker_crash", "inject", struck.details)]
+    assert dict(struck.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s"}
+    assert stage.named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
+
+
+def test_what_was_drawn_is_told_even_if_it_is_the_default() -> None:
+    stage = Stage(draws=(500,))
+    assert stage.injector.inject(Lasting(duration=(500 * MS, 1_500 * MS)))
+    assert dict(stage.injector.injected[0].details) == {"duration": "1s"}
+
+
+def test_the_end_of_a_fault_names_its_strike() -> None:
+    stage = Stage()
+    for seconds in (3, 1, 2):
+        stage.injector.inject(
+            NetworkPartition(between=(0,), and_=(1,), duration=(seconds * SECOND, seconds * SECOND))
+        )
+    stage.cluster.simulator.run_until(5 * SECOND)
+    assert [event[-1] for event in stage.named("fault")] == [1, 2, 3]
+    assert [event[-1] for event in stage.named("fault_ended")] == [2, 3, 1]
+
+
+def test_the_end_of_what_a_crash_or_a_start_has_ended_is_not_told() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerPause(broker=1, duration=(2 * SECOND, 2 * SECOND)))
+    stage.cluster.simulator.run_until(SECOND)
+    stage.injector.inject(BrokerCrash(broker=1, restart_after=(3 * SECOND, 3 * SECOND)))
+    stage.cluster.simulator.run_until(3 * SECOND)
+    assert stage.named("fault_ended") == []
+    stage.injector.inject(BrokerRestart(broker=1))
+    stage.cluster.simulator.run_until(10 * SECOND)
+    assert stage.named("fault_ended") == []
 
 
 def test_a_fault_that_found_nothing_is_not_noted() -> None:

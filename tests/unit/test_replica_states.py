@@ -111,31 +111,61 @@ HOLD = ("message", (("action", "hold"), ("id", "x")))
     [
         (*CRASH, (2, "broker_started", 0)),
         (*PAUSE, (2, "broker_resumed", 0)),
-        (*CUT, (2, "fault_ended", *CUT)),
+        (*PAUSE, (2, "broker_stopped", 0, "process")),
+        (*CUT, (2, "fault_ended", *CUT, 1)),
         (*CUT, (2, "healed")),
         (*CUT, (2, "core_healed", (0, 1))),
-        (*HOLD, (2, "fault", "release", "inject", (("id", "x"),))),
+        (*HOLD, (2, "fault", "release", "inject", (("id", "x"),), 2)),
     ],
 )
 def test_a_fault_is_in_force_until_something_ends_it(
     fault: str, details: tuple[object, ...], end: TraceEvent
 ) -> None:
-    state = replayed((1, "fault", fault, "inject", details))
+    state = replayed((1, "fault", fault, "inject", details, 1))
     assert [(known.fault, known.at_us, known.number) for known in state.faults] == [(fault, 1, 1)]
     state.advance(end)
     assert state.faults == []
 
 
 @pytest.mark.parametrize(
-    "end", [(2, "core_healed", (1,)), (2, "broker_started", 1), (2, "fault_ended", *PAUSE)]
+    "end", [(2, "core_healed", (1,)), (2, "broker_started", 1), (2, "fault_ended", *PAUSE, 2)]
 )
 def test_a_fault_of_another_broker_goes_on(end: TraceEvent) -> None:
-    state = replayed((1, "fault", CRASH[0], "inject", CRASH[1]), end)
+    state = replayed((1, "fault", CRASH[0], "inject", CRASH[1], 1), end)
     assert [known.fault for known in state.faults] == ["broker_crash"]
 
 
 def test_a_fault_without_duration_is_over_at_once() -> None:
-    assert replayed((1, "fault", "session_expiry", "inject", (("broker", 0),))).faults == []
+    assert replayed((1, "fault", "session_expiry", "inject", (("broker", 0),), 1)).faults == []
+
+
+def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int | None) -> TraceEvent:
+    return (at_us, "fault", fault[0], "inject", fault[1], strike)
+
+
+def test_of_equal_faults_the_one_ends_that_is_named() -> None:
+    state = replayed(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
+    assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
+
+
+def test_of_equal_faults_without_a_number_the_first_ends() -> None:
+    state = replayed(struck(1, CUT, None), struck(2, CUT, None), (3, "fault_ended", *CUT, None))
+    assert [fault.at_us for fault in state.faults] == [2]
+
+
+def test_the_controller_is_gone_with_its_znode_whether_it_knows_or_not() -> None:
+    elected = [(1, "broker_started", 0), (2, "controller_elected", 0, 4)]
+    delete = ("controller_failover", (("how", "delete_znode"),))
+    for end in ((3, "session_expired", 0), struck(3, delete, 1)):
+        state = replayed(*elected, end)
+        assert (state.controller, state.controller_epoch) == (-1, 4)
+        assert state.brokers[0].is_active_controller
+        state.advance((4, "controller_elected", 1, 5))
+        state.advance((5, "controller_resigned", 0, 4))
+        assert (state.controller, state.brokers[0].is_active_controller) == (1, False)
+    assert replayed(*elected, (3, "session_expired", 1)).controller == 0
+    stopped = replayed(*elected, (3, "broker_stopped", 0, "process"))
+    assert (stopped.controller, stopped.brokers[0].is_active_controller) == (0, False)
 
 
 def test_processes_sessions_and_the_controller() -> None:

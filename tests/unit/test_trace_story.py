@@ -11,7 +11,7 @@ from campaigns.numbered_findings import said
 from campaigns.run_events import CLIENT_FIELDS
 from campaigns.told import KINDS, Moment
 from campaigns.trace_record import follow
-from campaigns.trace_selection import Folded, Shown, Window, around, only, whole
+from campaigns.trace_selection import Folded, Row, Shown, Window, around, only, readable, whole
 from campaigns.trace_story import TraceStory, read_story
 from campaigns.trace_words import tell
 from checks.copies import copies_by_partition
@@ -105,6 +105,33 @@ def test_nothing_is_lost_in_folding(story: TraceStory) -> None:
         counted.update(row.counts if isinstance(row, Folded) else {row.event.event: 1})
     assert counted == Counter(event.event for event in story.events)
     assert len(whole(story, Window(), everything=True)) == len(story.events)
+
+
+def test_a_fold_counts_what_stands_between_its_neighbours(story: TraceStory) -> None:
+    chains = [around(story, finding, Window()) for finding in story.findings[:3]]
+    for rows in (whole(story, Window()), *chains):
+        for place, row in enumerate(rows):
+            if isinstance(row, Folded):
+                begin, end = row.first.position, row.last.position
+                assert row.counts == Counter(event.event for event in story.events[begin : end + 1])
+                assert place == 0 or stands_at(story, rows[place - 1], begin - 1)
+                assert place == len(rows) - 1 or stands_at(story, rows[place + 1], end + 1)
+
+
+def stands_at(story: TraceStory, row: Row, position: int) -> bool:
+    """Return whether a row is shown, and is the event at a position or stands in for a link without one."""
+    return isinstance(row, Shown) and (
+        row.event is story.events[position] or row.event is not story.events[row.event.position]
+    )
+
+
+def test_people_read_no_line_of_a_few_routine_events(lost: TraceStory) -> None:
+    rows = whole(lost, Window())
+    assert any(isinstance(row, Folded) and row.is_short for row in rows)
+    assert [row for row in rows if row in readable(rows)] == readable(rows)
+    assert not any(isinstance(row, Folded) and row.is_short for row in readable(rows))
+    (short,) = [row for row in rows if isinstance(row, Folded) and row.is_short][:1]
+    assert readable([short]) == [short]
 
 
 def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory) -> None:
