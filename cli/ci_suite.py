@@ -104,11 +104,6 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     return min(statuses, key=_WORST_FIRST.index, default=Status.SKIPPED)
 
 
-def suite_name(campaign: str, variant: str | None) -> str:
-    """Return the name of a campaign with its variant, as in ``loss[0.11]``."""
-    return campaign if variant is None else f"{campaign}[{variant}]"
-
-
 def note_suite(name: str, message: str, status: Status = Status.SKIPPED) -> Suite:
     """Return a suite that says of a whole report what is to be known of it, as that it is not complete."""
     return Suite(name="harrow", told=message, cases=(Case(name=name, status=status, message=message),))

@@ -11,7 +11,7 @@ from typing import Final
 
 from campaigns import markdown
 from campaigns.spelling import printable
-from cli.ci_suite import Case, Status, Suite
+from cli.ci_suite import Case, Status, Suite, in_total
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of the step's summary."""
@@ -42,8 +42,8 @@ def annotations(suites: Sequence[Suite]) -> Iterator[str]:
         yield _command(_LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _cut(names, _MESSAGE_MAX))
 
 
-def step_summary(suites: Sequence[Suite], noun: str, total: str) -> str:
-    """Return the table for the step's summary, what failed first, under *total*."""
+def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
+    """Return the table for the step's summary, what failed first; *total* sums it up."""
     ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
     rows = [
         (
@@ -54,7 +54,7 @@ def step_summary(suites: Sequence[Suite], noun: str, total: str) -> str:
         )
         for suite in ordered[:_ROWS_MAX]
     ]
-    parts = [f"### harrow: {markdown.text(total)}"]
+    parts = [f"### harrow: {markdown.text(in_total(suites, noun) if total is None else total)}"]
     if rows:
         parts.append(markdown.table(("", noun, "what happened", "again"), rows))
     if len(ordered) > _ROWS_MAX:

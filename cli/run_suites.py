@@ -15,7 +15,7 @@ from rich.console import Console
 from campaigns.plan import Plan
 from campaigns.report import AS_EXPECTED
 from campaigns.required_probes import UnreachedProbes
-from campaigns.spelling import counted
+from campaigns.spelling import counted, run_name
 from cli.ci_output import write_suites
 from cli.ci_suite import (
     EXPECTATIONS,
@@ -25,7 +25,6 @@ from cli.ci_suite import (
     Suite,
     by_outcome,
     note_suite,
-    suite_name,
     worst_status,
 )
 from cli.run_cases import cases_of, told_of
@@ -88,7 +87,7 @@ class _Seeds:
             told = unreached
         seeds = f"{self.seeds[0]}..{self.seeds[-1] + 1}" if several else str(self.seeds[0])
         return Suite(
-            name=suite_name(first.campaign, first.variant),
+            name=run_name(first.campaign, first.variant),
             file=first.file,
             cases=tuple(self._together(case, unreached) for case in self.cases.values()),
             told=told,
@@ -105,7 +104,7 @@ class _Seeds:
 
     def _total(self) -> str:
         """Return how many of the seeds did not pass, as in ``15 of 40 seeds failed, first 3``."""
-        parts = []
+        parts: list[str] = []
         for status, word in _NOT_PASSED.items():
             if seeds := self.by_status.get(status):
                 of = f" of {len(self.seeds)} seeds" if not parts else ""
@@ -206,7 +205,7 @@ def search_suites(
         case = Case(name=EXPECTATIONS, message=f"no failure: {counts}")
         if reason is not None:
             case = replace(case, status=Status.SKIPPED, message=f"inconclusive: {reason}")
-        suites.append(Suite(name=suite_name(plan.campaign, plan.variant), cases=(case,), told=case.message))
+        suites.append(Suite(name=run_name(plan.campaign, plan.variant), cases=(case,), told=case.message))
     return suites
 
 

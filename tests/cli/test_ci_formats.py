@@ -112,8 +112,8 @@ def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
 
 def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> None:
     summary = folder / "summary.md"
-    arguments = ("run", "swarm", "--seeds", "0..40", "--no-results")
-    arguments += ("--set", "behaviours.follower_truncation=high_watermark")
+    setting = "behaviours.follower_truncation=high_watermark"
+    arguments = ("run", "swarm", "--seeds", "0..40", "--no-results", "--set", setting)
     failed = {
         run["seed"]
         for run in json.loads(harrow(*arguments, "--format", "json").stdout)["runs"]
