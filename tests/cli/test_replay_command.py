@@ -35,9 +35,7 @@ def test_the_same_run_says_so_in_a_line(harrow: Harrow, run: Path) -> None:
     for name in ("results/latest", str(run), run.name, f"calm/{run.name}", f"{run}/run.json"):
         ended = harrow("replay", name)
         assert (ended.returncode, ended.stderr) == (0, ""), name
-        assert re.fullmatch(
-            r"calm, seed 3: the same \d+ events as recorded \([0-9a-f]{16}\)\n", ended.stdout
-        )
+        assert re.fullmatch(r"calm, seed 3: the same \d+ events as recorded \([0-9a-f]{16}\)\n", ended.stdout)
     assert harrow("replay", run.name, "--quiet").stdout == ""
     document = json.loads(harrow("replay", run.name, "--format", "json").stdout)
     assert (document["schema"], document["same"], document["first_difference"]) == (
