@@ -90,6 +90,11 @@ def duration(text: str) -> int:
     return us
 
 
+def time_of_run(text: str) -> int:
+    """Return a time of a run in microseconds: a duration, negative (``-1s``) where the cluster is only starting."""
+    return -duration(text[1:]) if text.startswith("-") else duration(text)
+
+
 def positive_duration(text: str) -> int:
     """Return a duration of more than nothing, in microseconds."""
     us = duration(text)

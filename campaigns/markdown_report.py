@@ -9,6 +9,7 @@ from typing import Final
 from campaigns.markdown import code, table, text
 from campaigns.report import AS_EXPECTED, anomalies, outcome, place, run_id
 from campaigns.run_result import RunResult
+from campaigns.spelling import run_name
 from campaigns.units import duration_text, fields_text
 from checks.evidence import ReplicaLog
 from checks.finding import HELD
@@ -34,14 +35,13 @@ def markdown_report(result: RunResult, reproduce: str) -> str:
 
 def _head(result: RunResult) -> str:
     plan = result.plan
-    variant = "" if plan.variant is None else f", variant {text(plan.variant)}"
     met = outcome(result)
     verdict = f"**{result.verdict.status}**, {met if met == AS_EXPECTED else f'**{met}**'}"
     run = (
         f"Kafka {plan.kafka}, seed {result.seed}: {duration_text(result.simulated_us)} of cluster time, "
         f"{result.events} events, trace `{result.trace_digest}`, run `{run_id(result)}`."
     )
-    lines = [f"# {text(plan.campaign)}{variant}", verdict]
+    lines = [f"# {text(run_name(plan.campaign, plan.variant))}", verdict]
     lines += [text(anomaly.sentence()) for anomaly in anomalies(result)]
     lines += [f"Undecided: {text(reason)}" for reason in result.verdict.reasons]
     return "\n\n".join([*lines, run, *([text(plan.description)] if plan.description else [])])

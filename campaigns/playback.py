@@ -10,9 +10,10 @@ from typing import Final
 
 from campaigns.cluster_states import ClusterState, FaultInForce
 from campaigns.replica_states import ACKED
-from campaigns.report import Anomaly, anomalies, variant_name
+from campaigns.report import Anomaly, anomalies
 from campaigns.run_events import RunEvents, events_of_result
 from campaigns.run_result import RunResult
+from campaigns.spelling import run_name
 from campaigns.told import Moment
 from campaigns.trace_story import StoryEvent, told_events
 from campaigns.trace_words import tell
@@ -72,7 +73,7 @@ class Playback:
     def __init__(self, result: RunResult) -> None:
         self.happened: Final = events_of_result(result)
         self.told: Final = told_events(self.happened)
-        self._title = f"{result.plan.campaign} / {variant_name(result.plan)}, seed {result.seed}"
+        self._title = f"{run_name(result.plan.campaign, result.plan.variant)}, seed {result.seed}"
         self._anomalies = [
             (anomaly, [_when(finding, self.happened.end_us) for finding in anomaly.findings])
             for anomaly in anomalies(result)

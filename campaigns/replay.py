@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from campaigns.problem import Problem
 from campaigns.recorded_run import TRACE, RecordedEvent, RecordedRun, RecordError
-from campaigns.report import variant_name
 from campaigns.results_folder import trace_line
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
+from campaigns.spelling import run_name
 from campaigns.version import VERSION
 from cluster_model.trace import as_mapping
 
@@ -103,10 +103,9 @@ def replay_document(found: Replay) -> dict[str, Any]:
     }
 
 
-def run_name(found: Replay) -> str:
+def replayed_name(found: Replay) -> str:
     """Return which run it is, as in ``loss[0.11], seed 3``."""
-    variant = found.recorded.variant or variant_name(found.recorded.plan)
-    return f"{found.result.plan.campaign}[{variant}], seed {found.recorded.seed}"
+    return f"{run_name(found.result.plan.campaign, found.recorded.variant)}, seed {found.recorded.seed}"
 
 
 def _both(recorded: Any, replayed: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from campaigns.probes import never_reached
 from campaigns.run_result import RunResult
+from campaigns.spelling import run_name
 from checks.finding import INCONCLUSIVE, VIOLATED
 
 
@@ -43,8 +44,7 @@ class UnreachedProbes:
 
     def reason(self) -> str:
         """Return it as a sentence."""
-        variant = "" if self.variant is None else f", variant {self.variant}"
-        return f"{self.campaign}{variant}: {_never_reached(self.probes)} (in {self.runs} {'run' if self.runs == 1 else 'runs'})"
+        return f"{run_name(self.campaign, self.variant)}: {_never_reached(self.probes)} (in {self.runs} {'run' if self.runs == 1 else 'runs'})"
 
 
 @dataclass(slots=True)

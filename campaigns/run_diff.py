@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from campaigns.cluster_states import ClusterState, FaultInForce, state_at
-from campaigns.literals import LiteralError, duration
+from campaigns.literals import LiteralError, time_of_run
 from campaigns.plan import Plan
 from campaigns.record_fates import Moment, RecordNote, record_notes
 from campaigns.recorded_run import RecordedRun
 from campaigns.replica_diff import Cell, DiffRow, RecordFate, partition_rows
 from campaigns.replica_states import LogEntry, PartitionState, ReplicaState
-from campaigns.report import BASE, in_short_by, when_and_what
+from campaigns.report import in_short_by, when_and_what
 from campaigns.run_events import RunEvents, events_of_recorded
-from campaigns.spelling import listed, quoted, suggestion
+from campaigns.spelling import listed, quoted, run_name, suggestion
 from checks.story import seconds
 from cluster_model.release import HIGH_WATERMARK
 from cluster_model.trace import TraceEvent
@@ -77,7 +77,7 @@ class RunDiff:
 
 
 def parse_at(text: str) -> At:
-    """Return the moment of ``12.5s``, of ``143`` (an event of trace.jsonl) or of ``end``.
+    """Return the moment of ``12.5s`` or ``-1s``, of ``143`` (an event of trace.jsonl) or of ``end``.
 
     Raises:
         DiffError: it is none of these.
@@ -88,7 +88,7 @@ def parse_at(text: str) -> At:
     if text.isascii() and text.isdecimal():
         return At(number=int(text))
     try:
-        return At(at_us=duration(text))
+        return At(at_us=time_of_run(text))
     except LiteralError:
         message = (
             f"--at {quoted(text)}: a time such as 12.5s, an event's number such as 143, or end is wanted"
@@ -161,15 +161,16 @@ def _told(recorded: RecordedRun, run: RunEvents, partition: str) -> list[Moment]
 
 
 def run_title(recorded: RecordedRun, run: RunEvents) -> str:
-    """Return which run it is, as in ``loss[base], seed 3, Kafka 2.4``."""
-    variant = recorded.variant or BASE
-    return f"{run.plan.campaign}[{variant}], seed {recorded.seed}, Kafka {run.plan.kafka}"
+    """Return which run it is, as in ``loss[0.11], seed 3, Kafka 0.11``."""
+    return f"{run_name(run.plan.campaign, recorded.variant)}, seed {recorded.seed}, Kafka {run.plan.kafka}"
 
 
 def _check_at(at: At, run: RunEvents) -> None:
     ends = f"the run has the events 1 to {run.last_number} and ends at {seconds(run.end_us)}"
     if at.number is not None and not 1 <= at.number <= run.last_number:
         raise DiffError(f"--at {at.number}: {ends}")
+    if at.at_us is not None and run.events and at.at_us < run.events[0][0]:
+        raise DiffError(f"--at {seconds(at.at_us)}: the run begins at {seconds(run.events[0][0])}")
     if at.at_us is not None and at.at_us > run.end_us:
         raise DiffError(f"--at {seconds(at.at_us)}: {ends}")
 

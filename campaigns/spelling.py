@@ -51,6 +51,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def run_name(campaign: str, variant: str | None) -> str:
+    """Return what runs of a campaign are called: ``loss``, or ``loss[0.11]`` where it is a variant's."""
+    return campaign if variant is None else f"{campaign}[{variant}]"
+
+
 def printable(text: str) -> str:
     """Return text with whatever could disturb a terminal or a line of output escaped."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

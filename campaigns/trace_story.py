@@ -10,7 +10,7 @@ from typing import Any, Final
 from campaigns.numbered_findings import NumberedFinding, numbered, said
 from campaigns.recorded_run import RecordedRun, read_run
 from campaigns.run_events import CLIENT_FIELDS, RunEvents, events_of_recorded, named_fields
-from campaigns.spelling import printable
+from campaigns.spelling import printable, run_name
 from campaigns.told import FAULTS, Moment, Told, broker_lane, is_broker
 from campaigns.trace_words import tell
 from checks.copies import PartitionCopies, copies_by_partition
@@ -95,8 +95,7 @@ class TraceStory:
     @property
     def name(self) -> str:
         """The run as the first line of its story names it."""
-        variant = "" if self.recorded.variant is None else f" / {self.recorded.variant}"
-        return f"{self.recorded.plan.campaign}{variant}, seed {self.recorded.seed}"
+        return f"{run_name(self.recorded.plan.campaign, self.recorded.variant)}, seed {self.recorded.seed}"
 
     @property
     def run_id(self) -> str:

@@ -18,9 +18,17 @@ CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
 
 
 def write_suites(
-    stream: IO[str], output_format: str, suites: Sequence[Suite], *, noun: str, messages: Console
+    stream: IO[str],
+    output_format: str,
+    suites: Sequence[Suite],
+    *,
+    noun: str,
+    messages: Console,
+    total: str | None = None,
 ) -> None:
     """Write suites to *stream*, in one of `CI_FORMATS`; *noun* says what a suite is.
+
+    *total* sums all of it up, where that is more than to count the suites.
 
     With `GITHUB` the table goes to the step's summary, where harrow runs in a step. That it cannot be
     written is told in *messages* and changes no result.
@@ -32,10 +40,11 @@ def write_suites(
     else:
         from cli.github import STEP_SUMMARY, annotations, append_step_summary, step_summary
 
+        total = in_total(suites, noun) if total is None else total
         stream.writelines(f"{line}\n" for line in annotations(suites))
-        stream.write(f"{in_total(suites, noun)}\n")
+        stream.write(f"{total}\n")
         try:
-            append_step_summary(step_summary(suites, noun))
+            append_step_summary(step_summary(suites, noun, total))
         except OSError as error:
             say(messages, f"cannot write to ${STEP_SUMMARY}: {error.strerror or error}: {error.filename}")
     stream.flush()

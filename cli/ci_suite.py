@@ -4,6 +4,7 @@ A suite is a campaign, or one of its variants; a case is a rule that it was judg
 expects by itself.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,11 +32,20 @@ class Status(StrEnum):
 
 
 _WORST_FIRST: Final = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
+_OUTCOMES: Final = {
+    Status.PASSED: "as expected",
+    Status.FAILED: "failed",
+    Status.ERROR: "cannot be run",
+    Status.SKIPPED: "undecided",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are as many as it takes; ``line`` 0 is unknown."""
+    """A test case. ``message`` is one line, ``details`` are as many as it takes; ``line`` 0 is unknown.
+
+    ``seeds`` counts how many seeds came out so, where it is about several.
+    """
 
     name: str
     status: Status = Status.PASSED
@@ -43,6 +53,7 @@ class Case:
     details: str = ""
     line: int = 0
     time_s: float = 0.0
+    seeds: int = 0
     properties: tuple[tuple[str, str], ...] = ()
 
 
@@ -50,13 +61,15 @@ class Case:
 class Suite:
     """The cases of one campaign or variant; ``file`` is empty where none is known.
 
-    ``told`` says in short what happened, ``reproduce`` is the command that does it again.
+    ``told`` says in short what happened, ``reproduce`` is the command that does it again. Where it is
+    about several seeds, ``total`` says how many of them did not pass: no rule alone tells that.
     """
 
     name: str
     cases: tuple[Case, ...]
     file: str = ""
     told: str = ""
+    total: str = ""
     reproduce: str = ""
     properties: tuple[tuple[str, str], ...] = ()
 
@@ -77,23 +90,18 @@ class Suite:
 
     def again(self) -> str:
         """Return the command that shows what is told first."""
-        wrong = self.not_passed()
+        wrong = [] if self.total else self.not_passed()
         return dict(wrong[0].properties).get(REPRODUCE, self.reproduce) if wrong else self.reproduce
 
     def not_passed(self) -> list[Case]:
-        """Return the cases that did not pass, the worst first."""
+        """Return the cases that did not pass, the worst first, and of those what most seeds met."""
         cases = [case for case in self.cases if case.status is not Status.PASSED]
-        return sorted(cases, key=lambda case: _WORST_FIRST.index(case.status))
+        return sorted(cases, key=lambda case: (_WORST_FIRST.index(case.status), -case.seeds))
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
     """Return the worst of several; without any, nothing can be told."""
     return min(statuses, key=_WORST_FIRST.index, default=Status.SKIPPED)
-
-
-def suite_name(campaign: str, variant: str | None) -> str:
-    """Return the name of a campaign with its variant, as in ``loss[0.11]``."""
-    return campaign if variant is None else f"{campaign}[{variant}]"
 
 
 def note_suite(name: str, message: str, status: Status = Status.SKIPPED) -> Suite:
@@ -127,16 +135,14 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
 
 
 def in_total(suites: Sequence[Suite], noun: str) -> str:
-    """Return how many suites came out how, as in ``3 campaigns: 2 passed, 1 failed``."""
-    words = {
-        Status.PASSED: "as expected",
-        Status.FAILED: "failed",
-        Status.ERROR: "cannot be run",
-        Status.SKIPPED: "undecided",
-    }
-    counts = [
-        (words[status], sum(suite.status is status for suite in suites)) for status in reversed(_WORST_FIRST)
-    ]
-    parts = ", ".join(f"{count} {word}" for word, count in counts if count)
+    """Return how many suites came out how, as in ``3 entries: 2 as expected, 1 failed``."""
+    parts = by_outcome(suite.status for suite in suites)
     nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{len(suites)} {noun if len(suites) == 1 else nouns}: {parts or 'nothing ran'}"
+    return f"{len(suites)} {noun if len(suites) == 1 else nouns}: {parts}"
+
+
+def by_outcome(statuses: Iterable[Status]) -> str:
+    """Return how often what came out, as in ``2 as expected, 1 failed``."""
+    counts = Counter(statuses)
+    parts = [f"{counts[status]} {_OUTCOMES[status]}" for status in reversed(_WORST_FIRST) if counts[status]]
+    return ", ".join(parts) or "nothing ran"

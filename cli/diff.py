@@ -26,7 +26,8 @@ def diff(
     at: Annotated[
         str,
         typer.Option(
-            metavar="TIME|EVENT", help="Which moment: 12.5s, the number of an event of trace.jsonl, or end."
+            metavar="TIME|EVENT",
+            help="Which moment: 12.5s or -1s, the number of an event of trace.jsonl, or end.",
         ),
     ] = "end",
     partition: Annotated[

@@ -51,12 +51,11 @@ class Folded:
     count: int
     producers: int = 1
 
-    def offsets(self, *, with_count: bool) -> str:
-        """Return the offsets; where there are several, with their number if wanted."""
+    def offsets(self) -> str:
+        """Return the offsets; where there are several, with their number."""
         if self.count == 1:
             return str(self.first.offset)
-        count = f" ({self.count})" if with_count else ""
-        return f"{self.first.offset}..{self.last.offset}{count}"
+        return f"{self.first.offset}..{self.last.offset} ({self.count})"
 
 
 class Signs:

@@ -14,12 +14,11 @@ from campaigns.run_diff import DiffError, RunDiff, diff_document, diff_run, pars
 from campaigns.runs_diff import diff_runs, runs_document
 from cli import exit_code
 from cli.console import data_console, destination, message_console, say, say_written
-from cli.options import ListFormat
+from cli.options import DEFAULT_RESULTS, ListFormat
 from cli.render_diff import show_run_diff
 from cli.render_problem import show_problems
 from cli.render_runs_diff import show_runs_diff
 
-DEFAULT_RESULTS: Final = Path("results")
 _RUNS_MAX: Final = 2
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from campaigns import markdown
 from campaigns.spelling import printable
-from cli.ci_suite import Status, Suite, in_total
+from cli.ci_suite import Case, Status, Suite, in_total
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of the step's summary."""
@@ -42,8 +42,8 @@ def annotations(suites: Sequence[Suite]) -> Iterator[str]:
         yield _command(_LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _cut(names, _MESSAGE_MAX))
 
 
-def step_summary(suites: Sequence[Suite], noun: str) -> str:
-    """Return the table for the step's summary, what failed first."""
+def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
+    """Return the table for the step's summary, what failed first; *total* sums it up."""
     ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
     rows = [
         (
@@ -54,7 +54,7 @@ def step_summary(suites: Sequence[Suite], noun: str) -> str:
         )
         for suite in ordered[:_ROWS_MAX]
     ]
-    parts = [f"### harrow: {markdown.text(in_total(suites, noun))}"]
+    parts = [f"### harrow: {markdown.text(in_total(suites, noun) if total is None else total)}"]
     if rows:
         parts.append(markdown.table(("", noun, "what happened", "again"), rows))
     if len(ordered) > _ROWS_MAX:
@@ -86,13 +86,17 @@ def _annotation(suite: Suite) -> str:
         properties["file"] = file
         if line := next((case.line for case in wrong if case.line), 0):
             properties["line"] = str(line)
-    properties["title"] = _cut(f"{suite.name}: {wrong[0].message if wrong else suite.told}", _TITLE_MAX)
-    lines = [wrong[0].details or wrong[0].message] if wrong else []
-    lines += [f"{case.name}: {case.message}" for case in wrong[1:_CASES_TOLD]]
+    told = suite.total or (wrong[0].message if wrong else suite.told)
+    properties["title"] = _cut(f"{suite.name}: {told}", _TITLE_MAX)
+    lines = [_of_rule(wrong[0])] if suite.total else []
+    lines += [wrong[0].details or wrong[0].message] if wrong and not suite.total else []
+    lines += [_of_rule(case) for case in wrong[1:_CASES_TOLD]]
     if len(wrong) > _CASES_TOLD:
         lines.append(
             f"and {len(wrong) - _CASES_TOLD} more: {', '.join(case.name for case in wrong[_CASES_TOLD:])}"
         )
+    if suite.total and wrong[0].details:
+        lines.append(wrong[0].details)
     message = _cut("\n".join(lines), _MESSAGE_MAX)
     if again := suite.again():
         message += f"\n{again}"
@@ -122,7 +126,13 @@ def _in_repository(file: str) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) and path.exists() else ""
 
 
+def _of_rule(case: Case) -> str:
+    return f"{case.name}: {case.message}"
+
+
 def _told(suite: Suite) -> str:
+    if suite.total:
+        return "; ".join([suite.total, *map(_of_rule, suite.not_passed()[:_CASES_TOLD])])
     if suite.told or suite.status is Status.PASSED:
         return suite.told
     return "; ".join(case.message for case in suite.not_passed()[:_CASES_TOLD])

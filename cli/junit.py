@@ -35,6 +35,8 @@ def _suite(suite: Suite) -> ET.Element:
     _add_properties(element, properties)
     for case in suite.cases:
         element.append(_case(suite, case))
+    if suite.total:
+        ET.SubElement(element, "system-out").text = _clean(suite.total)
     return element
 
 

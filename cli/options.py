@@ -11,6 +11,8 @@ from campaigns import seeds
 from cli import completion
 
 _US_PER_SECOND: Final = 1_000_000
+DEFAULT_RESULTS: Final = Path("results")
+"""Where runs are written, and looked for by their ids."""
 
 
 class RunFormat(StrEnum):

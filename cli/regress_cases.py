@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from campaigns.corpus import ERROR, Checked
 from campaigns.report import run_id
-from cli.ci_suite import MS_PER_S, REPRODUCE, Case, Status, Suite, note_suite, problem_suites, suite_name
+from campaigns.spelling import run_name
+from cli.ci_suite import MS_PER_S, REPRODUCE, Case, Status, Suite, note_suite, problem_suites
 
 
 def corpus_suites(found: Iterable[Checked], *, interrupted: bool = False) -> list[Suite]:
@@ -36,7 +37,7 @@ def _suites(item: Checked) -> Iterator[Suite]:
         properties=tuple(properties),
     )
     yield Suite(
-        name=suite_name(str(item.file), item.plan.variant),
+        name=run_name(str(item.file), item.plan.variant),
         file=str(item.file),
         cases=(case,),
         told=told,

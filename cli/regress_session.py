@@ -25,7 +25,7 @@ from campaigns.corpus import (
 from campaigns.corpus import regress_document as document
 from campaigns.literals import LiteralError, campaign_name
 from campaigns.problem import CampaignError
-from campaigns.spelling import printable
+from campaigns.spelling import printable, run_name
 from cli import exit_code
 from cli.ci_output import CI_FORMATS, write_problems, write_suites
 from cli.console import data_console, destination, message_console, say, say_written, show, unbroken
@@ -219,7 +219,7 @@ def _show(console: Console, item: Checked) -> None:
         return
     assert item.plan is not None
     assert item.plan.found is not None
-    name = str(item.file) if item.plan.variant is None else f"{item.file}[{item.plan.variant}]"
+    name = run_name(str(item.file), item.plan.variant)
     show(
         console,
         unbroken(

@@ -139,6 +139,8 @@ def _always(diff: PartitionDiff, layout: Layout) -> list[str]:
     with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
     if not layout.whole_cells:
         found.insert(0, "= the same record")
+        if any(replica.role == FOLLOWER for replica in diff.partition.replicas.values()):
+            found.append("a head without a role: a follower")
     if not layout.names:
         readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
         if readers:
@@ -182,15 +184,7 @@ def _table(
     replicas = dict(sorted(partition.replicas.items()))
     for broker, replica in replicas.items():
         role = role_text(replica, state)
-        if layout.whole_cells:
-            head = f"  broker {broker}\n  {role}"
-        else:
-            # Beside the line about the leader that is enough: what is not said follows.
-            head = (
-                f"{broker}"
-                if replica.role == FOLLOWER and "paused" not in role
-                else f"{broker} {role.split(' ')[0]}"
-            )
+        head = f"  broker {broker}\n  {role}" if layout.whole_cells else short_head(broker, role)
         table.add_column(Text(head), no_wrap=not fold, overflow="fold")
     table.add_column("acked", no_wrap=not fold, overflow="fold")
     table.add_column(
@@ -208,7 +202,7 @@ def _table(
 
 def _row(row: Folded, replicas: Iterable[int], signs: Signs, layout: Layout) -> Iterator[RenderableType]:
     lost = any(fate.is_lost for fate in row.first.fates)
-    yield Text(row.offsets(with_count=layout.ids), "bold red" if lost else "")
+    yield Text(row.offsets(), "bold red" if lost else "")
     if not layout.whole_cells:
         yield row_record(row, ids=layout.ids)
     of_replica = cell_text if layout.whole_cells else short_cell
@@ -227,6 +221,16 @@ def role_text(replica: ReplicaState, state: ClusterState) -> str:
     if not replica.is_open or not replica.role:
         return f"{paused}starting" if not replica.is_open else f"{paused}no role"
     return f"{paused}{replica.role} e{replica.leader_epoch}"
+
+
+def short_head(broker: int, role: str) -> str:
+    """Return a head of two short lines: the broker and what it is, then the leader epoch; what is not said follows."""
+    if role.startswith("paused "):
+        return f"{broker} paused\n{role.removeprefix('paused ')}"
+    what, _, epoch = role.rpartition(" e")
+    if not what:
+        return f"{broker} {role}\n"
+    return f"{broker}\ne{epoch}" if what == FOLLOWER else f"{broker} {what}\ne{epoch}"
 
 
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:

@@ -1,6 +1,8 @@
 """Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from cli.console import show, unbroken
 from cli.exit_code import MEANINGS
 from cli.layout import DIM, indented
+from cli.options import DEFAULT_RESULTS
 from cli.render_story import FAILED, short_story, whole_story
 from cli.run_selection import Selection
 from cli.run_tally import FinishedRun, Tally
@@ -28,6 +31,8 @@ _OUTCOME_WIDTH: Final = 11
 _SEEDS_SHOWN: Final = 12
 _FAILURES_SHOWN: Final = 20
 _PROBES_SHOWN: Final = 20
+_POINTED_TO: Final = 3
+"""With more findings than these, none of them is the one to look at."""
 
 
 def marks(console: Console) -> Mapping[str, str]:
@@ -51,6 +56,7 @@ class RunTable:
         self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
         self._heading: Selection | None = None
         self._variant_width = 0
+        self._worth_a_look: list[Path] = []
 
     def begin(self, selection: Selection) -> None:
         """Remember whose runs follow; the heading is printed with the first line under it."""
@@ -61,6 +67,8 @@ class RunTable:
 
     def add(self, run: FinishedRun) -> None:
         """Print a run, or keep it for its group."""
+        if run.folder is not None and is_worth_a_look(run) and len(self._worth_a_look) <= _POINTED_TO:
+            self._worth_a_look.append(run.folder)
         if self._several_seeds and not self._verbose:
             group = (run.variant, run.result.verdict.status, run.outcome)
             self._groups.setdefault(group, []).append(run)
@@ -95,6 +103,8 @@ class RunTable:
             if not self._verbose:
                 show(self._console, Text())
             show(self._console, *_summary(tally, with_probes=self._verbose or self._several_seeds))
+            if not self._quiet and not self._several_seeds:
+                show(self._console, *ways_on(self._worth_a_look))
             self._console.file.flush()
 
     def _show_line(self, run: FinishedRun, detail: str) -> None:
@@ -130,6 +140,23 @@ class RunTable:
         if self._verbose and campaign.description:
             show(self._console, indented(Text(campaign.description.strip(), DIM), 2))
         self._heading = None
+
+
+def is_worth_a_look(run: FinishedRun) -> bool:
+    """Return whether something was found in a run, be it expected or not."""
+    return run.result.verdict.status in (VIOLATED, PERMITTED) or run.outcome == UNEXPECTED
+
+
+def ways_on(folders: Sequence[Path]) -> Iterator[Text]:
+    """Yield the commands that show what was found in some runs, unless those are many."""
+    if len(folders) > _POINTED_TO:
+        return
+    for number, folder in enumerate(folders):
+        # Where results/ is looked for anyway, the run is named as `harrow diff` knows it.
+        is_default = folder.parent.parent == DEFAULT_RESULTS
+        run = "/".join(folder.parts[-2:]) if is_default else str(folder)
+        label = "look at it: " if not number else " " * len("look at it: ")
+        yield unbroken(Text.assemble((label, DIM), shlex.join(["harrow", "diff", run])))
 
 
 def _outcome_word(run: FinishedRun) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 
-from campaigns.replay import Replay, run_name
+from campaigns.replay import Replay, replayed_name
 from cli.ci_suite import REPRODUCE, Case, Status, Suite
 
 
@@ -26,4 +26,4 @@ def replay_suite(found: Replay, told: str) -> Suite:
             ("version", recorded.version),
         ),
     )
-    return Suite(name=run_name(found), cases=(case,), told=message, reproduce=reproduce)
+    return Suite(name=replayed_name(found), cases=(case,), told=message, reproduce=reproduce)

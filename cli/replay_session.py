@@ -9,7 +9,7 @@ from rich.text import Text
 
 from campaigns.problem import CampaignError
 from campaigns.recorded_run import RecordedEvent, RecordError, find_run, read_run
-from campaigns.replay import Difference, Replay, replay, replay_document, run_name
+from campaigns.replay import Difference, Replay, replay, replay_document, replayed_name
 from campaigns.spelling import printable
 from cli import exit_code
 from cli.ci_output import CI_FORMATS, write_problems, write_suites
@@ -78,9 +78,9 @@ def _lines(found: Replay) -> Iterator[Text]:
     if found.is_same():
         notes = [f"the {name} was {then}, is {now} now" for name, then, now in found.changes()]
         words = "; ".join([f"the same {len(found.recorded.events)} events as recorded", *notes])
-        yield unbroken(Text(f"{run_name(found)}: {words} ({found.result.trace_digest})"))
+        yield unbroken(Text(f"{replayed_name(found)}: {words} ({found.result.trace_digest})"))
         return
-    yield unbroken(Text(f"{run_name(found)}: DIFFERENT from what was recorded", "bold red"))
+    yield unbroken(Text(f"{replayed_name(found)}: DIFFERENT from what was recorded", "bold red"))
     pairs = [
         ("trace digest", found.recorded.trace_digest, found.result.trace_digest),
         *found.changes(),

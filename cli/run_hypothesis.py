@@ -14,10 +14,11 @@ from rich.text import Text
 
 from campaigns.plan import Plan
 from campaigns.plan_file import UnwritablePlanError, campaign_text
-from campaigns.report import document, in_short, reproduce_command, run_as_mapping, run_id, variant_name
+from campaigns.report import document, in_short, reproduce_command, run_as_mapping, run_id
 from campaigns.required_probes import UnreachedProbes
 from campaigns.results_folder import json_line, whole_file, write_run
 from campaigns.run_result import RunResult
+from campaigns.spelling import run_name
 from campaigns.strategies import Search, drawn_from, search, without_folder
 from cli import exit_code
 from cli.ci_output import CI_FORMATS, write_problems, write_suites
@@ -133,7 +134,7 @@ def _check_open(selections: Sequence[Selection]) -> None:
         for plan in selection.plans:
             if plan.swarm is None:
                 message = (
-                    f"{plan.campaign} ({variant_name(plan)}) leaves nothing open for Hypothesis to decide: "
+                    f"{run_name(plan.campaign, plan.variant)} leaves nothing open for Hypothesis to decide: "
                     "it has no `swarm`"
                 )
                 raise typer.BadParameter(message, param_hint="--engine")
@@ -175,7 +176,7 @@ def _written(
 ) -> _Finished:
     """Write the campaign of what was found, and say how to run it again."""
     what = in_short(found) or "an expectation was missed"
-    drawn_plans = f"{done.examples} drawn from {plan.campaign} ({variant_name(plan)})"
+    drawn_plans = f"{done.examples} drawn from {run_name(plan.campaign, plan.variant)}"
     comments = [
         f"The smallest campaign that Hypothesis found to fail, of {drawn_plans}: {what}.",
         f"Again: harrow run FILE --seed {request.seed}",
@@ -202,7 +203,7 @@ def _written(
 
 def _show(console: Console, one: _Finished, request: SearchRequest, *, quiet: bool, verbose: bool) -> None:
     done = one.search
-    name = one.plan.campaign + (f" ({one.plan.variant})" if one.plan.variant else "")
+    name = run_name(one.plan.campaign, one.plan.variant)
     if one.run is None:
         if not quiet:
             counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(done.outcomes.items()))

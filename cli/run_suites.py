@@ -1,9 +1,10 @@
 """Runs for CI systems, when all are over: a suite for each campaign and variant.
 
 With several seeds a case is about all of them together: one that failed outweighs the others, and
-the first of those is told.
+the first of those is told. How many failed in all is said of the suite: seeds break different rules.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +15,25 @@ from rich.console import Console
 from campaigns.plan import Plan
 from campaigns.report import AS_EXPECTED
 from campaigns.required_probes import UnreachedProbes
+from campaigns.spelling import counted, run_name
 from cli.ci_output import write_suites
-from cli.ci_suite import EXPECTATIONS, MS_PER_S, Case, Status, Suite, note_suite, suite_name, worst_status
+from cli.ci_suite import (
+    EXPECTATIONS,
+    MS_PER_S,
+    Case,
+    Status,
+    Suite,
+    by_outcome,
+    note_suite,
+    worst_status,
+)
 from cli.run_cases import cases_of, told_of
 from cli.run_selection import Selection
 from cli.run_tally import FinishedRun, Tally
 
 _WHAT_TELLS_MORE: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
 """Of a rule: that some seeds could not tell is said by the case of the expectations alone."""
+_NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +55,7 @@ class _Seeds:
     seeds: list[int] = field(default_factory=list)
     cases: dict[str, Case] = field(default_factory=dict)
     bad: dict[str, list[int]] = field(default_factory=dict)
+    by_status: dict[Status, list[int]] = field(default_factory=dict)
     status: Status = Status.PASSED
     told: str = ""
     reproduce: str = ""
@@ -56,6 +69,7 @@ class _Seeds:
             self.status, self.told = status, told_of(run)
             self.reproduce = str(run.mapping["reproduce"])
         self.seeds.append(run.result.seed)
+        self.by_status.setdefault(status, []).append(run.result.seed)
         self.wall_ms += run.result.wall_ms
         for case in cases:
             known = self.cases.setdefault(case.name, case)
@@ -73,10 +87,11 @@ class _Seeds:
             told = unreached
         seeds = f"{self.seeds[0]}..{self.seeds[-1] + 1}" if several else str(self.seeds[0])
         return Suite(
-            name=suite_name(first.campaign, first.variant),
+            name=run_name(first.campaign, first.variant),
             file=first.file,
             cases=tuple(self._together(case, unreached) for case in self.cases.values()),
             told=told,
+            total=self._total() if several else "",
             reproduce=self.reproduce,
             properties=(
                 ("campaign", first.campaign),
@@ -87,11 +102,22 @@ class _Seeds:
             ),
         )
 
+    def _total(self) -> str:
+        """Return how many of the seeds did not pass, as in ``15 of 40 seeds failed, first 3``."""
+        parts: list[str] = []
+        for status, word in _NOT_PASSED.items():
+            if seeds := self.by_status.get(status):
+                of = f" of {len(self.seeds)} seeds" if not parts else ""
+                parts.append(f"{len(seeds)}{of} {word}, first {seeds[0]}")
+        return "; ".join(parts)
+
     def _together(self, case: Case, unreached: str | None) -> Case:
         bad = self.bad.get(case.name, ())
         if len(self.seeds) > 1 and bad and case.status is not Status.PASSED:
             case = replace(
-                case, message=f"{len(bad)} of {len(self.seeds)} seeds, first {bad[0]}: {case.message}"
+                case,
+                message=f"{len(bad)} of {len(self.seeds)} seeds, first {bad[0]}: {case.message}",
+                seeds=len(bad),
             )
         if case.name != EXPECTATIONS:
             return case
@@ -133,7 +159,24 @@ class RunSuites:
             suites.append(note_suite("complete", f"{tally.stopped}: {progress}"))
         elif not suites:
             suites.append(note_suite("complete", "nothing ran"))
-        write_suites(self._console.file, self._format, suites, noun="campaign", messages=self._messages)
+        write_suites(
+            self._console.file,
+            self._format,
+            suites,
+            noun="campaign",
+            messages=self._messages,
+            total=self._total(tally),
+        )
+
+    def _total(self, tally: Tally) -> str:
+        """Return how the runs came out; variants are runs of one campaign, as the table counts them too."""
+        statuses = Counter[Status]()
+        for each in self._by_variant.values():
+            statuses.update({status: len(seeds) for status, seeds in each.by_status.items()})
+        runs = f"{counted(tally.finished, 'run')} of {counted(len(tally.campaigns), 'campaign')}"
+        missed = "; required probes were never reached" if tally.required.unreached() else ""
+        cut_short = "; not complete" if tally.finished < tally.planned else ""
+        return f"{runs}: {by_outcome(statuses.elements())}{missed}{cut_short}"
 
     def suites(self, unreached: Mapping[tuple[str, str | None], str]) -> list[Suite]:
         """Return the suites; *unreached* are required probes by campaign and variant."""
@@ -162,7 +205,7 @@ def search_suites(
         case = Case(name=EXPECTATIONS, message=f"no failure: {counts}")
         if reason is not None:
             case = replace(case, status=Status.SKIPPED, message=f"inconclusive: {reason}")
-        suites.append(Suite(name=suite_name(plan.campaign, plan.variant), cases=(case,), told=case.message))
+        suites.append(Suite(name=run_name(plan.campaign, plan.variant), cases=(case,), told=case.message))
     return suites
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from campaigns.report import UNDECIDED, UNEXPECTED
+from campaigns.report import BASE, UNDECIDED, UNEXPECTED
+from campaigns.spelling import run_name
 from campaigns.sweep.row import ERROR, EXPECTATION, OUTCOMES
 from campaigns.sweep.sweep_report import CellCount, FailureGroup, Rate, SweepReport
 from checks.finding import VIOLATED
@@ -33,7 +34,7 @@ def _suite(report: SweepReport, cell: CellCount) -> Suite:
     cases.append(_expectations(report, cell, failed, here or [group for group in groups if failed]))
     first = next(iter(here), None)
     return Suite(
-        name=f"{cell.campaign}[{cell.cell}]",
+        name=run_name(cell.campaign, None if cell.cell == BASE else cell.cell),
         cases=tuple(cases),
         told=f"{grouped(failed)} of {grouped(cell.runs)} runs not as expected" if failed else "",
         reproduce="" if first is None else first.earliest.reproduce,

@@ -4,12 +4,12 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, RenderableType
 
@@ -27,6 +27,10 @@ from cli.render_problem import show_problems
 from cli.run_selection import choose_variants, find_campaigns, load_all
 from cli.run_tally import exit_code_of
 from cli.sweep import SweepEngine
+
+if TYPE_CHECKING:
+    from campaigns.sweep.failures import WrittenFailure
+    from campaigns.sweep.sweep_report import SweepReport
 
 _NEEDED: Final = ("pyarrow", "duckdb")
 _LOG: Final = "spark.log"
@@ -250,7 +254,8 @@ class _Session:
             folder.end(state_of(progress, engine.name))
         self._interrupted = progress.interrupted
         self._spark_is_lost = progress.engine_lost is not None
-        if not request.quiet:
+        in_vain = progress.interrupted and not progress.already + progress.done
+        if not request.quiet and not in_vain:
             say(self._messages, progress_line(progress))
         for why, count in progress.lost.most_common():
             times = "once" if count == 1 else f"{count} times"
@@ -259,7 +264,7 @@ class _Session:
             say(self._messages, f"Spark is gone: {progress.engine_lost}", style="red")
         if progress.stopped is not None and not progress.is_complete():
             say(self._messages, progress.stopped)
-        if not progress.is_complete():
+        if not progress.is_complete() and not in_vain:
             again = shlex.join(["harrow", *sys.argv[1:], *([] if request.resume else ["--resume"])])
             say(self._messages, f"what was finished is written; to go on: {without_token(again)}")
 
@@ -275,7 +280,6 @@ class _Session:
         from campaigns.sweep.failures import WrittenFailure, write_failures
         from campaigns.sweep.sweep_folder import SweepFolder, read_state
         from campaigns.sweep.sweep_report import empty_report, exit_outcome, report_of
-        from cli.render_sweep import show_report
 
         request = self._request
         state = read_state(path)
@@ -285,6 +289,8 @@ class _Session:
                 f"a sweep by harrow {state.get('version')}: with this version, {VERSION}, runs may come out differently",
             )
         has_rows = bool(SweepFolder(path, definition).parts())
+        if not has_rows and request.output_format is ReportFormat.TABLE:
+            return self._say_that_there_is_none()
         report = report_of(self._sql(path), definition, state) if has_rows else empty_report(state)
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []
@@ -307,6 +313,21 @@ class _Session:
         finally:
             interrupts.hold()
             line.clear()
+        self._print(report, written)
+        if not request.quiet:
+            say(self._messages, f"the rows are in {path}")
+            if request.output is not None:
+                say(self._messages, f"wrote {request.output}")
+        if self._interrupted:
+            return exit_code.INTERRUPTED
+        if report.verdict() == "error":
+            return exit_code.INTERNAL
+        return exit_code_of([exit_outcome(report), *([UNDECIDED] if self._spark_is_lost else [])])
+
+    def _print(self, report: "SweepReport", written: "Sequence[WrittenFailure]") -> None:
+        from cli.render_sweep import show_report
+
+        request = self._request
         with destination(request.output) as stream:
             console = data_console(no_color=request.no_color, file=stream)
             if request.output_format is ReportFormat.JSON:
@@ -325,15 +346,13 @@ class _Session:
             else:
                 show_report(console, report, written, quiet=request.quiet, verbose=request.verbose)
             console.file.flush()
-        if not request.quiet:
-            say(self._messages, f"the rows are in {path}")
-            if request.output is not None:
-                say(self._messages, f"wrote {request.output}")
+
+    def _say_that_there_is_none(self) -> int:
         if self._interrupted:
+            say(self._messages, "interrupted before a run was finished")
             return exit_code.INTERRUPTED
-        if report.verdict() == "error":
-            return exit_code.INTERNAL
-        return exit_code_of([exit_outcome(report), *([UNDECIDED] if self._spark_is_lost else [])])
+        say(self._messages, "no run is finished")
+        return exit_code.INCONCLUSIVE
 
     def _sql(self, path: Path) -> Any:
         from campaigns.sweep.spark_availability import is_on_this_machine

@@ -1,6 +1,7 @@
 """One `harrow trace`: read a recorded run, choose what is shown of it, and show it."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from campaigns.literals import LiteralError, duration
+from campaigns.literals import LiteralError, time_of_run
 from campaigns.numbered_findings import NumberedFinding
 from campaigns.problem import CampaignError, Problem
 from campaigns.recorded_run import RecordError, find_run
@@ -92,7 +93,7 @@ def _window(request: TraceRequest) -> Window:
     if request.record is not None and request.around is not None:
         raise _WrongUsage("--record and --around are two stories: choose one of them")
     if request.output_format is TraceFormat.HTML:
-        if request.output is None:
+        if request.output is None and sys.stdout.isatty():
             raise _WrongUsage("a page is for a browser: say where it shall be, as in -o run.html (or -o -)")
         if request.around or request.record:
             raise _WrongUsage("a page has the whole story: look for records and findings in it")
@@ -107,10 +108,8 @@ def _window(request: TraceRequest) -> Window:
 def _time(option: str, text: str | None) -> int | None:
     if text is None:
         return None
-    # The cluster is started five seconds before time zero.
-    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
     try:
-        return sign * duration(digits)
+        return time_of_run(text)
     except LiteralError as error:
         raise _WrongUsage(f"{option}: {error}") from None
 

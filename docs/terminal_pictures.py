@@ -23,9 +23,12 @@ from cli.main import main as harrow
 
 FOLDER: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
+_FOUND: Final = "{found}"
+"""Stands for the run that the first command says to look at."""
+
 PICTURES: Final = {
-    "loss": ("harrow run loss-by-hw-truncation --variant base", "harrow diff results/latest"),
-    "trace": ("harrow trace results/latest --around lost-write",),
+    "loss": ("harrow run loss-by-hw-truncation", f"harrow diff {_FOUND}"),
+    "trace": (f"harrow trace {_FOUND} --around lost-write",),
 }
 """Commands by the name of their picture, in the order in which they are run in one folder."""
 
@@ -58,7 +61,8 @@ _FORMAT: Final = f"""\
 def pictures() -> dict[str, str]:
     """Return the pictures as SVG, by name."""
     with TemporaryDirectory() as folder, _terminal(Path(folder)):
-        return {name: _picture(name, commands) for name, commands in PICTURES.items()}
+        found: list[str] = []
+        return {name: _picture(name, commands, found) for name, commands in PICTURES.items()}
 
 
 def said(svg: str) -> list[str]:
@@ -97,14 +101,18 @@ def _shown(command: str) -> str:
     return seen.getvalue()
 
 
-def _picture(name: str, commands: Sequence[str]) -> str:
+def _picture(name: str, commands: Sequence[str], found: list[str]) -> str:
+    """Draw what commands print; *found* collects the runs that they say to look at."""
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, highlight=False)
-    for number, command in enumerate(commands):
+    for number, template in enumerate(commands):
+        command = template.replace(_FOUND, found[0] if found else "")
         if number:
             console.print()
         console.print(Text.assemble(("$ ", "green"), (command, "bold")))
         lines = [line for line in _shown(command).rstrip().splitlines() if _WALL_TIME not in line]
-        console.print(Text.from_ansi("\n".join(lines)))
+        shown = Text.from_ansi("\n".join(lines))
+        found += re.findall(r"^look at it: harrow diff (\S+)", shown.plain, re.MULTILINE)
+        console.print(shown)
     svg = console.export_svg(title="harrow", theme=MONOKAI, code_format=_FORMAT, unique_id=f"harrow-{name}")
     return "".join(f"{line.strip()}\n" for line in svg.splitlines() if line.strip())
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from campaigns.plan import Plan
-from campaigns.report import AS_EXPECTED, UNDECIDED, outcome, variant_name
+from campaigns.report import AS_EXPECTED, UNDECIDED, outcome
+from campaigns.spelling import run_name
 from pytest_harrow.campaign_source import Source
 from pytest_harrow.run_stories import in_a_line, story
 
@@ -50,4 +51,4 @@ class CampaignRun(pytest.Item):
 
     def reportinfo(self) -> tuple[Any, None, str]:
         """Return where the test stands, and what heads its failure."""
-        return self.path, None, f"{self._source.name}, {variant_name(self._plan)}, seed {self._seed}"
+        return self.path, None, f"{run_name(self._source.name, self._plan.variant)}, seed {self._seed}"

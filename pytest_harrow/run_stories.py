@@ -6,6 +6,7 @@ from typing import Final
 
 from campaigns.report import UNDECIDED, in_short
 from campaigns.run_result import RunResult
+from campaigns.spelling import run_name
 from cli.console import plain_text
 from cli.render_run import seeds_text
 from cli.render_story import short_story
@@ -22,7 +23,7 @@ def in_a_line(result: RunResult) -> str:
 
 def story(run: FinishedRun) -> str:
     """Return the story of a run, under a line that names it."""
-    name = f"{run.result.plan.campaign}, {run.variant}, seed {run.result.seed}"
+    name = f"{run_name(run.result.plan.campaign, run.result.plan.variant)}, seed {run.result.seed}"
     return f"{name}: {_verdict(run)}\n{_told(run)}"
 
 

@@ -11,7 +11,7 @@ from campaigns.playback import Playback, Scene
 from campaigns.run_result import RunResult
 from campaigns.runner import run_plan
 
-TITLE = "loss-by-hw-truncation / base, seed 0"
+TITLE = "loss-by-hw-truncation, seed 0"
 
 
 @cache

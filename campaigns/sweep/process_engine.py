@@ -72,6 +72,8 @@ class ProcessEngine:
             if self._cancelled:
                 raise ChunkLostError("the sweep has been ended")
             if self._pool is None:
+                if _START == "forkserver":
+                    _start_forkserver()
                 self._pool = ProcessPoolExecutor(
                     self.workers, self._context, initializer=_begin, initargs=(self._cells,)
                 )
@@ -82,6 +84,22 @@ class ProcessEngine:
             if self._pool is pool:
                 self._pool = None
         _kill(pool)
+
+
+def _start_forkserver() -> None:
+    """Start the process that workers are forked from, if there is none, deaf to interrupts from the first moment.
+
+    It imports what the workers need before it ignores interrupts, and would die of one with a traceback. What
+    is blocked stays blocked in a process that is started, and in its children.
+    """
+    from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - not everywhere there are any
+
+    resource_tracker.ensure_running()  # to start it unblocks interrupts, so it has to be there already
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:

@@ -60,6 +60,24 @@ def test_the_workflow_goes_on_after_a_failure() -> None:
     assert conditions["Keep what failed"] == "failure()"
 
 
+def test_what_failed_at_night_is_kept(harrow: Harrow, project: Path) -> None:
+    (night,) = (command for command in COMMANDS if "--seeds" in command)
+    (kept,) = (step["with"]["path"] for step in steps() if step.get("name") == "Keep what failed")
+    assert "--no-results" not in night
+    (project / "failing.yaml").rename(project / "campaigns" / "failing.yaml")
+    ended = harrow(*shlex.split(night.replace("0..500", "0..5"))[1:])
+    assert ended.returncode == 1, ended.stderr
+    assert list((project / kept).glob("*/failures/*/campaign.yaml"))
+
+
+def test_harrow_is_there_before_it_is_installed() -> None:
+    names = [step.get("name", step.get("uses")) for step in steps()]
+    fetched = next(step["with"]["path"] for step in steps() if "repository" in step.get("with", {}))
+    (installed,) = (step["run"] for step in steps() if step.get("name") == "Install harrow")
+    assert f"./{fetched}" in installed
+    assert names.index("Get harrow") < names.index("Install harrow")
+
+
 def test_every_format_is_told_of() -> None:
     table = PAGE.partition("| format |")[2].partition("\n\n")[0]
     for known in {*map(str, RunFormat), *map(str, ReportFormat)}:

@@ -110,6 +110,37 @@ def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
     assert harrow(*command[1:], "--no-results").returncode == 1
 
 
+def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> None:
+    summary = folder / "summary.md"
+    setting = "behaviours.follower_truncation=high_watermark"
+    arguments = ("run", "swarm", "--seeds", "0..40", "--no-results", "--set", setting)
+    failed = {
+        run["seed"]
+        for run in json.loads(harrow(*arguments, "--format", "json").stdout)["runs"]
+        if not run["expected"]
+    }
+    total = f"{len(failed)} of 40 seeds failed, first {min(failed)}"
+    ended = harrow(*arguments, "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
+    ((_, told, message),) = annotations(ended.stdout)
+    assert told["title"] == f"swarm: {total}"
+    by_rule = [int(count) for count in re.findall(r"^\S+: (\d+) of 40 seeds, first", message, re.MULTILINE)]
+    assert len(by_rule) == 3
+    assert by_rule == sorted(by_rule, reverse=True)
+    assert f"--seed {min(failed)} " in message.splitlines()[-1]
+    counts = f"40 runs of 1 campaign: {40 - len(failed)} as expected, {len(failed)} failed"
+    assert ended.stdout.splitlines()[-1] == counts
+    heading, _, _, _, row, *_ = summary.read_text(encoding="utf-8").splitlines()
+    assert heading == f"### harrow: {counts}"
+    assert row.split(" | ")[2].startswith(f"{total}; ")
+    (suite,) = read(harrow(*arguments, "--format", "junit").stdout)
+    assert suite.system_out == total
+
+
+def test_variants_are_runs_of_one_campaign(harrow: Harrow) -> None:
+    ended = harrow("run", "permitted.yaml", "calm.yaml", "--format", "github")
+    assert ended.stdout.splitlines()[-1] == "3 runs of 2 campaigns: 3 as expected"
+
+
 def test_probes_that_no_seed_reached(harrow: Harrow) -> None:
     ended = harrow("run", "unreached.yaml", "--seeds", "0..3", "--format", "junit")
     assert ended.returncode == 3
@@ -270,7 +301,7 @@ def test_annotations_are_summed_up_and_escaped(harrow: Harrow, folder: Path) -> 
     assert "\n" in message
     assert shown[-1][1] == {"title": "and 6 more"}
     assert "f13" in shown[-1][2]
-    assert ended.stdout.splitlines()[-1] == "15 campaigns: 1 undecided, 14 failed"
+    assert ended.stdout.splitlines()[-1] == "15 runs of 15 campaigns: 1 undecided, 14 failed"
 
 
 def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) -> None:
@@ -279,7 +310,7 @@ def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) ->
     ended = harrow("run", "calm.yaml", "failing.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
     assert ended.returncode == 1
     before, heading, _, head, border, *rows = summary.read_text(encoding="utf-8").splitlines()
-    assert (before, heading) == ("before", "### harrow: 2 campaigns: 1 as expected, 1 failed")
+    assert (before, heading) == ("before", "### harrow: 2 runs of 2 campaigns: 1 as expected, 1 failed")
     assert (head.count("|"), border.count("|")) == (5, 5)
     assert [row.split(" | ")[1] for row in rows if row] == ["failing", "calm"]
     assert f"`{AGAIN}`" in rows[0]

@@ -46,6 +46,14 @@ def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
     assert harrow("diff", run.name, "--at", "end").stdout == end.stdout
 
 
+@pytest.mark.parametrize("at", [("--at=-1s",), ("--at", "-1s")])
+def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tuple[str, ...]) -> None:
+    ended = harrow("diff", "results/latest", *at)
+    assert ended.returncode == 0, ended.stderr
+    assert "  at -" in ended.stdout
+    assert "t-0  leader 0, epoch 0, ISR 0, 1" in ended.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -53,6 +61,7 @@ def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
         (("results/latest", "--at", "99999"), "--at 99999: the run has the events 1 to "),
         (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
         (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
+        (("results/latest", "--at=-10s"), "--at -10.000s: the run begins at -5.000s"),
         (("results/latest", "--at", "soon"), "--at `soon`: a time such as 12.5s, an event's number"),
         (("results/latest", "--partition", "t-1"), "--partition `t-1`: the run has t-0"),
         (("results/latest",) * 3, "3 runs are too many"),

@@ -96,6 +96,55 @@ def test_before_anything_runs_it_ends_without_a_word(environment: dict[str, str]
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks at the signals of another process")
+def test_workers_of_a_sweep_never_hear_of_it(environment: dict[str, str]) -> None:
+    """Neither the process that they are forked from, not even while that starts."""
+    script = (
+        "import os, signal, time\n"
+        "from multiprocessing import forkserver\n"
+        "from campaigns.sweep.process_engine import ProcessEngine\n"
+        "engine = ProcessEngine([], 1)\n"
+        "engine._living_pool()\n"
+        "server = forkserver._forkserver._forkserver_pid\n"
+        "os.kill(server, signal.SIGINT)\n"
+        "time.sleep(3)\n"
+        "assert os.waitpid(server, os.WNOHANG) == (0, 0)\n"
+        "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
+        "engine.close()\n"
+    )
+    pytest.importorskip("pyarrow")
+    ended = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: dict[str, str]) -> None:
+    pytest.importorskip("pyarrow")
+    command = ["sweep", "calm.yaml", "--seeds", "0..3000", "--engine", "process", "--out", "s"]
+    script = (
+        "import campaigns.sweep.process_engine as e, signal, sys\n"
+        "from cli.main import main\n"
+        "def press(self, chunk):\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    raise e.ChunkLostError('interrupted')\n"
+        "e.ProcessEngine.run = press\n"
+        f"sys.argv = ['harrow', *{command!r}]\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "harrow: interrupted before a run was finished\n"
+
+
 def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "cli", "run", "swarm", "--engine", "hypothesis", "--max-examples", "100000"],

@@ -35,9 +35,7 @@ def test_the_same_run_says_so_in_a_line(harrow: Harrow, run: Path) -> None:
     for name in ("results/latest", str(run), run.name, f"calm/{run.name}", f"{run}/run.json"):
         ended = harrow("replay", name)
         assert (ended.returncode, ended.stderr) == (0, ""), name
-        assert re.fullmatch(
-            r"calm\[base\], seed 3: the same \d+ events as recorded \([0-9a-f]{16}\)\n", ended.stdout
-        )
+        assert re.fullmatch(r"calm, seed 3: the same \d+ events as recorded \([0-9a-f]{16}\)\n", ended.stdout)
     assert harrow("replay", run.name, "--quiet").stdout == ""
     document = json.loads(harrow("replay", run.name, "--format", "json").stdout)
     assert (document["schema"], document["same"], document["first_difference"]) == (
@@ -80,7 +78,7 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
     changed_trace(run, line, '"broker":0', '"broker":7')
     ended = harrow("replay", run.name)
     assert ended.returncode == 1
-    assert "calm[base], seed 3: DIFFERENT from what was recorded" in ended.stdout
+    assert "calm, seed 3: DIFFERENT from what was recorded" in ended.stdout
     assert "the plan digest and the version are the same" in ended.stdout
     assert f"they part at line {line} of trace.jsonl:" in ended.stdout
     assert re.search(r"recorded +\d+\.\d{6}s append broker=7", ended.stdout)

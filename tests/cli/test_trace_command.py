@@ -63,7 +63,6 @@ def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
         (("results/latest", "--from", "soon"), ["--from", "`soon`"]),
         (("results/latest", "--from", "9s", "--to", "1s"), ["the end is before the beginning"]),
         (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),
-        (("results/latest", "--format", "html"), ["-o run.html"]),
     ],
 )
 def test_mistakes_are_said_in_a_line_with_a_way_out(
@@ -74,6 +73,20 @@ def test_mistakes_are_said_in_a_line_with_a_way_out(
     assert ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1
     assert [word for word in words if word not in ended.stderr] == []
+
+
+def test_a_page_is_printed_unless_somebody_would_have_to_read_it(
+    harrow: Harrow, on_terminal: Callable[..., tuple[int, str]], lost: Path, folder: Path
+) -> None:
+    arguments = ("trace", "results/latest", "--format", "html")
+    ended = harrow(*arguments)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    harrow(*arguments, "-o", "run.html")
+    assert ended.stdout == (folder / "run.html").read_text(encoding="utf-8")
+    code, shown = on_terminal(*arguments)
+    assert code == 2
+    assert "-o run.html" in shown
+    assert "<html" not in shown
 
 
 def test_a_run_without_findings_says_so(harrow: Harrow, folder: Path) -> None:

@@ -107,8 +107,8 @@ def test_a_failure_shows_what_was_missed_and_how_to_run_it_again(run_pytest: Pyt
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*_ failing, base, seed 0 _*",
-            "failing, base, seed 0: held, UNEXPECTED",
+            "*_ failing, seed 0 _*",
+            "failing, seed 0: held, UNEXPECTED",
             "  missed campaigns/failing.yaml:6: *",
             "  missed campaigns/failing.yaml:8: the verdict is held, expected permitted",
             "  reproduce harrow run campaigns/failing.yaml --seed 0",
@@ -127,7 +127,7 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "loss-by-hw-truncation, base, seed 0: violated, UNEXPECTED, lost m1 despite acks=all",
+            "loss-by-hw-truncation, seed 0: violated, UNEXPECTED, lost m1 despite acks=all",
             "  lost-write m1, t-0 offset 1:",
             "    *s broker 0 acked m1: all of the ISR *",
             "    *s broker 1 truncated to its own high watermark, 1, and cut off m1",
@@ -157,7 +157,7 @@ def test_colours_asked_for_do_not_get_into_the_story(
 def test_an_inconclusive_run_fails_with_its_reasons_or_is_skipped(run_pytest: Pytest, project: Path) -> None:
     failed = run_pytest("campaigns/undecided.yaml")
     failed.assert_outcomes(failed=1)
-    failed.stdout.fnmatch_lines(["undecided, base, seed 0: inconclusive", "  undecided *m1 is not acked"])
+    failed.stdout.fnmatch_lines(["undecided, seed 0: inconclusive", "  undecided *m1 is not acked"])
     skipped = run_pytest("campaigns/undecided.yaml", "-rs", "-o", "harrow_inconclusive=skip")
     skipped.assert_outcomes(skipped=1)
     skipped.stdout.fnmatch_lines(["SKIPPED*undecided, base[[]seed-0]: inconclusive: *m1 is not acked*"])

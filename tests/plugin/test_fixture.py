@@ -71,7 +71,7 @@ def test_many(harrow):
     result.stdout.fnmatch_lines(
         [
             "*_ test_one _*",
-            "failing, base, seed 2: held, UNEXPECTED",
+            "failing, seed 2: held, UNEXPECTED",
             "  missed campaigns/failing.yaml:8: the verdict is held, expected permitted",
             "  reproduce harrow run campaigns/failing.yaml --seed 2",
             "*_ test_many _*",
@@ -98,7 +98,7 @@ def test_it(harrow):
         [
             "*assert harrow.run*",
             "*Captured harrow call*",
-            "loss-by-hw-truncation, base, seed 3: violated, as expected, lost m1 despite acks=all",
+            "loss-by-hw-truncation, seed 3: violated, as expected, lost m1 despite acks=all",
             "    *broker 1 truncated to its own high watermark, 1, and cut off m1",
             "  reproduce harrow run loss-by-hw-truncation --seed 3",
         ]

@@ -16,7 +16,13 @@ from cli.run_tally import FinishedRun, Tally
 from tests.unit.run_results import failed_run, lost, plan, run_result, verdict
 
 
-def rendered(*results: RunResult, width: int = 1000, quiet: bool = False, verbose: bool = False) -> str:
+def rendered(
+    *results: RunResult,
+    width: int = 1000,
+    quiet: bool = False,
+    verbose: bool = False,
+    folder: Path | None = None,
+) -> str:
     """Return what is printed for the runs of one campaign."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
@@ -28,7 +34,7 @@ def rendered(*results: RunResult, width: int = 1000, quiet: bool = False, verbos
     tally = Tally(planned=len(results))
     for result in results:
         mapping = run_as_mapping(result, reproduce_command("loss", result.seed, result.plan.variant))
-        run = FinishedRun(result=result, mapping=mapping, file=campaign.path, folder=None)
+        run = FinishedRun(result=result, mapping=mapping, file=campaign.path, folder=folder)
         tally.add(run)
         table.add(run)
     table.end()
@@ -48,6 +54,27 @@ def test_variants_stand_under_their_campaign() -> None:
         "  ✓ held          as expected  0.11",
     ]
     assert "2 runs of 1 campaign: 1 held, 1 violated; all as expected" in shown
+
+
+def test_what_was_found_can_be_looked_at() -> None:
+    folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
+    found, again = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
+    command = "harrow diff loss/0123-0-0.1.0"
+    assert rendered(found, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
+    two = rendered(found, again, folder=folder).splitlines()
+    assert two[-2:] == [f"look at it: {command}", f"            {command}"]
+    elsewhere = rendered(found, folder=Path("my runs") / "loss" / "x").splitlines()[-1]
+    assert elsewhere == "look at it: harrow diff 'my runs/loss/x'"
+    assert command in rendered(failed_run(), folder=folder)
+
+
+def test_no_way_on_where_there_is_none_or_too_many() -> None:
+    folder, found = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
+    assert "look at it" not in rendered(found)
+    assert "look at it" not in rendered(found, folder=folder, quiet=True)
+    assert "look at it" not in rendered(variant("0.11"), folder=folder)
+    assert "look at it" not in rendered(found, run_result(lost("m1"), seed=1), folder=folder)
+    assert "look at it" not in rendered(*[found] * 4, folder=folder)
 
 
 def test_what_was_not_expected_is_told_apart_without_colours() -> None:

@@ -108,7 +108,7 @@ def test_the_document_says_so() -> None:
     run: dict[str, Any] = {"verdict": HELD, "probes": {"truncated": 0, "isr-shrank": 2}}
     whole = document([run, run], [missed])
     assert whole["verdict"] == INCONCLUSIVE
-    assert whole["reasons"] == ["c, variant v: never reached: truncated, truncated-below-hw (in 3 runs)"]
+    assert whole["reasons"] == ["c[v]: never reached: truncated, truncated-below-hw (in 3 runs)"]
     assert whole["probes_never_reached"] == [probe for probe in PROBES if probe != "isr-shrank"]
     assert document([run])["verdict"] == HELD
     assert document([run])["reasons"] == []
