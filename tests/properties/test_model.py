@@ -60,7 +60,7 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
             and_=st.sampled_from(ends).map(lambda end: (end,)),
             one_way=st.booleans(),
             duration=st.just(last),
-        ),
+        ).filter(NetworkPartition.links),
         st.builds(
             NetworkAckLoss,
             how=st.sampled_from(["reset", "timeout"]),
