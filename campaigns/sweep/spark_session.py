@@ -36,8 +36,9 @@ _SETTINGS: Final = {
     # Names of campaigns stay text, also those that are numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-# Spark has little to do here, and is gone soon: optimising its own code takes the cores from the runs.
-_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1"
+# Spark has little to do here, and is gone soon: to optimise its own code, or to collect its garbage in
+# several threads, takes the cores from the runs.
+_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS_HERE: Final = {
     "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
     "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
