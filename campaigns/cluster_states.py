@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Final
 
 from campaigns.replica_states import PartitionState
 from campaigns.run_events import RunEvents
+from cluster_model import zookeeper_protocol as zk
 from cluster_model.disk import REPLICATION_OFFSET_CHECKPOINT
 from cluster_model.message_rule import HOLD
-from cluster_model.trace import FIELDS, TraceEvent
-from faults.endpoints import process_name
+from cluster_model.trace import TraceEvent
 
 NO_CONTROLLER: Final = -1
 
@@ -54,18 +54,6 @@ class FaultInForce:
     def detail(self, name: str) -> Any:
         """Return what was given for a field, None if nothing was."""
         return dict(self.details).get(name)
-
-    def touches(self, touched: Mapping[str, Any]) -> bool:
-        """Return whether its rule for messages is one that may have touched a message."""
-        if self.fault not in _OF_MESSAGES or touched["rule"] != (self.detail("id") or self.fault):
-            return False
-        sender, receiver = _OF_MESSAGES[self.fault]
-        ends = {"sender": self.detail(sender), "receiver": self.detail(receiver)}
-        wanted = {end: process_name(given) for end, given in ends.items() if given is not None}
-        wanted |= {
-            name: self.detail(name) for name in ("action", "api", "kind") if self.detail(name) is not None
-        }
-        return all(touched[name] == value for name, value in wanted.items())
 
 
 class ClusterState:
@@ -147,9 +135,13 @@ class ClusterState:
         self.broker(event[2]).is_registered = True
 
     def _expire(self, event: TraceEvent) -> None:
-        self.broker(event[2]).is_registered = False
-        # The znode is ephemeral: it goes with the session, whether its broker knows of that or not.
-        self._depose(event[2])
+        _, _, broker, ephemerals = event
+        # The znodes go with the session, whether its broker knows of that or not. A trace that does not
+        # name them is taken for one of a session that holds all that the broker can.
+        if ephemerals is None or zk.broker_path(broker) in ephemerals:
+            self.broker(broker).is_registered = False
+        if ephemerals is None or zk.CONTROLLER in ephemerals:
+            self._depose(broker)
 
     # Controller
 
@@ -185,8 +177,7 @@ class ClusterState:
         if name == "release":
             self._end_faults(
                 lambda other: (
-                    other.fault == "message"
-                    and (other.detail("id") or "message") == (fault.detail("id") or "message")
+                    other.fault == "message" and _rule_of(other) == (fault.detail("id") or "message")
                 )
             )
         elif name in _LASTING or (name == "controller_failover" and fault.detail("how") in (None, "crash")):
@@ -204,14 +195,16 @@ class ClusterState:
         self._end_faults(lambda fault: fault in equal[:1])
 
     def _touch(self, event: TraceEvent) -> None:
-        touched = dict(zip(FIELDS[event[1]], event[2:], strict=True))
+        rule, strike = event[2], event[-1]
         for position, fault in enumerate(self.faults):
-            if fault.touches(touched):
-                if fault.left == 1:
-                    del self.faults[position]
-                elif fault.left is not None:
-                    self.faults[position] = replace(fault, left=fault.left - 1)
-                return
+            of_it = fault.strike == strike if strike is not None else _rule_of(fault) == rule
+            if not of_it:
+                continue
+            if fault.left == 1:
+                del self.faults[position]
+            elif fault.left is not None:
+                self.faults[position] = replace(fault, left=fault.left - 1)
+            return
 
     def _heal(self, _: TraceEvent) -> None:
         self.faults.clear()
@@ -256,6 +249,11 @@ def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = N
     return state
 
 
+def _rule_of(fault: FaultInForce) -> str | None:
+    """Return the name of a fault's rule for messages, None where it has none."""
+    return fault.detail("id") or fault.fault if fault.fault in _OF_MESSAGES else None
+
+
 def _brokers_in(details: Any) -> frozenset[int]:
     """Return the numbers in a fault's details that may be brokers'."""
     if isinstance(details, tuple):
@@ -272,8 +270,8 @@ _LASTING: Final = frozenset(
 )
 """Faults that go on until something ends them; the others are over at once."""
 
-_OF_MESSAGES: Final = {"message": ("from", "to"), "network_ack_loss": ("broker", "client")}
-"""Faults that a number of messages may end; which details say who sends them, and who would get them."""
+_OF_MESSAGES: Final = frozenset({"message", "network_ack_loss"})
+"""Faults that a number of messages may end."""
 
 _OF_PARTITION: Final = frozenset(
     {

@@ -23,6 +23,12 @@ def _stopped(fields: Fields, _moment: Moment) -> Told:
     return Told(broker_lane(fields["broker"]), "process", text)
 
 
+def _session_expired(fields: Fields, _moment: Moment) -> Told:
+    # A broker that restarts before its session expires has a new one by then, and the old one nothing.
+    whose = "an older session of its" if fields["ephemerals"] == () else "its session"
+    return Told(broker_lane(fields["broker"]), "session", f"{whose} expired")
+
+
 def _fault(fields: Fields, _moment: Moment) -> Told:
     phase = "" if fields["phase"] == "inject" else f" ({words(fields['phase'])})"
     return Told(FAULTS, "fault", f"{_struck(fields)}{phase}")
@@ -73,7 +79,7 @@ TELLERS: Final[dict[str, Callable[[Fields, Moment], Told]]] = {
     "broker_paused": _process("PAUSED"),
     "broker_resumed": _process("woke up"),
     "broker_registered": _process("registered (broker epoch {broker_epoch})", "session"),
-    "session_expired": _process("its session expired", "session"),
+    "session_expired": _session_expired,
     "fault": _fault,
     "message": _message,
     "message_rule": _message_rule,

@@ -28,7 +28,7 @@ class FaultInjector:
         self._survivable = survivable
         self._resolved: int | None = None
         self._lasts_us: int | None = None
-        self._ends: list[list[Any]] = []
+        self._end_told: list[Any] | None = None
         self._is_injecting = False
         self._armed: list[_Triggered] = []
         self.draw: Stream = cluster.choices.schedule
@@ -90,20 +90,17 @@ class FaultInjector:
 
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now; return False when there was nothing to do it to."""
-        self._resolved = None
-        self._lasts_us = None
         position = len(self._cluster.trace.events)
-        self._ends = []
-        self._is_injecting = True
+        self._begin()
         struck = fault.inject(self)
         self._is_injecting = False
         if not struck:
             return False
         concrete = _concrete(fault, self._resolved, self._lasts_us)
         details = self._details(fault, concrete)
-        strike = len(self.injected) + 1
-        for told in self._ends:
-            told.extend((fault.name, details, strike))
+        strike = self._next_strike()
+        if self._end_told is not None:
+            self._end_told.extend((fault.name, details, strike))
         self.injected.append(
             InjectedFault(at_us=self.now_us, fault=fault.name, details=details, concrete=concrete)
         )
@@ -111,6 +108,15 @@ class FaultInjector:
         told_strike = (self.now_us, "fault", fault.name, "inject", details, strike)
         self._cluster.trace.events.insert(position, told_strike)
         return True
+
+    def _begin(self) -> None:
+        self._resolved = None
+        self._lasts_us = None
+        self._end_told = None
+        self._is_injecting = True
+
+    def _next_strike(self) -> int:
+        return len(self.injected) + 1
 
     def _details(self, fault: Fault, concrete: Fault) -> tuple[tuple[str, Any], ...]:
         """Return what is particular about a fault: what was given or drawn, and which broker it struck."""
@@ -134,13 +140,12 @@ class FaultInjector:
             RuntimeError: a fault that has an end already, or is being ended, asks for another.
 
         """
-        if not self._is_injecting or self._ends:
+        if not self._is_injecting or self._end_told is not None:
             raise RuntimeError("a fault has one end: `after` is called from `inject`, once at the most")
         self._lasts_us = delay_us
         # Which fault it is, and its details, are known when it has been injected.
-        told: list[Any] = []
-        self._ends.append(told)
-        self._cluster.at(self.now_us + delay_us, self._end, (told, callback, argument))
+        self._end_told = []
+        self._cluster.at(self.now_us + delay_us, self._end, (self._end_told, callback, argument))
 
     def _end(self, fault: tuple[list[Any], Callable[[Any], None], Any]) -> None:
         told, callback, argument = fault
@@ -251,6 +256,7 @@ class FaultInjector:
 
     def add_message_rule(self, rule: MessageRule) -> None:
         """Put a rule for single messages in force."""
+        rule.strike = self._next_strike()
         self._cluster.network.add_rule(rule)
 
     def remove_message_rule(self, rule: MessageRule) -> None:

@@ -258,7 +258,7 @@ OneFault = Annotated[Section, section.Generated(one_fault_section)]
 _TEXT_FIELDS: Final = frozenset(
     {
         *("partition", "client", "cause", "reason", "change", "error", "values", "fault", "phase"),
-        *("api", "kind", "sender", "receiver", "rule", "action"),
+        *("api", "kind", "sender", "receiver", "rule", "action", "ephemerals"),
     }
 )
 _NUMBER_FIELDS: Final = frozenset(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from campaigns.probes import PROBES
+from cluster_model import zookeeper_protocol as zk
 from cluster_model.trace import TraceEvent
 from cluster_model.virtual_time import US_PER_SECOND
 
@@ -137,12 +138,13 @@ class _Counter:
         self._registered.add(event[2])
 
     def _session_expired(self, event: TraceEvent) -> None:
-        broker = event[2]
-        self._registered.discard(broker)
+        _, _, broker, ephemerals = event
         self._hit("session-expired")
-        if broker not in self._down:
-            self._hit("session-expired-alive")
-        if broker in self._controllers:
+        if zk.broker_path(broker) in ephemerals:
+            self._registered.discard(broker)
+            if broker not in self._down:
+                self._hit("session-expired-alive")
+        if zk.CONTROLLER in ephemerals and broker in self._controllers:
             self._hit("controller-lost-its-session")
 
     # Controllers and what they write

@@ -143,7 +143,7 @@ def tell_disturbance(story: Story, client: str, server: str, begin: float, end: 
     """Tell what a fault did to a Produce request or its answer between two positions."""
     leader = int(server.removeprefix("broker-")) if server.startswith("broker-") else None
     for position, event in story.copies.events("message_rule"):
-        at_us, _, rule, action, api, kind, sender, receiver = event
+        at_us, _, rule, action, api, kind, sender, receiver, _ = event
         if not begin < position < end or api != "Produce" or {sender, receiver} != {client, server}:
             continue
         deed = _DEEDS.get(action, f"struck ({action})")

@@ -22,7 +22,8 @@ class MessageRule:
     processes, None for anyone. The first ``skip`` matches pass; then ``count`` matches
     are acted upon (None: all of them), each with ``probability`` in millionths.
     Connections keep their order: what is held or delayed holds up what follows it on
-    the same connection and in the same direction.
+    the same connection and in the same direction. ``strike`` is the number of the fault that made
+    the rule, as the trace numbers them; None where no fault did.
     """
 
     name: str
@@ -36,6 +37,7 @@ class MessageRule:
     count: int | None = None
     probability_millionths: int = 1_000_000
     delay_us: int = 0
+    strike: int | None = None
     matched: int = field(default=0)
     applied: int = field(default=0)
 

@@ -320,9 +320,8 @@ class Network:
             if rule.exhausted():
                 self._rules.remove(rule)
                 self._note_disturbance()
-            self._trace.add(
-                (self._simulator.now_us, "message_rule", rule.name, rule.action, api, kind, sender, receiver)
-            )
+            touched = (rule.name, rule.action, api, kind, sender, receiver, rule.strike)
+            self._trace.add((self._simulator.now_us, "message_rule", *touched))
             return rule
         return None
 

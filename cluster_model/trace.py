@@ -20,13 +20,13 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "broker_resumed": ("broker",),
     "broker_registered": ("broker", "broker_epoch"),
     "client_stopped": ("client",),
-    "session_expired": ("broker",),
+    "session_expired": ("broker", "ephemerals"),
     # Faults and single messages
     "fault": ("fault", "phase", "details", "strike"),
     "fault_ended": ("fault", "details", "strike"),
     "healed": (),
     "message": ("api", "kind", "sender", "receiver"),
-    "message_rule": ("rule", "action", "api", "kind", "sender", "receiver"),
+    "message_rule": ("rule", "action", "api", "kind", "sender", "receiver", "strike"),
     "core_healed": ("brokers",),
     # Controller
     "controller_elected": ("broker", "controller_epoch"),
@@ -79,10 +79,13 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The names of each event's fields, in order, after the time and the name.
 
-``strike`` numbers the faults of a run that struck, from 1, so that what ends names what struck.
+``strike`` numbers the faults of a run that struck, from 1, so that what they do later, and
+their ends, name what struck.
+``ephemerals`` are the paths of the znodes that go with a session: a broker that restarts soon has an
+older session beside its own, which may hold nothing.
 """
 
-ADDED: Final = frozenset({"strike"})
+ADDED: Final = frozenset({"strike", "ephemerals"})
 """Fields at the end of events that earlier traces do not have; nobody knows their values there."""
 
 

@@ -279,8 +279,9 @@ class ZooKeeper:
 
     def _expire(self, session: Session) -> None:
         del self._sessions[session.id]
-        self._host.trace((self._host.clock.now_us, "session_expired", _broker_of(session)))
-        for path in session.ephemerals:
+        ephemerals = tuple(session.ephemerals)
+        self._host.trace((self._host.clock.now_us, "session_expired", _broker_of(session), ephemerals))
+        for path in ephemerals:
             self._delete(path)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from campaigns.cluster_states import NO_CONTROLLER, ClusterState, FaultInForce
 from campaigns.fault_injector import FaultInjector
+from campaigns.loader import load_text
 from campaigns.plan import Plan
 from campaigns.replica_states import LEADER, ReplicaState
 from campaigns.runner import Run
@@ -25,9 +26,38 @@ from tests.unit.eventful_plan import eventful_plan
 LOGS_EVERY: Final = 50
 """After how many comparisons the records themselves are compared, not only how far the logs go."""
 
+DOUBLE_RESTART: Final = """
+name: double-restart
+kafka: "2.4"
+cluster: {brokers: 1, topics: [{name: t, replication_factor: 1}]}
+workload: {duration: 30s, producers: [{name: producer-0, rate: 1/s}]}
+faults:
+  - {at: 1s, do: {broker_crash: {broker: 0}}}
+  - {at: 2s, do: {broker_restart: {broker: 0}}}
+  - {at: 5s, do: {broker_crash: {broker: 0}}}
+  - {at: 5500ms, do: {broker_restart: {broker: 0}}}
+"""
+"""The session of the broker's second life expires last, and holds nothing."""
+
+TWO_LOSSES: Final = """
+name: two-losses
+kafka: "2.4"
+settings: {acks: all}
+cluster: {brokers: 1, topics: [{name: t, replication_factor: 1}]}
+workload:
+  duration: 20s
+  producers: [{name: producer-0, rate: 1/s}]
+  consumers: [{name: consumer-0}]
+faults:
+  - {at: 2s, do: {network_ack_loss: {count: 3, skip: 8}}}
+  - {at: 2s, do: {network_ack_loss: {api: Fetch, count: 3}}}
+"""
+"""Two faults of one kind in force, of which the second is used up first."""
+
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
     **{f"swarm, seed {seed}": (library_swarm(), seed) for seed in range(1, 20)},
+    **{text.split()[1]: (load_text(text, "file.yaml").plans[0], 0) for text in (DOUBLE_RESTART, TWO_LOSSES)},
     **{f"eventful, {release}": (eventful_plan(release), 3) for release in ("0.10.2", "2.4")},
 }
 
@@ -72,6 +102,7 @@ class Moments:
             assert known.is_active_controller == is_active, (*where, broker)
             # A broker tells that it is registered, or elected, when it has heard of that itself.
             assert cluster.is_registered(broker) or not known.is_registered, (*where, broker)
+            assert state.controller == broker or not is_active or cluster.controller() != broker, where
         assert state.controller in (cluster.controller(), NO_CONTROLLER), where
 
     def _compare_partitions(self) -> None:
@@ -115,9 +146,8 @@ class Moments:
         for fault in faults:
             cuts.update(links_of(fault, tuple(cluster.processes)))
         assert cuts == cluster.network._cuts, where
-        rules = {id(rule): rule.name for rule in (*cluster.network._rules, *cluster.network._holding)}
-        named = Counter(fault.detail("id") or fault.fault for fault in faults if fault.fault in RULES)
-        assert named == Counter(rules.values()), where
+        rules = {rule.strike for rule in (*cluster.network._rules, *cluster.network._holding)}
+        assert {fault.strike for fault in faults if fault.fault in RULES} == rules, where
 
     def _compare_strikes(self) -> None:
         """Compare which faults are in force with what was injected, and for how long."""

@@ -60,7 +60,7 @@ class Net:
             self.network.send_response(connection, correlation_id, Body(text))
 
     def rule(self, action: str, **options: Any) -> MessageRule:
-        rule = MessageRule(name="rule", action=action, **options)
+        rule = MessageRule(name="rule", action=action, strike=7, **options)
         self.network.add_rule(rule)
         return rule
 
@@ -252,7 +252,7 @@ def test_which_messages_a_rule_is_about(options: dict[str, Any], dropped: str) -
     net.run()
     assert net.server_got() == [text for text in "abcd" if text not in dropped]
     assert [event[1:] for event in net.trace.events] == [
-        ("message_rule", "rule", "drop", "Fetch", "request", "client", "server")
+        ("message_rule", "rule", "drop", "Fetch", "request", "client", "server", 7)
     ] * len(dropped)
 
 

@@ -54,8 +54,8 @@ def registered(broker: int) -> TraceEvent:
     return event(1, "broker_registered", broker, 7)
 
 
-def expired(broker: int) -> TraceEvent:
-    return event(5, "session_expired", broker)
+def expired(broker: int, *ephemerals: str) -> TraceEvent:
+    return event(5, "session_expired", broker, ephemerals or (f"/brokers/ids/{broker}", "/controller"))
 
 
 def controller(broker: int, at_us: int = -1) -> TraceEvent:

@@ -156,16 +156,32 @@ def test_of_equal_faults_without_a_number_the_first_ends() -> None:
 def test_the_controller_is_gone_with_its_znode_whether_it_knows_or_not() -> None:
     elected = [(1, "broker_started", 0), (2, "controller_elected", 0, 4)]
     delete = ("controller_failover", (("how", "delete_znode"),))
-    for end in ((3, "session_expired", 0), struck(3, delete, 1)):
+    expired = (3, "session_expired", 0, ("/brokers/ids/0", "/controller"))
+    for end in (expired, struck(3, delete, 1)):
         state = replayed(*elected, end)
         assert (state.controller, state.controller_epoch) == (-1, 4)
         assert state.brokers[0].is_active_controller
         state.advance((4, "controller_elected", 1, 5))
         state.advance((5, "controller_resigned", 0, 4))
         assert (state.controller, state.brokers[0].is_active_controller) == (1, False)
-    assert replayed(*elected, (3, "session_expired", 1)).controller == 0
+    assert replayed(*elected, (3, "session_expired", 1, ("/brokers/ids/1",))).controller == 0
     stopped = replayed(*elected, (3, "broker_stopped", 0, "process"))
     assert (stopped.controller, stopped.brokers[0].is_active_controller) == (0, False)
+
+
+def test_a_session_takes_along_what_it_holds_alone() -> None:
+    elected = [(1, "broker_started", 0), (2, "broker_registered", 0, 9), (3, "controller_elected", 0, 4)]
+
+    def after(*ephemerals: str) -> tuple[bool, int]:
+        state = replayed(*elected, (4, "session_expired", 0, ephemerals))
+        return state.brokers[0].is_registered, state.controller
+
+    assert after() == (True, 0)
+    assert after("/controller") == (True, -1)
+    assert after("/brokers/ids/0") == (False, 0)
+    # A trace of before, which does not say what it held.
+    untold = replayed(*elected, (4, "session_expired", 0, None))
+    assert (untold.brokers[0].is_registered, untold.controller) == (False, -1)
 
 
 def test_processes_sessions_and_the_controller() -> None:
@@ -174,7 +190,7 @@ def test_processes_sessions_and_the_controller() -> None:
         (2, "broker_registered", 0, 9),
         (3, "controller_elected", 0, 4),
         (4, "broker_paused", 0),
-        (5, "session_expired", 0),
+        (5, "session_expired", 0, ("/controller", "/brokers/ids/0")),
         (6, "controller_resigned", 0, 4),
     )
     broker = state.brokers[0]
