@@ -54,7 +54,7 @@ class _Seeds:
     first: _Words
     seeds: list[int] = field(default_factory=list)
     cases: dict[str, Case] = field(default_factory=dict)
-    bad: dict[str, list[int]] = field(default_factory=dict)
+    seeds_of: dict[tuple[str, Status], list[int]] = field(default_factory=dict)
     by_status: dict[Status, list[int]] = field(default_factory=dict)
     status: Status = Status.PASSED
     told: str = ""
@@ -75,8 +75,7 @@ class _Seeds:
             known = self.cases.setdefault(case.name, case)
             if _tells_more(case, known):
                 self.cases[case.name] = case
-            if case.status is not Status.PASSED:
-                self.bad.setdefault(case.name, []).append(run.result.seed)
+            self.seeds_of.setdefault((case.name, case.status), []).append(run.result.seed)
 
     def suite(self, unreached: str | None) -> Suite:
         """Return the suite; *unreached* says which required probes none of the runs reached."""
@@ -112,12 +111,12 @@ class _Seeds:
         return "; ".join(parts)
 
     def _together(self, case: Case, unreached: str | None) -> Case:
-        bad = self.bad.get(case.name, ())
-        if len(self.seeds) > 1 and bad and case.status is not Status.PASSED:
+        if len(self.seeds) > 1 and case.status is not Status.PASSED:
+            alike = self.seeds_of[case.name, case.status]
             case = replace(
                 case,
-                message=f"{len(bad)} of {len(self.seeds)} seeds, first {bad[0]}: {case.message}",
-                seeds=len(bad),
+                message=f"{len(alike)} of {len(self.seeds)} seeds, first {alike[0]}: {case.message}",
+                seeds=len(alike),
             )
         if case.name != EXPECTATIONS:
             return case

@@ -110,6 +110,21 @@ def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
     assert harrow(*command[1:], "--no-results").returncode == 1
 
 
+def test_seeds_that_could_not_tell_count_as_no_failures_of_a_rule(harrow: Harrow) -> None:
+    settings = ("--set", "behaviours.follower_truncation=none", "--set", "limits.events=2300")
+    arguments = ("run", "swarm", "--seeds", "0..16", *settings, "--no-results")
+    runs = json.loads(harrow(*arguments, "--format", "json").stdout)["runs"]
+    assert any(run["verdict"] == "inconclusive" for run in runs)
+    (suite,) = read(harrow(*arguments, "--format", "junit").stdout)
+    failures = {case.name: case.result[0].message for case in suite if case.is_failure}
+    assert len(failures) >= 2
+    for rule, message in failures.items():
+        broken = [run["seed"] for run in runs if not run["expected"]]
+        if rule != "expectations":
+            broken = [run["seed"] for run in runs if run["rules"].get(rule, {}).get("status") == "violated"]
+        assert message.startswith(f"{len(broken)} of 16 seeds, first {min(broken)}: ")
+
+
 def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> None:
     summary = folder / "summary.md"
     setting = "behaviours.follower_truncation=high_watermark"
