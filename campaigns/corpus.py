@@ -127,6 +127,15 @@ def checked(file: Path, plan: Plan, result: RunResult) -> Checked:
     return Checked(file=file, outcome=outcome, as_recorded=as_recorded, why=why, plan=plan, result=result)
 
 
+_FOUND_BY: Final = "Found by harrow"
+
+
+def _without_origin(heading: str) -> str:
+    """Return a heading without who found it first: an entry that is put in again says so itself."""
+    first, _, rest = heading.partition("\n\n")
+    return rest if first.startswith(_FOUND_BY) else heading
+
+
 def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = "") -> tuple[str, str]:
     """Return the name and the text of the entry that a failing campaign makes.
 
@@ -157,9 +166,11 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
         expect=_as_seen(result, violated),
         found=Found(version=VERSION, rule=rule, status=OPEN, seed=seed),
     )
-    comments = [f"Found by harrow {VERSION} with seed {seed}: {in_short(result)}."]
+    comments = [f"{_FOUND_BY} {VERSION} with seed {seed}: {in_short(result)}."]
+    if story := _without_origin(heading):
+        comments.append(f"\n{story}")
     try:
-        text = campaign_text(entry, comments=[*comments, f"\n{heading}"] if heading else comments)
+        text = campaign_text(entry, comments=comments)
     except UnwritablePlanError as error:
         raise NotFailingError(str(error)) from None
     (again,) = load_text(text, f"{name}.yaml").plans

@@ -34,6 +34,8 @@ _NODES_MAX: Final = 500_000
 
 OPTION: Final = "--set"
 
+_FOR_EDITORS: Final = "yaml-language-server:"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
@@ -49,9 +51,11 @@ class Campaign:
     text: str = ""
 
     def heading(self) -> str:
-        """Return what the comments above the first key say, a line each."""
-        comments = takewhile(lambda line: line.startswith("#"), self.text.splitlines())
-        return "\n".join(line.removeprefix("#").removeprefix(" ") for line in comments)
+        """Return what the comments above the first key tell people, a line each."""
+        lines = takewhile(lambda line: line.startswith("#") or not line.strip(), self.text.splitlines())
+        said = (line.removeprefix("#").removeprefix(" ").rstrip() for line in lines)
+        # Where an editor finds the schema depends on where the file is.
+        return "\n".join(line for line in said if not line.startswith(_FOR_EDITORS)).strip("\n")
 
 
 def load_campaign(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:

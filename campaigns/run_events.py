@@ -148,7 +148,13 @@ def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Se
 
 def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
     event = recorded.events[position]
-    names = FIELDS.get(event.event, tuple(event.fields))
+    names = FIELDS.get(event.event)
+    if names is None:
+        message = (
+            f"version {recorded.version} wrote `{event.event}`, an event that this one does not know; "
+            "run its campaign again"
+        )
+        raise _wrong(recorded.folder / TRACE, message, position + 1)
     unknown = [name for name in names if name in ADDED and name not in event.fields]
     if (*event.fields, *unknown) != names:
         message = (

@@ -121,6 +121,7 @@ class Shrinker:
         self._on_run = on_run
         self._tried: set[tuple[str, int]] = set()
         self._accepted: set[tuple[str, int]] = set()
+        self._given_up: set[tuple[str, int]] = set()
         self._ends: list[Shrunk] = []
         self.runs = 1
         self.complete = False
@@ -168,8 +169,9 @@ class Shrinker:
         start, events_max = self._now, self._events_max
         for order in _ORDERS:
             self._now, self._events_max = start, events_max
-            # What failed on another way may be on this one too; what did not fail is known.
-            self._tried -= self._accepted
+            # What failed on another way may be on this one too, and what took too long for that one may
+            # not for this; what did not fail is known.
+            self._tried -= self._accepted | self._given_up
             self._until_nothing_is_simpler(order)
             self._take(with_end_in_script, checked=True)
             self._ends.append(self._now)
@@ -268,6 +270,7 @@ class Shrinker:
         limit = min(plan.events_limit, self._events_max)
         result = run_plan(replace(plan, events_limit=limit), seed)
         if result.events >= limit:
+            self._given_up.add(key)
             return False
         finding = same_failure(result, self.signature)
         if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):

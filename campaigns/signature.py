@@ -21,6 +21,7 @@ _CLAIM: Final = re.compile(r"offset \d+ is ")
 _NAME: Final = re.compile(r"[^\s=]*\d[^\s=]*(?![^\s]*=)")
 """A record, a broker, an offset, an epoch; a setting with its value is none."""
 _SEVERAL: Final = re.compile(r"_(?: _)+")
+_PLACES: Final = re.compile(r"(at offset _ of broker _)(?: and \1)+")
 _PLURAL: Final = re.compile(r"\b(broker|offset|record|replica)s\b")
 
 
@@ -30,9 +31,10 @@ class Signature:
 
     ``promise`` is what the producer of the record was promised, empty where no producer's settings
     decide. ``permitted_by`` is the setting that permits the anomaly, None for a broken promise.
-    ``cause`` is what the rule concludes, without names and numbers, and whether of one or several: a record that was lost after it
-    had been committed is another failure than one that was acked too early, although the same
-    switch would have prevented both. ``prevented_by`` is what would have kept it from happening.
+    ``cause`` is what the rule concludes, without names and numbers, and without whether of one or
+    several: a record that was lost after it had been committed is another failure than one that was
+    acked too early, although the same switch would have prevented both. ``prevented_by`` is what would
+    have kept it from happening.
     """
 
     rule: str
@@ -105,7 +107,8 @@ def _promise(rule: str, finding: Finding, evidence: Evidence) -> str:
 def _causes(finding: Finding) -> Iterator[str]:
     for link in finding.chain:
         if link.event == _CONCLUSION and not _CLAIM.match(link.text):
-            yield _PLURAL.sub(r"\1", _SEVERAL.sub("_", _NAME.sub("_", link.text)))
+            without_names = _SEVERAL.sub("_", _NAME.sub("_", link.text))
+            yield _PLACES.sub(r"\1", _PLURAL.sub(r"\1", without_names))
 
 
 def _rank(signature: Signature) -> tuple[bool, int, int]:

@@ -5,9 +5,11 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cluster_model.trace import digest
 from tests.cli.conftest import ROOT, Harrow
 from tests.written_runs import written_run
 
@@ -104,6 +106,24 @@ def test_a_damaged_run_is_named_with_its_line(harrow: Harrow, lost: Path) -> Non
     assert "history.jsonl:1" in ended.stderr
     shutil.rmtree(lost)
     assert harrow("trace", str(lost)).returncode == 2
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def test_an_event_of_another_version_is_named_with_its_line(harrow: Harrow, lost: Path) -> None:
+    trace, run = lost / "trace.jsonl", lost / "run.json"
+    text = trace.read_text(encoding="utf-8") + '{"at_us":99000000,"event":"group_rebalanced","broker":1}\n'
+    trace.write_text(text, encoding="utf-8")
+    values = [tuple(_tuples(value) for value in json.loads(line).values()) for line in text.splitlines()]
+    whole = {**json.loads(run.read_text(encoding="utf-8")), "trace_digest": digest(values)}
+    run.write_text(json.dumps(whole), encoding="utf-8")
+    for command in ("trace", "diff"):
+        ended = harrow(command, str(lost))
+        assert ended.returncode == 2
+        assert f"trace.jsonl:{len(text.splitlines())}" in ended.stderr
+        assert "`group_rebalanced`, an event that this one does not know" in ended.stderr
 
 
 def test_json_has_events_findings_and_what_is_folded(harrow: Harrow, lost: Path) -> None:

@@ -133,6 +133,20 @@ def test_an_entry_keeps_the_story_above_its_campaign() -> None:
     assert load_text(LOSS.replace("COUNT", "2"), "loss.yaml").heading() == ""
 
 
+def test_an_entry_that_is_put_in_again_has_its_story_and_no_schema_of_elsewhere() -> None:
+    given = (
+        "# yaml-language-server: $schema=campaign.schema.json\n\n# Lost m.\n"
+        + LOSS.replace("COUNT", "2").lstrip()
+    )
+    text = given
+    for _ in range(2):
+        campaign = load_text(text, "loss.yaml")
+        text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
+    found, *rest = text.splitlines()
+    assert found.startswith("# Found by harrow ")
+    assert rest[:3] == ["#", "# Lost m.", "name: loss"]
+
+
 def test_what_does_not_fail_again_is_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure that its own file does not repeat cannot be kept."""
     runs: list[RunResult] = []

@@ -75,6 +75,11 @@ def test_what_clients_saw_comes_first_and_invariants_last() -> None:
             ("1 record of t-0, 1 of them acked, could not be read (leader 0, ISR [0])",),
             True,
         ),
+        (
+            ("it stands at offset 3 of broker 0 and at offset 3 of broker 1, but no poll returned it",),
+            ("it stands at offset 0 of broker 2, but no poll returned it",),
+            True,
+        ),
         # A setting is no name.
         (("with enable.idempotence=false",), ("with max.in.flight=5",), False),
     ],
