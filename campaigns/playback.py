@@ -71,22 +71,27 @@ class Playback:
     """Plays one run from time zero to its end, event by event."""
 
     def __init__(self, result: RunResult) -> None:
-        self.happened: Final = events_of_result(result)
-        self.told: Final = told_events(self.happened)
+        self._happened: Final = events_of_result(result)
+        self.told: Final = told_events(self._happened)
         self._title = f"{run_name(result.plan.campaign, result.plan.variant)}, seed {result.seed}"
         self._anomalies = [
-            (anomaly, [_when(finding, self.happened.end_us) for finding in anomaly.findings])
+            (anomaly, [_when(finding, self._happened.end_us) for finding in anomaly.findings])
             for anomaly in anomalies(result)
         ]
-        self._ends = _ends_of_faults(self.happened)
-        self._state = _before(self.happened)
+        self._ends = _ends_of_faults(self._happened)
+        self._state = _before(self._happened)
         self._next = 0
         self._shown: list[EventShown] = []
 
     @property
     def end_us(self) -> int:
         """The time of the last event."""
-        return self.happened.end_us
+        return self._happened.end_us
+
+    @property
+    def at_us(self) -> int:
+        """The time that has been reached; nobody looks at a cluster before time zero."""
+        return max(0, self._state.at_us)
 
     def is_turning_point(self, position: int) -> bool:
         """Return whether the cluster is not what it was after the event at a position."""
@@ -101,7 +106,7 @@ class Playback:
     def advance(self, position: int) -> None:
         """Take everything up to the event at a position into account, that one included."""
         for here in range(self._next, min(position + 1, len(self.told))):
-            self._state.advance(self.happened.events[here], self.happened.numbers[here])
+            self._state.advance(self._happened.events[here], self._happened.numbers[here])
             self._show(here)
             self._next = here + 1
 

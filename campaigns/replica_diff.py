@@ -33,8 +33,8 @@ _RANK: Final = (ACKED, SENDING, UNKNOWN, FAILED)
 class Cell:
     """What a replica has at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
 
-    ``committed`` says whether it is below the replica's own high watermark (of a removed one: whether it
-    was), ``flushed`` whether power loss would leave it. ``removed`` is how a record went.
+    ``committed`` says whether it is below the replica's own high watermark, or below the checkpointed one of
+    a log that is not open (of a removed one: whether it was), ``flushed`` whether power loss would leave it. ``removed`` is how a record went.
     """
 
     state: str
@@ -247,7 +247,7 @@ def _cell(
         return Cell(
             state=SAME if entry == reference else DIFFERENT,
             entry=entry,
-            committed=entry.offset < replica.high_watermark,
+            committed=entry.offset < replica.known_high_watermark,
             flushed=entry.offset < replica.flushed,
         )
     return _removed_cell(reference, past)

@@ -127,8 +127,8 @@ class ReplicaState:
 
     ``log`` has the records by offset. While the log is not ``is_open`` (its broker is down, or has
     not been told of the partition since it started) ``high_watermark`` and ``role`` mean nothing; the
-    records are on the disk all the same, and ``checkpointed_high_watermark`` is what it will begin with. ``flushed`` is the offset below which power loss takes
-    nothing. ``leader`` is whom the replica takes for the leader, ``isr`` the ISR as it knows it while
+    records are on the disk all the same, and ``checkpointed_high_watermark`` is what it will begin with.
+    ``flushed`` is the offset below which power loss takes nothing. ``leader`` is whom the replica takes for the leader, ``isr`` the ISR as it knows it while
     it leads. ``removed`` are the records that it has lost, in the order in which it lost them.
     """
 
@@ -163,6 +163,11 @@ class ReplicaState:
     def leo(self) -> int:
         """The log end offset: the next record's."""
         return len(self.log)
+
+    @property
+    def known_high_watermark(self) -> int:
+        """The high watermark, of a log that is not open the one that it will begin with."""
+        return self.high_watermark if self.is_open else self.checkpointed_high_watermark
 
     @property
     def lso(self) -> int:

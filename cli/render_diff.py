@@ -243,7 +243,7 @@ def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterat
 
 def high_watermark_text(replica: ReplicaState) -> str:
     """Return a high watermark; of a log that is not open the one that it will begin with."""
-    return str(replica.high_watermark) if replica.is_open else f"({replica.checkpointed_high_watermark})"
+    return str(replica.known_high_watermark) if replica.is_open else f"({replica.known_high_watermark})"
 
 
 def _note(note: RecordNote) -> Iterator[RenderableType]:

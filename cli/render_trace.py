@@ -18,21 +18,10 @@ from campaigns.trace_selection import Folded, Row, Shown
 from campaigns.trace_story import TraceStory
 from checks.story import seconds
 from cli.console import unbroken
+from cli.event_styles import EVENT_STYLES
 from cli.trace_lanes import LaneStates
 
 DIM: Final = "dim"
-_STYLES: Final = {
-    "ack": "green",
-    "controller": "yellow",
-    "election": "yellow",
-    "epoch": "cyan",
-    "fault": "red",
-    "hw": "blue",
-    "invariant": "red",
-    "isr": "magenta",
-    "process": "bold",
-    "truncation": "bold red",
-}
 _MARKED: Final = "bold reverse"
 _LANE_WIDTH_MIN: Final = 20
 _TEXT_WIDTH_MIN: Final = 20
@@ -247,5 +236,5 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _style(row: Shown) -> str:
-    style = _STYLES.get(row.event.told.kind, "")
+    style = EVENT_STYLES.get(row.event.told.kind, "")
     return f"bold {style}".strip() if row.mark is not None else style

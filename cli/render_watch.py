@@ -27,6 +27,7 @@ from campaigns.spelling import counted, printable
 from checks.story import seconds
 from cli.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
 from cli.diff_rows import Signs
+from cli.event_styles import EVENT_STYLES
 from cli.layout import DIM
 from cli.render_diff import high_watermark_text, role_text
 
@@ -36,12 +37,13 @@ _STRIP_MIN: Final = 8
 _ROLE_MIN: Final = 14
 _ENDS_MIN: Final = 25
 _EVENTS_MIN: Final = 3
-_EVENTS_MAX: Final = 10
+_EVENTS_MAX: Final = 8
 _FAULTS_SHOWN: Final = 3
 _ANOMALIES_SHOWN: Final = 3
-_BELOW_KEPT: Final = 6
 _NARROW: Final = 70
 _BROKER_LINES_MAX: Final = 3
+_ABOVE_KEPT: Final = 3 + _BROKER_LINES_MAX
+_BELOW_KEPT: Final = 6
 _LANE_WIDTH: Final = 11
 
 
@@ -52,13 +54,15 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     for is left out, and how much of it is said.
     """
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
+    kept = _ABOVE_KEPT + _BELOW_KEPT
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
-    # Faults and findings come and go. The same room is kept for them all the time, and what happened gives
-    # way when there are more: partitions do not change their looks in the middle of a run.
-    partitions = _partitions(scene, canvas, height - len(above) - _BELOW_KEPT - _EVENTS_MIN - 1)
+    # Faults and findings come and go, and brokers that are not well take more words. The same room is kept
+    # for them all the time, and what happened gives way when there are more: partitions do not change their
+    # looks in the middle of a run.
+    partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
     lines = [*above, *partitions, *below]
-    room = min(height - len(lines) - 1, _EVENTS_MAX + _BELOW_KEPT - len(below))
+    room = min(height - len(lines) - 1, _EVENTS_MAX + kept - len(above) - len(below))
     if room > 0:
         lines += [Text.assemble(("what happened", HEADING)), *_events(scene.events, room)]
     return Group(*(fitted(line, canvas) for line in lines[:height]))
@@ -92,6 +96,13 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
             rest = Text(f"and {len(by_need) - shown} more, {up} up", DIM)
             lines = _wrapped([*nobody, *(word for _, word in by_need[:shown]), rest], canvas)
     yield from lines
+    yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
+
+
+def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
+    """Return how many lines the brokers take when all is dark: the rest of the view stays where it is."""
+    words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
+    return min(_BROKER_LINES_MAX, len(_wrapped([*words, Text("no controller")], canvas)))
 
 
 def _wrapped(words: Sequence[Text], canvas: Canvas) -> list[Text]:
@@ -212,10 +223,10 @@ def _words(replica: ReplicaState, partition: PartitionState, scene: Scene) -> tu
 def _znode(partition: PartitionState) -> Text:
     leader = ("NO LEADER", BAD) if partition.leader == NO_LEADER else (f"leader {partition.leader}", "")
     epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
-    isr = " ".join(map(str, partition.isr)) or "-"
-    is_whole = set(partition.isr) >= set(partition.replicas)
     return Text.assemble(
-        (printable(partition.name), HEADING), "  ", leader, epoch, ", ISR ", (isr, "" if is_whole else WARNED)
+        (printable(partition.name), HEADING),
+        *("  ", leader, epoch, ", ISR "),
+        (_isr(partition), "" if _is_whole(partition) else WARNED),
     )
 
 
@@ -244,12 +255,11 @@ def _flat(partitions: Sequence[PartitionState], scene: Scene, room: int) -> list
     for name, partition in rows:
         leader = "NONE" if partition.leader == NO_LEADER else str(partition.leader)
         epoch = "-" if partition.leader_epoch == NO_EPOCH else str(partition.leader_epoch)
-        is_whole = set(partition.isr) >= set(partition.replicas)
         line = Text.assemble(
             (set_cell_size(name, name_width), ""),
             (f" {leader:>6}", BAD if partition.leader == NO_LEADER else ""),
             f" {epoch:>5} ",
-            (set_cell_size(_isr(partition), isr_width), "" if is_whole else WARNED),
+            (set_cell_size(_isr(partition), isr_width), "" if _is_whole(partition) else WARNED),
         )
         for _, replica in sorted(partition.replicas.items()):
             line.append_text(_ends(replica, partition, scene)).append("  ")
@@ -267,9 +277,13 @@ def _isr(partition: PartitionState) -> str:
     return " ".join(map(str, partition.isr)) or "-"
 
 
+def _is_whole(partition: PartitionState) -> bool:
+    return set(partition.isr) >= set(partition.replicas)
+
+
 def _ends(replica: ReplicaState, partition: PartitionState, scene: Scene) -> Text:
     role = role_text(replica, scene.state)
-    ends = f"{replica.broker}: {replica.leo}/{replica.high_watermark}"
+    ends = f"{replica.broker}: {replica.leo}/{high_watermark_text(replica)}"
     if role == "down":
         return Text(f"({replica.broker}: {replica.leo})", BAD)
     if replica.broker == partition.leader:
@@ -284,7 +298,7 @@ def _ends(replica: ReplicaState, partition: PartitionState, scene: Scene) -> Tex
 def _is_well(partition: PartitionState, scene: Scene) -> bool:
     leader = scene.state.brokers.get(partition.leader)
     leads = leader is not None and leader.is_live and not leader.is_paused
-    return leads and set(partition.isr) >= set(partition.replicas)
+    return leads and _is_whole(partition)
 
 
 # Faults, findings, events
@@ -311,17 +325,16 @@ def _lasts(fault: FaultShown, scene: Scene, *, in_short: bool) -> str:
 
 
 def _anomalies(found: Sequence[Anomaly], canvas: Canvas) -> Iterator[Text]:
-    broken = [anomaly for anomaly in found if anomaly.permitted_by is None]
     if not found:
         yield Text.assemble(("findings ", HEADING), ("none so far", DIM))
         return
     yield Text("findings so far", HEADING)
     cross = "✗" if canvas.is_unicode else "x"
     for anomaly in found[:_ANOMALIES_SHOWN]:
-        sign, style = (cross, BAD) if anomaly in broken else ("~", "cyan")
+        sign, style = (cross, BAD) if anomaly.permitted_by is None else ("~", "cyan")
         yield Text.assemble("  ", (f"{sign} {anomaly.sentence()}", style))
     if len(found) > _ANOMALIES_SHOWN:
-        yield Text(f"  and {len(found) - _ANOMALIES_SHOWN} more kinds", DIM)
+        yield Text(f"  and {counted(len(found) - _ANOMALIES_SHOWN, 'more kind')}", DIM)
 
 
 def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
@@ -333,18 +346,6 @@ def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
             (f"{seconds(item.event.at_us):>10} ", DIM),
             f"{set_cell_size(told.lane, max(_LANE_WIDTH, cell_len(told.lane)))} ",
             (folded, DIM),
-            (told.text, _STYLES.get(told.kind, "")),
+            (told.text, EVENT_STYLES.get(told.kind, "")),
         )
     yield from [Text()] * (room - len(shown))
-
-
-_STYLES: Final = {
-    "fault": WARNED,
-    "process": PAUSED,
-    "election": "cyan",
-    "controller": "cyan",
-    "truncation": PAUSED,
-    "invariant": BAD,
-    "ack": GOOD,
-}
-"""Colours of events by their kinds."""

@@ -93,7 +93,7 @@ class RunWatch:
         """Show a step, as often as its clock is seen to go on; return when the next one is due."""
         lasts_s = step.lasts_us / US_PER_SECOND / self._speed
         until_s = due_s + lasts_s
-        begin_us = playback.scene().at_us
+        begin_us = playback.at_us
         # What would be over before it could be seen is drawn together with what comes next.
         while until_s - max(self._clock(), self._drawn_s) >= _FRAME_S:
             passed = max(0.0, self._clock() - due_s) / lasts_s
