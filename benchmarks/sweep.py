@@ -52,8 +52,8 @@ def definition(text: str, runs: int) -> Definition:
     return define([(load_text(text, "benchmark.yaml"), "benchmark.yaml")], range(runs))
 
 
-def measured(of: Definition, engine: Engine, place: Path) -> tuple[float, str]:
-    """Run a sweep; return its runs a second, and a digest of its rows without their times."""
+def measured(of: Definition, engine: Engine, place: Path) -> float:
+    """Run a sweep, and return its runs a second."""
     folder = SweepFolder(place, of)
     folder.begin()
     # Workers start with their first task: let that be over before anything is measured.
@@ -63,7 +63,7 @@ def measured(of: Definition, engine: Engine, place: Path) -> tuple[float, str]:
     progress = Sweep(of, folder, engine).run()
     elapsed_s = time.perf_counter() - begun_s
     assert progress.is_complete(), progress
-    return of.runs() / elapsed_s, rows_digest(place)
+    return of.runs() / elapsed_s
 
 
 def rows_digest(place: Path) -> str:
@@ -80,25 +80,25 @@ def throughput(runs: int, rounds: int) -> None:
     Other work on the machine can only slow an engine down, so its best round says most about it.
     """
     of = definition(SMALL, runs)
-    engines: dict[str, Engine] = {
-        "1 process": ProcessEngine(of.cells, 1),
-        "processes": ProcessEngine(of.cells),
-        "Spark": SparkEngine(start_session(), of.cells),
-    }
-    rates: dict[str, list[float]] = {name: [] for name in engines}
     digests: set[str] = set()
     scales: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
+        engines: dict[str, Engine] = {
+            "1 process": ProcessEngine(of.cells, 1),
+            "processes": ProcessEngine(of.cells),
+            "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), of.cells),
+        }
+        rates: dict[str, list[float]] = {name: [] for name in engines}
         for number in range(rounds):
             scales.append(scale(of))
-            print(f"round {number}: {of.runs()} runs; the machine's cores are worth {scales[-1]:.2f}")
+            print(f"round {number}: {of.runs()} runs; the cores are worth {scales[-1]:.2f} of one alone")
             for name, engine in engines.items():
-                rate, digest = measured(of, engine, Path(folder) / f"{number}-{name.replace(' ', '-')}")
-                rates[name].append(rate)
-                digests.add(digest)
-                print(f"  {name:<10} {engine.workers} workers  {rate:8.1f} runs/s", flush=True)
-    for engine in engines.values():
-        engine.close()
+                place = Path(folder) / f"{number}-{name.replace(' ', '-')}"
+                rates[name].append(measured(of, engine, place))
+                digests.add(rows_digest(place))
+                print(f"  {name:<10} {engine.workers} workers  {rates[name][-1]:8.1f} runs/s", flush=True)
+        for engine in engines.values():
+            engine.close()
     best = {name: max(found) for name, found in rates.items()}
     print(f"Spark / processes {best['Spark'] / best['processes']:.2f}")
     print(f"Spark / 1 process {best['Spark'] / best['1 process']:.2f}, of {max(scales):.2f} that there are")
@@ -129,7 +129,7 @@ def driver(runs: int) -> None:
     place = Path(tempfile.mkdtemp())
     try:
         engine = ProcessEngine(of.cells)
-        rate, _ = measured(of, engine, place / "sweep")
+        rate = measured(of, engine, place / "sweep")
         engine.close()
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         begun_s = time.perf_counter()

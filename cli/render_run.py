@@ -11,6 +11,7 @@ from rich.text import Text
 
 from campaigns.probes import PROBES
 from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, variant_name
+from campaigns.spelling import counted
 from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from cli.console import show, unbroken
@@ -191,7 +192,7 @@ def _summary(tally: Tally, *, with_probes: bool) -> Iterator[Text]:
         for status in STATUSES
         if (count := sum(number for (seen, _), number in tally.verdicts.items() if seen == status))
     ]
-    runs, campaigns = _counted(tally.finished, "run"), _counted(len(tally.campaigns), "campaign")
+    runs, campaigns = counted(tally.finished, "run"), counted(len(tally.campaigns), "campaign")
     yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
     cluster_time = rough_duration_text(tally.simulated_us)
     wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
@@ -218,7 +219,3 @@ def _outcomes(tally: Tally) -> str:
     if undecided:
         parts.append(f"{undecided} undecided")
     return ", ".join(parts) or ("as expected" if tally.finished == 1 else "all as expected")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

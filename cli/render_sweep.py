@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from campaigns.report import BASE
+from campaigns.spelling import counted
 from campaigns.sweep.failures import WrittenFailure
 from campaigns.sweep.row import ERROR
 from campaigns.sweep.row import FAILED as FAILED_OUTCOME
@@ -42,10 +43,10 @@ def show_report(
     for group in shown:
         show(console, *_failure(group, files.get((group.campaign, group.signature))), Text())
     if len(report.failures) > len(shown):
-        more = len(report.failures) - len(shown)
+        more = counted(len(report.failures) - len(shown), "more kind")
         show(
             console,
-            Text(f"and {more} more kinds of failures; --verbose shows them, --format json too", DIM),
+            Text(f"and {more} of failures; --verbose shows them, --format json too", DIM),
             Text(),
         )
     if not quiet:

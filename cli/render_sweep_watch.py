@@ -150,13 +150,14 @@ def _failures(progress: Progress, definition: Definition, canvas: Canvas, room: 
             f" {grouped(tally.count):>7}  seed {tally.seed}  {by_key[campaign, tally.cell]}",
         )
     if len(found) > len(shown):
-        yield Text(f"and {len(found) - len(shown)} other kinds", DIM)
+        yield Text(f"and {counted(len(found) - len(shown), 'other kind')}", DIM)
 
 
 def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
     missing = progress.probes_missing()
-    reached = progress.tally.probes
     yield Text.assemble(("rare states ", HEADING), f"{len(progress.probes)} reached, {len(missing)} not yet")
+    # How often runs of before reached them is not known here.
+    reached = {} if progress.already else progress.tally.probes
     rarest = sorted(reached.items(), key=lambda item: (item[1], item[0]))[:_RAREST_SHOWN]
     if rarest:
         yield from _listed("rarest:", [f"{probe} {grouped(count)}" for probe, count in rarest], canvas, 1)

@@ -12,6 +12,7 @@ from campaigns.report import BASE, reproduce_command
 from campaigns.results_folder import whole_file
 from campaigns.shrink import NothingToShrinkError, Shrinker, Shrunk
 from campaigns.shrunk_campaign import shrunk_text
+from campaigns.spelling import counted
 from checks.finding import INCONCLUSIVE
 from cli import exit_code
 from cli.console import data_console, message_console, say
@@ -137,8 +138,4 @@ class _Session:
 
 def _size(best: Shrunk) -> str:
     faults, records = best.size()
-    return f"{_counted(faults, 'fault')} and {_counted(records, 'record')}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{counted(faults, 'fault')} and {counted(records, 'record')}"

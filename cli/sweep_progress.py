@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from campaigns.spelling import counted
 from campaigns.sweep.sweep import Progress
 from campaigns.units import rough_duration_text
 from cli.console import say
@@ -90,7 +91,7 @@ def _picture(progress: Progress) -> RenderableType:
             Text(f"  {count:>6}  {signature}", no_wrap=True, overflow="ellipsis") for signature, count in most
         ]
         if len(progress.failed) > len(most):
-            lines.append(Text(f"  and {len(progress.failed) - len(most)} other kinds", "dim"))
+            lines.append(Text(f"  and {counted(len(progress.failed) - len(most), 'other kind')}", "dim"))
     missing = progress.probes_missing()
     if missing:
         some = ", ".join(missing[:_PROBES_SHOWN])

@@ -254,7 +254,7 @@ class _Session:
             folder.end(state_of(progress, engine.name))
         self._interrupted = progress.interrupted
         self._spark_is_lost = progress.engine_lost is not None
-        in_vain = progress.interrupted and not progress.already + progress.done
+        in_vain = not progress.already + progress.done
         if not request.quiet and not in_vain:
             say(self._messages, progress_line(progress))
         for why, count in progress.lost.most_common():
@@ -348,6 +348,8 @@ class _Session:
             console.file.flush()
 
     def _say_that_there_is_none(self) -> int:
+        if self._request.output is not None:
+            say(self._messages, f"{self._request.output} is not written")
         if self._interrupted:
             say(self._messages, "interrupted before a run was finished")
             return exit_code.INTERRUPTED

@@ -203,6 +203,18 @@ def test_limits_leave_a_sweep_that_can_go_on(harrow: Harrow, small: Path) -> Non
     assert f"{said['rows']} of 3000 runs" in no_time.stderr
 
 
+def test_a_report_of_nothing_is_not_written(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "broken.yaml", "--seeds", "0..8", *BY_PROCESSES, "--max-time", "0s")
+    ended = harrow(*words, "--output", "report.txt")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.splitlines() == [
+        "harrow: --max-time is over",
+        "harrow: report.txt is not written",
+        "harrow: no run is finished",
+    ]
+    assert not (small / "report.txt").exists()
+
+
 def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., tuple[int, str]]) -> None:
     code, shown = on_terminal(
         *("sweep", "broken.yaml", "--seeds", "0..20", "--vary", "acks=1,all"),
