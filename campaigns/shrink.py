@@ -168,15 +168,21 @@ class Shrinker:
     def _search_in_some_order(self) -> None:
         start, events_max = self._now, self._events_max
         for order in _ORDERS:
-            self._now, self._events_max = start, events_max
-            # What failed on another way may be on this one too, and what took too long for that one may
-            # not for this; what did not fail is known.
-            self._tried -= self._accepted | self._given_up
+            self._begin_anew(start, events_max)
             self._until_nothing_is_simpler(order)
             self._take(with_end_in_script, checked=True)
             self._ends.append(self._now)
             if self._now.size()[0] <= _FAULTS_FEW:
                 break
+
+    def _begin_anew(self, start: Shrunk, events_max: int) -> None:
+        """Go back for another way.
+
+        What failed on the ways before may be on this one too, and what took too long for them may not for
+        this one; what did not fail is known.
+        """
+        self._now, self._events_max = start, events_max
+        self._tried -= self._accepted | self._given_up
 
     def _until_nothing_is_simpler(self, order: _Order) -> None:
         before: tuple[Plan, int] | None = None

@@ -54,8 +54,12 @@ def registered(broker: int) -> TraceEvent:
     return event(1, "broker_registered", broker, 7)
 
 
-def expired(broker: int, *ephemerals: str) -> TraceEvent:
-    return event(5, "session_expired", broker, ephemerals or (f"/brokers/ids/{broker}", "/controller"))
+def expired(broker: int) -> TraceEvent:
+    return event(5, "session_expired", broker, (f"/brokers/ids/{broker}", "/controller"))
+
+
+def expired_empty(broker: int) -> TraceEvent:
+    return event(5, "session_expired", broker, ())
 
 
 def controller(broker: int, at_us: int = -1) -> TraceEvent:
@@ -126,6 +130,12 @@ def asked(epoch: int, answered: int, end: int) -> TraceEvent:
             {"session-expired": 1, "session-expired-alive": 1, "controller-lost-its-session": 1},
         ),
         ([stopped(1), expired(1)], {"session-expired": 1}),
+        # A session of a life before, which holds nothing any more.
+        ([controller(0), registered(1), expired_empty(0), expired_empty(1)], {"session-expired": 2}),
+        (
+            [registered(1), expired_empty(1), stopped(1), started(1)],
+            {"session-expired": 1, "bounced-broker": 1},
+        ),
         ([registered(1), stopped(1), started(1)], {"bounced-broker": 1}),
         ([registered(1), stopped(1), expired(1), started(1)], {"session-expired": 1}),
         ([stopped(1), started(1), stopped(2)], {}),
