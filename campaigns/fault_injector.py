@@ -5,12 +5,12 @@ from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 from campaigns.clients import Clients
+from campaigns.literal_texts import duration_text
 from campaigns.observer import ClusterObserver
 from campaigns.run_result import InjectedFault
 from cluster_model.choices import Stream, pick
 from cluster_model.cluster import Cluster
 from cluster_model.message_rule import MessageRule
-from cluster_model.virtual_time import format_us
 from faults.endpoints import process_name
 from faults.fault import Fault
 from faults.injection import At, Every, Injection, Rate, When
@@ -315,8 +315,12 @@ _FIELD_TYPES: dict[type[Any], dict[str, str]] = {}
 def _as_written(value: Any, kind: str) -> Any:
     if "DurationRangeMarker" in kind:
         low_us, high_us = value
-        return format_us(low_us) if low_us == high_us else f"{format_us(low_us)}..{format_us(high_us)}"
-    return format_us(value) if "DurationMarker" in kind else value
+        return (
+            duration_text(low_us)
+            if low_us == high_us
+            else f"{duration_text(low_us)}..{duration_text(high_us)}"
+        )
+    return duration_text(value) if "DurationMarker" in kind else value
 
 
 class _Triggered:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from campaigns.literal_texts import duration_text
 from campaigns.plan import Core, Plan, Swarm
 from cluster_model.choices import SeededStream, Stream, between, pick
 from cluster_model.release import RELEASES, Behaviours
 from cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, TOPIC, Value
 from cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, DiskSpec, NetworkSpec, ProducerSpec
-from cluster_model.virtual_time import format_us
 from faults.fault import Fault
 from faults.injection import Injection, Rate
 
@@ -66,7 +66,7 @@ class _Draw:
         plan = self._plan
         kafka = self._one_of("kafka", swarm.releases, plan.kafka)
         cluster = self._cluster(plan.cluster)
-        duration_us = self._between("duration", swarm.duration_us, plan.duration_us, format_us)
+        duration_us = self._between("duration", swarm.duration_us, plan.duration_us, duration_text)
         settings = self._settings(kafka, cluster)
         producers, consumers = self._clients(plan, duration_us)
         faults = self._faults(duration_us)
@@ -187,7 +187,7 @@ class _Draw:
         self._note("faults", ", ".join(sorted({fault.name for fault in in_play})) or "none")
         if not in_play:
             return ()
-        self._note("one fault in", format_us(mean_us))
+        self._note("one fault in", duration_text(mean_us))
         self._note("together", together)
         timing = Rate(mean_us=mean_us, start_us=0, stop_us=duration_us)
         return (Injection(timing=timing, faults=tuple(in_play), together=together),)
@@ -271,12 +271,14 @@ def _rounded(value: int, bounds: tuple[int, int]) -> int:
 
 def _range_text(bounds: tuple[int, int] | None) -> str:
     low_us, high_us = bounds or (0, 0)
-    return format_us(low_us) if low_us == high_us else f"{format_us(low_us)}..{format_us(high_us)}"
+    return (
+        duration_text(low_us) if low_us == high_us else f"{duration_text(low_us)}..{duration_text(high_us)}"
+    )
 
 
 def _or_never(period_us: int | None) -> str:
-    return "never" if period_us is None else format_us(period_us)
+    return "never" if period_us is None else duration_text(period_us)
 
 
 def _rate_text(interval_us: int) -> str:
-    return f"one in {format_us(interval_us)}"
+    return f"one in {duration_text(interval_us)}"

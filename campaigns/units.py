@@ -1,29 +1,29 @@
 """Times and other values as people read them."""
 
-from typing import Any
+from typing import Any, Final
 
-_US_PER_MS = 1_000
-_US_PER_SECOND = 1_000_000
-_SECONDS_PER_MINUTE = 60
-_MINUTES_PER_HOUR = 60
+from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+
+_SECONDS_PER_MINUTE: Final = 60
+_MINUTES_PER_HOUR: Final = 60
 
 
 def duration_text(us: int) -> str:
     """Return a time of *us* microseconds exactly, as in ``1.204 s``."""
     if us < 0:
         return f"-{duration_text(-us)}"
-    if 0 < us < _US_PER_MS:
+    if 0 < us < US_PER_MS:
         return f"{us} us"
-    if 0 < us < _US_PER_SECOND:
-        return f"{_decimal(us, _US_PER_MS)} ms"
-    return f"{_decimal(us, _US_PER_SECOND)} s"
+    if 0 < us < US_PER_SECOND:
+        return f"{_decimal(us, US_PER_MS)} ms"
+    return f"{_decimal(us, US_PER_SECOND)} s"
 
 
 def rough_duration_text(us: int) -> str:
     """Return a time to two units at the most, as in ``3 h 4 min``."""
-    seconds = us / _US_PER_SECOND
+    seconds = us / US_PER_SECOND
     if seconds < 1:
-        return f"{us / _US_PER_MS:.3g} ms"
+        return f"{us / US_PER_MS:.3g} ms"
     if seconds < _SECONDS_PER_MINUTE:
         return f"{seconds:.3g} s"
     minutes, seconds_left = divmod(round(seconds), _SECONDS_PER_MINUTE)

@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from cli.console import is_unicode
 from cli.layout import DIM
 
 BAD: Final = "bold red"
@@ -34,7 +35,7 @@ class Canvas:
 def canvas_of(console: Console) -> Canvas:
     """Return what a console has to draw on now: its user may change its size at any time."""
     width, height = console.size
-    return Canvas(width=width, height=height, is_unicode="utf" in console.encoding)
+    return Canvas(width=width, height=height, is_unicode=is_unicode(console))
 
 
 def fitted(line: Text, canvas: Canvas) -> Text:

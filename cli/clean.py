@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ListFormat, NoColor, Quiet
+from cli.options import DEFAULT_RESULTS, ListFormat, NoColor, Quiet
 
 _KEEP = 20
 
@@ -21,7 +21,7 @@ def clean(
     ] = _KEEP,
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the files of runs are.", file_okay=False)
-    ] = Path("results"),
+    ] = DEFAULT_RESULTS,
     sweeps: Annotated[
         bool, typer.Option("--sweeps", help="Sweeps too: the newest N of those that are complete stay.")
     ] = False,

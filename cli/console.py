@@ -32,6 +32,11 @@ def message_console(*, no_color: bool = False) -> Console:
     return _console(sys.stderr, no_color=no_color)
 
 
+def is_unicode(console: Console) -> bool:
+    """Return whether a console can show more than ASCII."""
+    return "utf" in console.encoding
+
+
 def can_be_redrawn(console: Console) -> bool:
     """Return whether somebody sees what is drawn over itself, as FORCE_COLOR alone does not mean."""
     return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()

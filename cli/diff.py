@@ -1,12 +1,11 @@
 """``harrow diff``: the replica logs of a run side by side, or two runs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli import completion
-from cli.options import ListFormat, NoColor, Output, RunsFolder
+from cli.options import DEFAULT_RESULTS, ListFormat, NoColor, Output, RunsFolder
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +38,7 @@ def diff(
     only_different: Annotated[
         bool, typer.Option("--only-different", help="Fold everything that all replicas have.")
     ] = False,
-    results: RunsFolder = Path("results"),
+    results: RunsFolder = DEFAULT_RESULTS,
     output_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.TABLE,
     output: Output = None,
     no_color: NoColor = False,

@@ -9,8 +9,8 @@ import typer
 
 from campaigns import seeds
 from cli import completion
+from cluster_model.virtual_time import US_PER_SECOND
 
-_US_PER_SECOND: Final = 1_000_000
 DEFAULT_RESULTS: Final = Path("results")
 """Where runs are written, and looked for by their ids."""
 
@@ -87,7 +87,7 @@ def parse_time_s(text: str) -> float:
     from campaigns.literals import LiteralError, duration
 
     try:
-        return duration(text) / _US_PER_SECOND
+        return duration(text) / US_PER_SECOND
     except LiteralError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -5,6 +5,8 @@ from typing import Final
 
 from rich.console import Console
 
+from cli.console import is_unicode
+
 _APPEARS_S: Final = 1.0
 """What is over by then is better without a line that flashes up."""
 
@@ -40,7 +42,7 @@ class ProgressLine:
         self._shown = True
 
     def _bar(self, done: int, total: int) -> str:
-        full, empty = ("━", "─") if "utf" in self._console.encoding else ("=", "-")
+        full, empty = ("━", "─") if is_unicode(self._console) else ("=", "-")
         filled = _BAR_WIDTH * done // max(1, total)
         return full * filled + empty * (_BAR_WIDTH - filled)
 

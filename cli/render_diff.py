@@ -19,7 +19,7 @@ from campaigns.spelling import counted, printable
 from campaigns.units import fields_text
 from checks.finding import VIOLATED
 from checks.story import seconds
-from cli.console import show, unbroken
+from cli.console import is_unicode, show, unbroken
 from cli.diff_rows import Folded, Signs, acked_text, cell_text, folded, readers_text, row_record, short_cell
 from cli.layout import DIM, indented
 from cli.render_run import STYLES
@@ -106,7 +106,7 @@ def _partition(
 ) -> Iterator[RenderableType]:
     partition = diff.partition
     yield _znode(partition)
-    signs = Signs(is_unicode="utf" in console.encoding)
+    signs = Signs(is_unicode=is_unicode(console))
     apart = frozenset(place for note in diff.notes[:_NOTES_SHOWN] for place in note.places)
     rows = list(folded(diff.rows, only_different=only_different, apart=apart))
     layout, table = _fitting(console, partition, rows, state, signs)

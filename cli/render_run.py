@@ -14,7 +14,7 @@ from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, varia
 from campaigns.spelling import counted
 from campaigns.units import rough_duration_text
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
-from cli.console import show, unbroken
+from cli.console import is_unicode, show, unbroken
 from cli.exit_code import MEANINGS
 from cli.layout import DIM, indented
 from cli.options import DEFAULT_RESULTS
@@ -38,7 +38,7 @@ _POINTED_TO: Final = 3
 
 def marks(console: Console) -> Mapping[str, str]:
     """Return the sign of each status, as far as a console can show it."""
-    return _MARKS if "utf" in console.encoding else _ASCII_MARKS
+    return _MARKS if is_unicode(console) else _ASCII_MARKS
 
 
 class RunTable:

@@ -20,8 +20,8 @@ from cli.console import show, unbroken
 from cli.layout import DIM, indented
 from cli.render_run import STYLES
 from cli.render_story import FAILED
+from cluster_model.virtual_time import US_PER_SECOND
 
-_US_PER_S: Final = 1_000_000
 _US_PER_MS: Final = 1_000
 _GROUPS_SHOWN: Final = 10
 _PROBES_SHOWN: Final = 12
@@ -192,7 +192,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     elif repeated:
         yield Text(f"{_count(repeated, 'run')} repeated{_by_whom(state, repeated)}: all equal", DIM)
     if state.get("elapsed_s"):
-        wall = rough_duration_text(round(float(state["elapsed_s"]) * _US_PER_S))
+        wall = rough_duration_text(round(float(state["elapsed_s"]) * US_PER_SECOND))
         yield Text(
             f"{state.get('engine')}, {_count(int(state['workers']), 'worker')}, {wall}; answers by {report.answered_by}",
             DIM,

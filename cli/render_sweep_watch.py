@@ -19,8 +19,8 @@ from cli.canvas import BAD, HEADING, WARNED, Canvas, bar, fitted, shortened
 from cli.layout import DIM
 from cli.render_run import STYLES
 from cli.render_sweep import grouped, percent
+from cluster_model.virtual_time import US_PER_SECOND
 
-_US_PER_S: Final = 1_000_000
 _HEIGHT_MAX: Final = 50
 _PROBE_LINES: Final = 3
 _RAREST_SHOWN: Final = 6
@@ -53,10 +53,10 @@ def _heading(progress: Progress, definition: Definition, canvas: Canvas) -> Iter
     yield bar(done / max(1, progress.planned), canvas)
     parts = [
         f"{progress.runs_per_s():.0f} runs/s with {counted(progress.workers, 'worker')}",
-        f"{rough_duration_text(round(progress.elapsed_s()) * _US_PER_S)} so far",
+        f"{rough_duration_text(round(progress.elapsed_s()) * US_PER_SECOND)} so far",
     ]
     if progress.left_s is not None:
-        parts.append(f"about {rough_duration_text(round(progress.left_s) * _US_PER_S)} left")
+        parts.append(f"about {rough_duration_text(round(progress.left_s) * US_PER_SECOND)} left")
     if progress.already:
         parts.append(f"{grouped(progress.already)} runs from before")
     yield Text(", ".join(parts))

@@ -1,12 +1,11 @@
 """``harrow replay``: run a recorded run again."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli import completion
-from cli.options import NoColor, Output, Quiet, ReportFormat, RunsFolder
+from cli.options import DEFAULT_RESULTS, NoColor, Output, Quiet, ReportFormat, RunsFolder
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +22,7 @@ def replay(
             help="A folder of results, as results/latest, or the id of a run.",
         ),
     ],
-    results: RunsFolder = Path("results"),
+    results: RunsFolder = DEFAULT_RESULTS,
     output_format: Annotated[
         ReportFormat, typer.Option("--format", help="How to print.")
     ] = ReportFormat.TABLE,

@@ -10,6 +10,7 @@ import typer
 
 from cli import completion
 from cli.options import (
+    DEFAULT_RESULTS,
     NoColor,
     Output,
     Overrides,
@@ -60,7 +61,7 @@ def run(
     output: Output = None,
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the files of each run go.", file_okay=False)
-    ] = Path("results"),
+    ] = DEFAULT_RESULTS,
     no_results: Annotated[bool, typer.Option("--no-results", help="Write no files of runs.")] = False,
     failures_max: Annotated[
         int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N runs that failed.")

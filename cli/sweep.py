@@ -8,6 +8,7 @@ import typer
 
 from cli import completion
 from cli.options import (
+    DEFAULT_RESULTS,
     NoColor,
     Overrides,
     Quiet,
@@ -83,7 +84,7 @@ def sweep(
     ] = None,
     results: Annotated[
         Path, typer.Option(metavar="DIR", file_okay=False, help="Where sweeps without --out are written.")
-    ] = Path("results"),
+    ] = DEFAULT_RESULTS,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a sweep: run only what is missing in its folder.")
     ] = False,

@@ -14,12 +14,12 @@ from campaigns.spelling import counted
 from campaigns.sweep.sweep import Progress
 from campaigns.units import rough_duration_text
 from cli.console import say
+from cluster_model.virtual_time import US_PER_SECOND
 
 _LINE_EVERY_S: Final = 10.0
 _SIGNATURES_SHOWN: Final = 5
 _PROBES_SHOWN: Final = 6
 _BAR_WIDTH: Final = 16
-_US_PER_S: Final = 1_000_000
 
 
 class SweepProgress:
@@ -72,7 +72,7 @@ def progress_line(progress: Progress) -> str:
 def _left(progress: Progress) -> str:
     if progress.left_s is None:
         return ""
-    return f", about {rough_duration_text(round(progress.left_s * _US_PER_S))} left"
+    return f", about {rough_duration_text(round(progress.left_s * US_PER_SECOND))} left"
 
 
 def _picture(progress: Progress) -> RenderableType:

@@ -1,13 +1,12 @@
 """``harrow trace``: the story of a recorded run."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli import completion
-from cli.options import NoColor, Output, Quiet, RunsFolder
+from cli.options import DEFAULT_RESULTS, NoColor, Output, Quiet, RunsFolder
 
 
 class TraceFormat(StrEnum):
@@ -47,7 +46,7 @@ def trace(
     everything: Annotated[
         bool, typer.Option("--all", help="Every event: fetches, flushes and checkpoints too.")
     ] = False,
-    results: RunsFolder = Path("results"),
+    results: RunsFolder = DEFAULT_RESULTS,
     output_format: Annotated[TraceFormat, typer.Option("--format", help="How to print.")] = TraceFormat.TABLE,
     output: Output = None,
     quiet: Quiet = False,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from campaigns.literal_texts import duration_text
 from campaigns.schema import Body
 from campaigns.sections.draft import Draft
 from campaigns.yaml_positions import Path
@@ -19,7 +20,6 @@ from cluster_model.settings import (
     producer_config,
     scopes_of,
 )
-from cluster_model.virtual_time import format_us
 
 IDEMPOTENCE = "enable.idempotence"
 IN_FLIGHT = "max.in.flight.requests.per.connection"
@@ -127,7 +127,7 @@ class EffectiveSettings:
         config = producer_config(self.release, plain(settings))
         least_us = config.linger_us + config.request_timeout_us
         if config.delivery_timeout_us < least_us:
-            least = format_us(least_us)
+            least = duration_text(least_us)
             self._draft.problem(
                 given.path,
                 f"delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {least}",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from campaigns.generated_sections import FaultField, fault_fields
+from campaigns.literal_texts import duration_text
 from campaigns.schema import InjectionSection
 from campaigns.section import Section
 from campaigns.sections.conditions import ConditionReader
@@ -11,7 +12,6 @@ from campaigns.sections.draft import Draft
 from campaigns.sections.references import References
 from campaigns.spelling import listed
 from campaigns.yaml_positions import Path
-from cluster_model.virtual_time import format_us
 from faults import fields as markers
 from faults.catalogue import FAULTS
 from faults.condition import Condition
@@ -112,7 +112,7 @@ class FaultReader:
         start_us, stop_us = self._window(section, path)
         if section.every is not None:
             if start_us + section.every >= stop_us > start_us:
-                first, last = format_us(start_us + section.every), format_us(stop_us)
+                first, last = duration_text(start_us + section.every), duration_text(stop_us)
                 message = (
                     f"this never strikes: the first time would be {first}, but the last is before {last}"
                 )
@@ -130,7 +130,7 @@ class FaultReader:
                 path, "this never strikes: there is no script, and the workload has no `duration`"
             )
         elif section.at is not None and section.at > self._duration_us:
-            message = f"this never strikes: the workload ends at {format_us(self._duration_us)}"
+            message = f"this never strikes: the workload ends at {duration_text(self._duration_us)}"
             self._draft.problem((*path, "at"), message)
 
     def _check_belongs(
@@ -146,7 +146,9 @@ class FaultReader:
         stop_us = self._duration_us if section.until is None else section.until
         if section.until is not None:
             if stop_us <= start_us:
-                message = f"until {format_us(stop_us)} is not after its beginning at {format_us(start_us)}"
+                message = (
+                    f"until {duration_text(stop_us)} is not after its beginning at {duration_text(start_us)}"
+                )
                 self._draft.problem((*path, "until"), message)
         elif not self._draft.is_intact("workload", "duration") or self._draft.has_lost(path):
             return start_us, stop_us
@@ -154,7 +156,9 @@ class FaultReader:
             message = "this has no end: give it `until`, or the workload a `duration`"
             self._draft.problem(path, message)
         elif stop_us <= start_us:
-            message = f"from {format_us(start_us)} is not before the workload's end at {format_us(stop_us)}"
+            message = (
+                f"from {duration_text(start_us)} is not before the workload's end at {duration_text(stop_us)}"
+            )
             self._draft.problem((*path, "from"), message)
         return start_us, stop_us
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from campaigns.literal_texts import duration_text
 from campaigns.plan import Action, ElectPreferredLeaders, Expect, RestartProducer, Send, Step, Wait
 from campaigns.schema import SendSection, StepSection
 from campaigns.section import Section
@@ -11,7 +12,6 @@ from campaigns.sections.faults import FaultReader
 from campaigns.sections.references import References
 from campaigns.spelling import listed
 from campaigns.yaml_positions import Path
-from cluster_model.virtual_time import format_us
 from faults.condition import Condition
 
 SENDS_MAX = 10_000
@@ -51,7 +51,7 @@ class ScriptReader:
         if section.at is None:
             return
         if section.at < self._last_at_us:
-            earlier = f"{format_us(self._last_at_us)} ({self._draft.place(self._last_at_path)})"
+            earlier = f"{duration_text(self._last_at_us)} ({self._draft.place(self._last_at_path)})"
             self._draft.problem(path, f"steps are taken in order, and an earlier one waits until {earlier}")
         else:
             self._last_at_us, self._last_at_path = section.at, path

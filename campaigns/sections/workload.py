@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from campaigns.bounds import CLIENTS_MAX
+from campaigns.literal_texts import duration_text
 from campaigns.schema import Body, ConsumerSection, ProducerSection, WorkloadSection
 from campaigns.sections.cluster import Cluster
 from campaigns.sections.draft import Draft
@@ -12,7 +13,6 @@ from campaigns.sections.references import References
 from campaigns.spelling import counted
 from campaigns.yaml_positions import Path
 from cluster_model.topology import ConsumerSpec, ProducerSpec, TopicSpec
-from cluster_model.virtual_time import format_us
 
 _NEEDS_PRODUCER = ("send", "restart_producer")
 
@@ -115,15 +115,15 @@ class WorkloadReader:
             self._draft.problem((*path, "stop"), _stop_message(start_us, stop_us))
         if not self._draft.is_intact("workload", "duration") or self._draft.has_lost(path):
             return
-        end = f"the workload's end at {format_us(self._duration_us)}"
+        end = f"the workload's end at {duration_text(self._duration_us)}"
         if self._duration_us == 0:
             message = "records are generated for the workload's `duration`, which is not given"
             self._draft.problem((*path, "rate"), message, at_key=True)
         elif stop_us > self._duration_us:
-            message = f"the producer stops at {format_us(stop_us)}, after {end}"
+            message = f"the producer stops at {duration_text(stop_us)}, after {end}"
             self._draft.problem((*path, "stop"), message)
         elif section.stop is None and stop_us <= start_us:
-            message = f"the producer starts at {format_us(start_us)}, which is not before {end}"
+            message = f"the producer starts at {duration_text(start_us)}, which is not before {end}"
             self._draft.problem((*path, "start"), message)
 
     def _check_has_some(self, partitions: Sequence[str] | None, path: Path) -> None:
@@ -163,9 +163,7 @@ class WorkloadReader:
 
 
 def _stop_message(start_us: int, stop_us: int) -> str:
-    return (
-        f"the producer stops at {format_us(stop_us)}, which is not after its start at {format_us(start_us)}"
-    )
+    return f"the producer stops at {duration_text(stop_us)}, which is not after its start at {duration_text(start_us)}"
 
 
 def _script_needs_producer(body: Body) -> bool:

@@ -22,13 +22,13 @@ from campaigns.sweep.row_table import PARTITION, as_batch
 from campaigns.sweep.sweep_folder import Repeated, SweepFolder, probes_in
 from campaigns.sweep.sweep_tally import SweepTally
 from campaigns.sweep.task import WorkDone
+from cluster_model.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3
 """So often a chunk is tried whole; then it is halved, until the run is found that nobody survives."""
 _TICK_S: Final = 0.2
 _GUESSES: Final = 4
 _GUESS_MAX_S: Final = 0.5
-_US_PER_S: Final = 1_000_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -244,7 +244,7 @@ class Sweep:
         mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)
         wall = rows.column("wall_us").filter(mask)
         if len(wall):
-            costs.measured(cell, pc.mean(wall).as_py() / _US_PER_S)
+            costs.measured(cell, pc.mean(wall).as_py() / US_PER_SECOND)
 
     def _lost(self, chunk: Chunk) -> None:
         """Try a chunk again: whole, then in halves; the run that remains alone gets a row that says so."""
@@ -276,7 +276,7 @@ class Sweep:
     def _count(self, rows: pa.Table) -> None:
         progress = self.progress
         progress.done += len(rows)
-        progress.busy_s += pc.sum(rows.column("wall_us")).as_py() / _US_PER_S
+        progress.busy_s += pc.sum(rows.column("wall_us")).as_py() / US_PER_SECOND
         progress.verdicts.update(rows.column("verdict").to_pylist())
         failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
         progress.failed.update(failed.column("signature").to_pylist())

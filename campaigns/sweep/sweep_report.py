@@ -7,7 +7,7 @@ the kinds of failures, not as the sweep.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp
-from typing import Any, Final
+from typing import Any
 
 from campaigns.probes import PROBES
 from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
@@ -20,8 +20,6 @@ from campaigns.sweep.row import ERROR, OUTCOMES
 from campaigns.sweep.row_table import SCHEMA_VERSION
 from campaigns.version import VERSION
 from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
-
-_US_PER_S: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
