@@ -123,10 +123,13 @@ def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: di
     pytest.importorskip("pyarrow")
     command = ["sweep", "calm.yaml", "--seeds", "0..3000", "--engine", "process", "--out", "s"]
     script = (
-        "import campaigns.sweep.process_engine as e, signal, sys\n"
+        "import campaigns.sweep.process_engine as e, signal, sys, threading\n"
         "from cli.main import main\n"
+        # Several threads hand out chunks; whoever presses the keys twice does not want to wait.
+        "pressed = threading.Lock()\n"
         "def press(self, chunk):\n"
-        "    signal.raise_signal(signal.SIGINT)\n"
+        "    if pressed.acquire(blocking=False):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
         "    raise e.ChunkLostError('interrupted')\n"
         "e.ProcessEngine.run = press\n"
         f"sys.argv = ['harrow', *{command!r}]\n"
