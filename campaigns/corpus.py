@@ -33,6 +33,7 @@ OUTCOMES: Final = (STILL_FAILING, FIXED, CHANGED, ERROR)
 _SUFFIXES: Final = (".yaml", ".yml")
 _HIDDEN: Final = "."
 _VALUES_MAX: Final = 20
+_FOUND_BY: Final = "Found by harrow"
 
 
 class NotFailingError(Exception):
@@ -125,9 +126,6 @@ def checked(file: Path, plan: Plan, result: RunResult) -> Checked:
     assert found is not None
     outcome, as_recorded, why = _outcome(plan, found, result)
     return Checked(file=file, outcome=outcome, as_recorded=as_recorded, why=why, plan=plan, result=result)
-
-
-_FOUND_BY: Final = "Found by harrow"
 
 
 def _without_origin(heading: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 from campaigns.clients import Clients
-from campaigns.literal_texts import duration_text
+from campaigns.literal_texts import duration_range_text, duration_text
 from campaigns.observer import ClusterObserver
 from campaigns.run_result import InjectedFault
 from cluster_model.choices import Stream, pick
@@ -315,11 +315,7 @@ _FIELD_TYPES: dict[type[Any], dict[str, str]] = {}
 def _as_written(value: Any, kind: str) -> Any:
     if "DurationRangeMarker" in kind:
         low_us, high_us = value
-        return (
-            duration_text(low_us)
-            if low_us == high_us
-            else f"{duration_text(low_us)}..{duration_text(high_us)}"
-        )
+        return duration_range_text((low_us, high_us))
     return duration_text(value) if "DurationMarker" in kind else value
 
 

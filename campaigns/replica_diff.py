@@ -33,8 +33,9 @@ _RANK: Final = (ACKED, SENDING, UNKNOWN, FAILED)
 class Cell:
     """What a replica has at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
 
-    ``committed`` says whether it is below the replica's own high watermark, or below the checkpointed one of
-    a log that is not open (of a removed one: whether it was), ``flushed`` whether power loss would leave it. ``removed`` is how a record went.
+    ``committed`` says whether it is below the replica's own high watermark, or below the checkpointed one
+    of a log that is not open (of a removed one: whether it was), ``flushed`` whether power loss would
+    leave it. ``removed`` is how a record went.
     """
 
     state: str
