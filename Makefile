@@ -6,26 +6,38 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CAMPAIGNS ?= campaigns/library
 PYTEST_ARGS ?=
+SOAK_SECONDS ?= inf
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test regress check format docs bench clean
+.PHONY: help demo test soak regress check format docs snapshots bench clean
 
 help:
-	@echo 'make demo    run every campaign that ships with harrow'
-	@echo 'make test    run the tests'
-	@echo 'make regress run the corpus of campaigns that failed once'
-	@echo 'make check   ruff, mypy --strict and the direction of imports'
-	@echo 'make format  let ruff format and repair what it can'
-	@echo 'make docs    put tables from the code and pictures of runs into docs/'
-	@echo 'make bench   measure the speed'
-	@echo 'make clean   remove $(VENV) and caches (results/ stays)'
+	@echo 'make demo      run every campaign that ships with harrow'
+	@echo 'make test      run the tests: minutes'
+	@echo 'make soak      try many more seeds and examples: hours, or SOAK_SECONDS=600'
+	@echo 'make regress   run the corpus of campaigns that failed once'
+	@echo 'make check     ruff, mypy --strict and the direction of imports'
+	@echo 'make format    let ruff format and repair what it can'
+	@echo 'make docs      put tables from the code and pictures of runs into docs/'
+	@echo 'make snapshots write anew what tests compare output with'
+	@echo 'make bench     measure the speed'
+	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
 
 demo: $(VENV)/installed
 	$(BIN)/harrow run $(CAMPAIGNS)
+	@echo
+	@echo 'Next, in this shell:'
+	@echo '  . $(VENV)/bin/activate              # it finds harrow from then on'
+	@echo '  harrow run loss-by-hw-truncation   # a record that was acknowledged, and is gone'
+	@echo '  harrow run standard --verbose      # how well clients are served while brokers crash'
 
 test: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# A round that has begun is finished, so it takes a little longer than SOAK_SECONDS.
+soak: $(VENV)/installed-for-tests
+	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -n auto -m soak $(PYTEST_ARGS)
 
 regress: $(VENV)/installed
 	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)
@@ -43,6 +55,9 @@ format: $(VENV)/installed-for-tests
 docs: $(VENV)/installed-for-tests
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.terminal_pictures
+
+snapshots: $(VENV)/installed-for-tests
+	HARROW_WRITE_SNAPSHOTS=1 $(BIN)/python -m pytest -n auto -q -k snapshots tests/cli tests/scenarios
 
 bench: $(VENV)/installed-for-tests
 	@for benchmark in benchmarks/[a-z]*.py; do \

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from cluster_model.choices import Choices
+from harrow.cluster_model.sim.choices import Choices
 
 PARTITIONS: Final = 10
 PROCESSES: Final = 20
@@ -80,7 +80,7 @@ def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
     path = folder / f"{operations}-{gaps}.jsonl"
     with path.open("w", encoding="utf-8") as stream:
         stream.writelines(history(operations, gaps=gaps))
-    command = [sys.executable, "-m", "cli", "check", str(path), "--format", "json"]
+    command = [sys.executable, "-m", "harrow", "check", str(path), "--format", "json"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     # The command is our own; a history that is not held ends with another code, and is no error here.

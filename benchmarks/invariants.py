@@ -10,11 +10,11 @@ import statistics
 import time
 from dataclasses import replace
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from cluster_model.invariants import INVARIANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 REPEATS = 3
 """How often each seed is run in each way; the fastest counts, the others were disturbed."""

@@ -11,14 +11,14 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from campaigns.shrink import Shrinker
-from campaigns.shrunk_campaign import shrunk_text
-from campaigns.signature import signatures
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.shrink import Shrinker
+from harrow.campaigns.search.shrunk_campaign import shrunk_text
+from harrow.campaigns.search.signature import signatures
+from harrow.cluster_model.mutants import MUTANTS
 
 DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
 _SEEDS_MAX = 200

@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[1]
 PYTHON = "python -c pass"
 COMMANDS = {
     PYTHON: ("-c", "pass"),
-    "harrow --version": ("-m", "cli", "--version"),
-    "harrow --help": ("-m", "cli", "--help"),
-    "completion of campaigns": ("-m", "cli", "run "),
-    "completion of variants": ("-m", "cli", "run acks-0 --variant "),
-    "completion of names": ("-m", "cli", "explain "),
-    "harrow list faults": ("-m", "cli", "list", "faults"),
-    "harrow explain lost-write": ("-m", "cli", "explain", "lost-write"),
-    "harrow run ack-lost": ("-m", "cli", "run", "ack-lost"),
+    "harrow --version": ("-m", "harrow", "--version"),
+    "harrow --help": ("-m", "harrow", "--help"),
+    "completion of campaigns": ("-m", "harrow", "run "),
+    "completion of variants": ("-m", "harrow", "run acks-0 --variant "),
+    "completion of names": ("-m", "harrow", "explain "),
+    "harrow list faults": ("-m", "harrow", "list", "faults"),
+    "harrow explain lost-write": ("-m", "harrow", "explain", "lost-write"),
+    "harrow run ack-lost": ("-m", "harrow", "run", "ack-lost"),
 }
 
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 def _measure(arguments: tuple[str, ...], folder: str, *, completes: bool) -> tuple[float, float]:
     """Return the CPU and the wall seconds that a command takes."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     if completes:
         *arguments_before, line = arguments
         words = f"harrow {line}"

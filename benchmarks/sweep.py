@@ -18,19 +18,18 @@ from pathlib import Path
 
 import duckdb
 
-from campaigns.loader import load_text
-from campaigns.runner import run_plan
-from campaigns.sweep.chunk import Chunk
-from campaigns.sweep.definition import Definition, define
-from campaigns.sweep.duck_sql import DuckSql
-from campaigns.sweep.engine import Engine
-from campaigns.sweep.process_engine import ProcessEngine, available_workers
-from campaigns.sweep.queries import ALL, ask
-from campaigns.sweep.spark_engine import SparkEngine
-from campaigns.sweep.spark_session import start_session
-from campaigns.sweep.sweep import Sweep
-from campaigns.sweep.sweep_folder import SweepFolder
-from campaigns.sweep.task import Task
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.sweep.chunk import Chunk, Task
+from harrow.campaigns.sweep.definition import Definition, define
+from harrow.campaigns.sweep.engine import Engine
+from harrow.campaigns.sweep.process_engine import ProcessEngine, available_workers
+from harrow.campaigns.sweep.queries import duck_sql
+from harrow.campaigns.sweep.spark_engine import SparkEngine
+from harrow.campaigns.sweep.spark_session import start_session
+from harrow.campaigns.sweep.sweep import Sweep
+from harrow.campaigns.sweep.sweep_folder import SweepFolder
+from harrow.campaigns.sweep.sweep_report import report_of
 
 SMALL = """
 name: small
@@ -133,9 +132,7 @@ def driver(runs: int) -> None:
         engine.close()
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         begun_s = time.perf_counter()
-        sql = DuckSql(place / "sweep")
-        for query in ALL.values():
-            ask(sql, query)
+        report_of(duck_sql(place / "sweep"), of, {})
         asked_s = time.perf_counter() - begun_s
         size = sum(part.stat().st_size for part in place.glob("sweep/runs/*/*.parquet"))
         print(

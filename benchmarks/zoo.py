@@ -7,11 +7,11 @@ import argparse
 import time
 from dataclasses import replace
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.runner import run_plan
-from checks.finding import VIOLATED
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import VIOLATED
+from harrow.cluster_model.mutants import MUTANTS
 
 
 def main() -> None:

@@ -4,24 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cluster_model.history import Operation
-from cluster_model.invariants import TOLD_BY_TRACE
-from cluster_model.trace import TraceEvent
+from harrow.cluster_model.history import Operation
+from harrow.cluster_model.invariants.catalogue import TOLD_BY_TRACE
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.settings import TopicConfig
+from harrow.cluster_model.trace import TraceEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBatch:
-    """A batch in a replica's log."""
-
-    base_offset: int
-    leader_epoch: int
-    producer_id: int
-    base_sequence: int
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaLog:
+class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
     One that is not ``in_sync`` has not come back into the ISR, and may hold anything.
@@ -31,12 +22,12 @@ class ReplicaLog:
     hw: int
     flushed: int
     epochs: tuple[tuple[int, int], ...]
-    batches: tuple[StoredBatch, ...]
+    batches: tuple[RecordBatch, ...]
     in_sync: bool = True
 
-    def values(self) -> list[str]:
-        """Return the record values by offset (a log starts at 0 and has no gaps)."""
-        return [value for batch in self.batches for value in batch.values]
+    def values(self) -> list[str | None]:
+        """Return the records' values by offset (a log starts at 0 and has no gaps), None for control records."""
+        return [value for batch in self.batches for value in batch.values or (None,)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +43,31 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSettings:
-    """What the promise about a partition depends on."""
+    """What the promise about a partition depends on.
+
+    Brokers fill in what the topic does not set, each with its own settings: ``on_broker`` has what comes of it.
+    ``min_insync_replicas`` is the least that a leader may go by, ``unclean_leader_election`` whether any controller
+    would elect so.
+    """
 
     replicas: tuple[int, ...]
     min_insync_replicas: int
     unclean_leader_election: bool
     flush_messages: int
+    on_broker: Mapping[int, TopicConfig] = field(default_factory=dict)
+
+    def min_insync_replicas_of(self, leader: int) -> int:
+        """Return what holds while a broker leads."""
+        own = self.on_broker.get(leader)
+        return self.min_insync_replicas if own is None else own.min_insync_replicas
+
+    def elects_uncleanly(self, controller: int | None) -> bool:
+        """Return whether a controller does; None: whether every one does."""
+        if controller is not None and controller in self.on_broker:
+            return self.on_broker[controller].unclean_leader_election
+        return self.unclean_leader_election and all(
+            own.unclean_leader_election for own in self.on_broker.values()
+        )
 
 
 LEADS: Final = "leads"
@@ -125,7 +135,7 @@ class Evidence:
     process_names: Mapping[int, str]
     producers: Mapping[int, ProducerSettings]
     partitions: Mapping[str, PartitionSettings]
-    replicas: Mapping[str, Mapping[int, ReplicaLog]]
+    replicas: Mapping[str, Mapping[int, FinalLog]]
     read_back: frozenset[str]
     unfinished: tuple[str, ...] = field(default=())
     behaviours: Mapping[str, Any] = field(default_factory=dict)

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harrow.checks.link import Link
+from harrow.checks.prevention import Prevention
+
 HELD: Final = "held"
 PERMITTED: Final = "permitted"
 VIOLATED: Final = "violated"
@@ -22,30 +25,13 @@ def worst(statuses: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """One event of the chain that led to a finding.
-
-    ``event`` is what kind of event it was, for programs; ``text`` says the same to people.
-    ``at_us`` is its time in virtual microseconds, None for what has no moment of its own (a
-    conclusion, a setting that decided).
-    """
-
-    event: str
-    text: str
-    at_us: int | None = None
-    broker: int | None = None
-    offset: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One anomaly.
 
-    ``chain`` tells how it came about, in the order of the events. ``permitted_by`` names the
-    setting that never promised otherwise, None when the promise is broken; ``prevented_by``
-    the settings and the KIPs (with their releases) that would have kept it from happening.
-    ``details`` is what only some kinds of anomaly have (offsets, operations of the history),
-    as plain data for JSON.
+    ``chain`` tells how it came about, in the order of the events, and what follows from them.
+    ``permitted_by`` names the setting that never promised otherwise, None when the promise is broken;
+    ``prevented_by`` what would have kept it from happening. ``details`` is what only some kinds of
+    anomaly have (offsets, operations of the history), as plain data for JSON.
     """
 
     partition: str
@@ -53,13 +39,13 @@ class Finding:
     offset: int | None = None
     value: str | int | None = None
     permitted_by: str | None = None
-    prevented_by: tuple[str, ...] = ()
+    prevented_by: tuple[Prevention, ...] = ()
     details: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def because(self) -> str:
-        """How it came about, in one sentence."""
-        return "; ".join(link.text for link in self.chain)
+    def causes(self) -> tuple[Link, ...]:
+        """Why it came about: one cause, or one for each of the records that it is about."""
+        return tuple(link for link in self.chain if link.kind.is_cause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,28 @@
-"""The evidence, sorted once for all rules: sends, polls, final logs, and the events rules look at.
+"""The evidence, sorted once for all rules: sends, polls, final logs, and events by their kinds.
 
-A run is judged as often as it is run, so the history and the trace are walked once each. What
-only a finding needs, the lives of the stored copies, is replayed when it is first asked for.
+A run is judged as often as it is run, so the history and the trace are walked once each, whatever rules
+there are. What only a finding needs, the replayed cluster, is made when it is first asked for.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from checks.copies import PartitionCopies, copies_by_partition
-from checks.evidence import Evidence
-from checks.history.index import HistoryIndex
-from checks.history.records import Send, Value
-from checks.history.version_order import VersionOrders
-from cluster_model.trace import TraceEvent
+from harrow.checks.causes.resumed_epoch import resumed_epochs
+from harrow.checks.evidence import Evidence
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.partition_state import PartitionState
+from harrow.cluster_model.events import BecameLeader, Event, UnflushedLost
+from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _NO_LEADER: Final = -1
+
+E = TypeVar("E", bound=Event)
 
 
 class Index:
@@ -25,67 +33,85 @@ class Index:
     ``logs`` has the final values by offset of each replica.
     """
 
-    __slots__ = (
-        "_copies",
-        "_evidence",
-        "_readable",
-        "acked",
-        "broken_invariants",
-        "history",
-        "isr_events",
-        "leader_events",
-        "logs",
-        "orders",
-        "polled",
-        "watermark_events",
-    )
-
     def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
-        self._copies: dict[str, PartitionCopies] | None = None
+        self.evidence = evidence
         self._readable: dict[str, frozenset[Value]] = {}
+        self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
+        numbers: defaultdict[str, list[int]] = defaultdict(list)
+        for number, event in enumerate(evidence.trace, 1):
+            numbers[event[1]].append(number)
+        self._numbers = numbers
         self.history = HistoryIndex(evidence.operations)
         self.orders = VersionOrders(self.history)
         partitions = self.history.partitions.values()
         self.acked = {known.name: known.acked for known in partitions if known.acked}
         self.polled = {known.name: known.polled.keys() for known in partitions if known.polled}
-        self.logs: dict[str, dict[int, list[str]]] = {
+        self.logs: dict[str, dict[int, list[str | None]]] = {
             partition: {broker: log.values() for broker, log in replicas.items()}
             for partition, replicas in evidence.replicas.items()
         }
-        self.broken_invariants: list[TraceEvent] = []
-        self.isr_events: list[TraceEvent] = []
-        self.leader_events: list[TraceEvent] = []
-        self.watermark_events: list[TraceEvent] = []
-        self._read_trace()
 
-    def _read_trace(self) -> None:
-        wanted = {
-            "isr": self.isr_events.append,
-            "leader": self.leader_events.append,
-            "hw": self.watermark_events.append,
-            "recover": self.watermark_events.append,
-            "served": self.watermark_events.append,
-            "invariant_broken": self.broken_invariants.append,
-        }.get
-        for event in self._evidence.trace:
-            add = wanted(event[1])
-            if add is not None:
-                add(event)
+    def events(self, *kinds: type[E], partition: str | None = None) -> Sequence[TraceLine[E]]:
+        """Return the events of some kinds, in the order of the trace.
 
-    def sends_of(self, partition: str, value: Value) -> list[Send]:
+        With a *partition*, those of other partitions are left out.
+        """
+        found = self._events.get((kinds, partition))
+        if found is None:
+            if partition is None:
+                found = [TraceLine(number, decode(event)) for number, event in self.raw_events(*kinds)]
+            else:
+                of_any = self.events(*kinds)
+                found = [line for line in of_any if getattr(line.event, "partition", partition) == partition]
+            self._events[kinds, partition] = found
+        return found
+
+    def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
+        """Yield the events of some kinds as the trace has them, each with its line.
+
+        For what there are very many of: it costs much less than an object of each.
+        """
+        lines = (self._numbers.get(kind.name, ()) for kind in kinds)
+        for number in sorted(chain.from_iterable(lines)):
+            yield number, self.evidence.trace[number - 1]
+
+    @cached_property
+    def _cluster(self) -> ClusterState:
+        cluster = ClusterState({})
+        for event in self.evidence.trace:
+            cluster.advance(event)
+        return cluster
+
+    def partition(self, name: str) -> PartitionState:
+        """Return a partition with all that ever stood in its logs; the trace is replayed once."""
+        return self._cluster.partition(name)
+
+    def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""
         known = self.history.partitions.get(partition)
         return [] if known is None else known.sends.get(value, [])
 
+    @cached_property
+    def _last_leaders(self) -> Mapping[str, int]:
+        latest: dict[str, tuple[int, int]] = {}
+        for _, event in self.events(BecameLeader):
+            led = event.leader_epoch, event.broker
+            latest[event.partition] = max(led, latest.get(event.partition, led))
+        return {partition: broker for partition, (_, broker) in latest.items()}
+
     def last_leader(self, partition: str) -> int:
         """Return the broker that led a partition in its latest epoch, -1 if none is known."""
-        led = [(event[4], event[2]) for event in self.leader_events if event[3] == partition]
-        return max(led)[1] if led else _NO_LEADER
+        return self._last_leaders.get(partition, _NO_LEADER)
 
-    def polled_values(self, partition: str) -> frozenset[Value]:
-        """Return every value that some consumer read."""
-        return self.orders.read(partition)
+    @cached_property
+    def _resumed_epochs(self) -> Mapping[str, int]:
+        lines: Sequence[TraceLine[BecameLeader | UnflushedLost]] = self.events(BecameLeader, UnflushedLost)
+        return resumed_epochs(event for _, event in lines)
+
+    def is_excused(self, partition: str, offset: int | None) -> bool:
+        """Return whether an anomaly at an offset, or at any, can come from a leader that resumed its epoch."""
+        lowest = self._resumed_epochs.get(partition)
+        return lowest is not None and (offset is None or offset >= lowest)
 
     def readable(self, partition: str) -> frozenset[Value]:
         """Return every value that consumers can still read: those in the last leader's log.
@@ -97,9 +123,10 @@ class Index:
             logs = self.logs.get(partition)
             if logs:
                 leading = logs.get(self.last_leader(partition))
-                values = frozenset(chain.from_iterable(logs.values()) if leading is None else leading)
+                stored = chain.from_iterable(logs.values()) if leading is None else leading
+                values = frozenset(value for value in stored if value is not None)
             else:
-                values = self.polled_values(partition)
+                values = self.orders.read(partition)
             self._readable[partition] = values
         return values
 
@@ -110,13 +137,8 @@ class Index:
 
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""
-        return [partition for partition in self.acked if partition not in self._evidence.read_back]
+        return [partition for partition in self.acked if partition not in self.evidence.read_back]
 
-    def copies(self, partition: str) -> PartitionCopies:
-        """Return where each record of a partition was stored, and how it went; replayed once."""
-        if self._copies is None:
-            self._copies = copies_by_partition(self._evidence.trace)
-        copies = self._copies.get(partition)
-        if copies is None:
-            copies = self._copies[partition] = PartitionCopies()
-        return copies
+    def has_unread(self) -> bool:
+        """Return whether acked records could not be read back, so that they may be there or not."""
+        return bool(self.unread_partitions())

@@ -1,10 +1,12 @@
 """The verdict of a run: the worst that any rule says, or that it cannot be told."""
 
-from checks.catalogue import rules_for
-from checks.evidence import Evidence
-from checks.finding import INCONCLUSIVE, Verdict, worst
-from checks.index import Index
-from checks.rule import demanded
+from dataclasses import replace
+
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import INCONCLUSIVE, VIOLATED, RuleResult, Verdict, worst
+from harrow.checks.index import Index
+from harrow.checks.promise import DEMANDED
+from harrow.checks.rules.catalogue import rules_for
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -15,31 +17,31 @@ def judge(evidence: Evidence) -> Verdict:
     """
     index = Index(evidence)
     rules = rules_for(evidence.invariants, core=evidence.core is not None)
-    results = {name: rule.judge(evidence, index) for name, rule in rules.items()}
+    results = {name: rule.judge(index) for name, rule in rules.items()}
     for name in evidence.demanded & results.keys():
-        results[name] = demanded(results[name])
-    reasons = _reasons(evidence, index)
-    statuses = {result.status for result in results.values()}
-    if reasons:
-        statuses.add(INCONCLUSIVE)
-    status = worst(statuses)
-    return Verdict(status=status, rules=results, reasons=reasons)
+        # None of its anomalies is permitted, whatever Kafka promises.
+        findings = tuple(replace(finding, permitted_by=None) for finding in results[name].findings)
+        status = VIOLATED if findings else results[name].status
+        results[name] = RuleResult(status=status, promise=DEMANDED, findings=findings)
+    reasons = _reasons(index)
+    statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)
+    return Verdict(status=worst(statuses), rules=results, reasons=reasons)
 
 
-def _reasons(evidence: Evidence, index: Index) -> tuple[str, ...]:
+def _reasons(index: Index) -> tuple[str, ...]:
     """Return why the run cannot tell, if so."""
     reasons: list[str] = []
     if not index.history.sends_total:
         reasons.append("nothing was tried: no record was sent")
-    elif not index.acked and not _any_unacknowledged(evidence, index):
+    elif not index.acked and not _any_unacknowledged(index):
         reasons.append("nothing was tried: no send was acknowledged")
-    reasons += evidence.unfinished
+    reasons += index.evidence.unfinished
     reasons += [
         f"{partition} was not read back to its end after healing" for partition in index.unread_partitions()
     ]
     return tuple(reasons)
 
 
-def _any_unacknowledged(evidence: Evidence, index: Index) -> bool:
+def _any_unacknowledged(index: Index) -> bool:
     """Return whether a producer sent with ``acks=0``: it waits for no ack."""
-    return any(evidence.producers[session.process].acks == "0" for session in index.history.sessions)
+    return any(index.evidence.producers[session.process].acks == "0" for session in index.history.sessions)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from checks.history.anomalies import ANOMALIES
-from checks.promise import PROMISES
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.rules.catalogue import RULES
 
 
 def promise_table() -> str:
     """Return a row for each rule: what promises it, what permits it, since when."""
     rows = (
         (f"`{name}`", _listed(promise.promised_by), _listed(promise.permitted_by), promise.releases)
-        for name, promise in PROMISES.items()
+        for name, promise in ((name, rule.promise) for name, rule in RULES.items())
     )
     return _table(("rule", "promised by", "permitted by", "releases"), rows)
 

@@ -1,50 +1,57 @@
-"""A rule: its name, what it means, and the function that judges a run by it."""
+"""A rule: its name, what it means, what promises otherwise, and the function that finds what breaks it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
-from checks.evidence import Evidence
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
-from checks.index import Index
-from checks.promise import DEMANDED, PROMISES, promise
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
+from harrow.checks.index import Index
+from harrow.checks.permission import Promise
+
+SEEN_BY_CLIENTS: Final = 0
+SEEN_IN_LOGS: Final = 1
+SEEN_IN_CLUSTER: Final = 2
+"""Where an anomaly shows: the lower, the worse for the users of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule. ``definition`` says what the anomaly is, ``source`` who says that it is one."""
+    """A rule.
+
+    ``definition`` says what the anomaly is, ``source`` who says that it is one, ``promise`` what
+    promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says whether
+    it got far enough to tell when there are none. ``verb`` says what has become of the records that
+    the findings are about, or of the ``place`` in a log.
+    """
 
     name: str
     definition: str
     source: str
-    judge: Callable[[Evidence, Index], RuleResult]
+    promise: Promise
+    find: Callable[[Index], Iterable[Finding]]
+    is_undecided: Callable[[Index], bool] = lambda _: False
+    verb: str = ""
+    is_about_place: bool = False
+    seen_in: int = SEEN_BY_CLIENTS
 
     @property
     def doc(self) -> str:
         """The rule explained: definition, what promises it and what permits it, since when, source."""
-        promised = PROMISES[self.name]
-        lines = [self.definition, "", f"Promised by: {'; '.join(promised.promised_by) or 'nothing'}."]
-        if promised.permitted_by:
-            lines.append(f"Permitted by: {'; '.join(promised.permitted_by)}.")
-        if promised.releases:
-            lines.append(f"Releases: {promised.releases}.")
+        promise = self.promise
+        lines = [self.definition, "", f"Promised by: {'; '.join(promise.promised_by) or 'nothing'}."]
+        if promise.permitted_by:
+            lines.append(f"Permitted by: {'; '.join(promise.permitted_by)}.")
+        if promise.releases:
+            lines.append(f"Releases: {promise.releases}.")
         return "\n".join([*lines, f"Source: {self.source}"])
 
-
-def demanded(result: RuleResult) -> RuleResult:
-    """Return what a rule says when none of its anomalies is permitted, whatever Kafka promises."""
-    findings = tuple(replace(finding, permitted_by=None) for finding in result.findings)
-    return RuleResult(status=VIOLATED if findings else result.status, promise=DEMANDED, findings=findings)
-
-
-def rule_result(
-    rule: str, evidence: Evidence, findings: Iterable[Finding], *, inconclusive: bool = False
-) -> RuleResult:
-    """Return what a rule says: the worst of its findings, and of what it could not judge."""
-    found = tuple(findings)
-    if any(finding.permitted_by is None for finding in found):
-        status = VIOLATED
-    elif inconclusive:
-        status = INCONCLUSIVE
-    else:
-        status = PERMITTED if found else HELD
-    return RuleResult(status=status, promise=promise(rule, evidence), findings=found)
+    def judge(self, index: Index) -> RuleResult:
+        """Return what the rule says of a run: the worst of its findings, and of what it could not judge."""
+        findings = tuple(self.find(index))
+        if any(finding.permitted_by is None for finding in findings):
+            status = VIOLATED
+        elif self.is_undecided(index):
+            status = INCONCLUSIVE
+        else:
+            status = PERMITTED if findings else HELD
+        return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)

@@ -1,8 +1,11 @@
-"""Settings as somebody states them for a history of which nothing else is known."""
+"""Settings as a user states them for a history of which nothing else is known."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
+
+_Reader = Callable[[str], dict[str, Any]]
+"""Returns the fields of `StatedSettings` that follow from a setting's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,51 +29,29 @@ class StatedSettings:
         return self == StatedSettings()
 
 
-def _acks(text: str) -> dict[str, Any]:
-    if text in ("all", "-1"):
-        return {"acks": "all"}
-    if text in ("0", "1"):
-        return {"acks": text}
-    raise ValueError("all, -1, 1 or 0")
+def _choice(changes: Mapping[str, dict[str, Any]]) -> _Reader:
+    """Return the reader of a setting with a few values, each with what follows from it."""
+    *first, last = changes
 
-
-def _boolean(name: str) -> Callable[[str], dict[str, Any]]:
     def read(text: str) -> dict[str, Any]:
-        if text not in ("true", "false"):
-            raise ValueError("true or false")
-        return {name: text == "true"}
+        if text not in changes:
+            raise ValueError(f"{', '.join(first)} or {last}")
+        return changes[text]
 
     return read
 
 
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError("a whole number of at least 1")
-    return int(text)
+def _boolean(name: str) -> _Reader:
+    return _choice({"true": {name: True}, "false": {name: False}})
 
 
-def _in_flight(text: str) -> dict[str, Any]:
-    return {"max_in_flight": _positive(text)}
+def _number(change: Callable[[int], dict[str, Any]]) -> _Reader:
+    def read(text: str) -> dict[str, Any]:
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise ValueError("a whole number of at least 1")
+        return change(int(text))
 
-
-def _isolation(text: str) -> dict[str, Any]:
-    if text not in ("read_committed", "read_uncommitted"):
-        raise ValueError("read_committed or read_uncommitted")
-    return {"read_committed": text == "read_committed"}
-
-
-def _flush(text: str) -> dict[str, Any]:
-    return {"flushed": _positive(text) == 1}
-
-
-def _transactional_id(text: str) -> dict[str, Any]:
-    return {"transactional": text not in ("", "null", "none")}
-
-
-def _min_isr(text: str) -> dict[str, Any]:
-    """Accept the setting: by itself it permits nothing, so nothing follows from it."""
-    _positive(text)
-    return {}
+    return read
 
 
 def _release(text: str) -> dict[str, Any]:
@@ -83,19 +64,22 @@ def _release(text: str) -> dict[str, Any]:
     return {"idempotence": False, "transactional": False}
 
 
-_READ: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
-    "acks": _acks,
+_READERS: Final[Mapping[str, _Reader]] = {
+    "acks": _choice({text: {"acks": text.replace("-1", "all")} for text in ("all", "-1", "1", "0")}),
     "enable.idempotence": _boolean("idempotence"),
-    "isolation.level": _isolation,
-    "log.flush.interval.messages": _flush,
+    "isolation.level": _choice(
+        {"read_committed": {"read_committed": True}, "read_uncommitted": {"read_committed": False}}
+    ),
+    "log.flush.interval.messages": _number(lambda messages: {"flushed": messages == 1}),
     "kafka": _release,
-    "max.in.flight.requests.per.connection": _in_flight,
-    "min.insync.replicas": _min_isr,
-    "transactional.id": _transactional_id,
+    "max.in.flight.requests.per.connection": _number(lambda requests: {"max_in_flight": requests}),
+    # By itself it permits nothing, so nothing follows from it.
+    "min.insync.replicas": _number(lambda _: {}),
+    "transactional.id": lambda text: {"transactional": text not in ("", "null", "none")},
     "unclean.leader.election.enable": _boolean("unclean_leader_election"),
 }
 
-STATABLE: Final = tuple(_READ)
+STATABLE: Final = tuple(_READERS)
 """The Kafka settings that can be stated, and the release as `kafka`."""
 
 
@@ -105,6 +89,6 @@ def state(settings: StatedSettings, key: str, text: str) -> StatedSettings:
     Raises ``KeyError`` for a setting on which no promise depends, and ``ValueError``, with what
     would be right, for a value that it cannot have.
     """
-    changes = _READ[key](text.strip())
+    changes = _READERS[key](text.strip())
     assert changes.keys() <= {item.name for item in fields(settings)}
     return replace(settings, **changes)

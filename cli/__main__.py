@@ -1,13 +1,13 @@
-"""What ``harrow`` starts; ``python -m cli`` is the same."""
+"""What ``harrow`` starts; ``python -m harrow`` is the same."""
 
-from cli.interrupts import end_at_once_when_interrupted
+from harrow.cli.interrupts import end_at_once_when_interrupted
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     # What it imports takes most of a second in which somebody may press Ctrl-C.
     end_at_once_when_interrupted()
-    from cli.main import main as run
+    from harrow.cli.main import main as run
 
     run()
 

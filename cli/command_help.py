@@ -29,7 +29,7 @@ EXAMPLES: Final = {
         ("harrow sweep standard --seeds 0..1000", "a thousand seeds, on all cores or on Spark"),
         ("harrow sweep swarm --seeds 0..500 --vary acks=1,all", "what a setting changes, with intervals"),
         ("harrow sweep swarm --seeds 0..5000 --watch", "see failures by kind while it runs"),
-        ("harrow sweep --report results/sweep-1f0c35ab-0.1.0", "the report of a sweep once more"),
+        ("harrow sweep --report results/sweep-1f0c35ab-0.2.0", "the report of a sweep once more"),
     ),
     "shrink": (
         ("harrow shrink mine.yaml --seed 17 -o small.yaml", "the smallest campaign that fails like it"),
@@ -37,12 +37,12 @@ EXAMPLES: Final = {
     ),
     "replay": (
         ("harrow replay results/latest", "the newest run"),
-        ("harrow replay 1f0c35ab-7-0.1.0", "a run by its id"),
+        ("harrow replay 1f0c35ab-7-0.2.0", "a run by its id"),
     ),
     "diff": (
         ("harrow diff results/latest", "the replicas' logs at the end of the newest run"),
         ("harrow diff results/latest --at 12.5s", "at another moment"),
-        ("harrow diff 1f0c35ab-7-0.1.0 1f0c35ab-8-0.1.0", "where two runs part, and what became of them"),
+        ("harrow diff 1f0c35ab-7-0.2.0 1f0c35ab-8-0.2.0", "where two runs part, and what became of them"),
     ),
     "trace": (
         ("harrow trace results/latest --around lost-write", "what led to a finding"),

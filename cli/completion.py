@@ -11,7 +11,9 @@ from typing import Final
 
 import typer
 
-_SUFFIXES: Final = (".yaml", ".yml")
+SUFFIXES: Final = (".yaml", ".yml")
+"""The endings of campaign files."""
+
 _VARIANTS: Final = re.compile(r"^variants:[^\S\n]*(?:#.*)?\n((?:(?:[^\S\n].*|#.*)?\n)*)", re.MULTILINE)
 _KEY: Final = re.compile(r"""^( +)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#][^:\n]*)):(?:\s|$)""", re.MULTILINE)
 _BASE: Final = "base"
@@ -40,29 +42,45 @@ def variants(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Return the rules that runs are judged by."""
-    from checks.promise import PROMISES
+    from harrow.checks.rules.catalogue import RULES
 
-    return _beginning(incomplete, PROMISES)
+    return _beginning(incomplete, RULES)
 
 
 def anomalies(incomplete: str) -> list[str]:
     """Return the anomalies that a history is searched for."""
-    from checks.history.anomalies import ANOMALIES
+    from harrow.checks.history.anomalies import ANOMALIES
 
     return _beginning(incomplete, ANOMALIES)
 
 
 def names(incomplete: str) -> list[str]:
     """Return everything that `harrow explain` explains."""
-    from campaigns.probes import PROBES
-    from checks.promise import PROMISES
-    from cluster_model.invariants import INVARIANTS
-    from cluster_model.mutants import MUTANTS
-    from cluster_model.release import RELEASES, switch_docs
-    from cluster_model.settings import setting_names
-    from faults.catalogue import FAULTS
+    from harrow.campaigns.run.clients import CLIENTS
+    from harrow.campaigns.run.probes import PROBES
+    from harrow.checks.rules.catalogue import RULES
+    from harrow.cluster_model.invariants.catalogue import INVARIANTS
+    from harrow.cluster_model.mutants import MUTANTS
+    from harrow.cluster_model.release import RELEASES, switch_docs
+    from harrow.cluster_model.settings import setting_names
+    from harrow.faults.actions import ACTIONS
+    from harrow.faults.catalogue import FAULTS
+    from harrow.faults.condition import FACTS
 
-    known = (FAULTS, PROMISES, INVARIANTS, PROBES, RELEASES, switch_docs(), MUTANTS, setting_names())
+    clients = [kind.name for kind in CLIENTS.values()]
+    known = (
+        FAULTS,
+        ACTIONS,
+        FACTS,
+        clients,
+        RULES,
+        INVARIANTS,
+        PROBES,
+        RELEASES,
+        switch_docs(),
+        MUTANTS,
+        setting_names(),
+    )
     everything = [name for part in known for name in part]
     return _beginning(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
 
@@ -80,16 +98,16 @@ def _beginning(incomplete: str, known: Iterable[str]) -> list[str]:
 
 
 def _library() -> dict[str, Path]:
-    import campaigns as room
+    import harrow.campaigns as room
 
     folder = Path(str(room.__file__)).parent / "library"
-    return {path.stem: path for path in _entries(folder) if path.suffix in _SUFFIXES}
+    return {path.stem: path for path in _entries(folder) if path.suffix in SUFFIXES}
 
 
 def _paths(incomplete: str) -> Iterator[str]:
     """Yield campaign files, and folders where there may be some once a letter of their name is there."""
     for shown, path in _beside(incomplete):
-        if path.suffix in _SUFFIXES or (incomplete and path.is_dir()):
+        if path.suffix in SUFFIXES or (incomplete and path.is_dir()):
             yield f"{shown}/" if path.is_dir() else shown
 
 

@@ -7,16 +7,11 @@ gets plain lines as long as they have to be, unless COLUMNS says how wide they m
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from io import StringIO
-from pathlib import Path
 from typing import Final, TextIO
 
 from rich.console import Console, RenderableType
 from rich.text import Text
-
-STDOUT: Final = "-"
-"""The name of standard output, as an option says it."""
 
 _ENDLESS: Final = 100_000
 """The width of what is not a terminal: no line is broken, nothing cut off."""
@@ -40,21 +35,6 @@ def is_unicode(console: Console) -> bool:
 def can_be_redrawn(console: Console) -> bool:
     """Return whether somebody sees what is drawn over itself, as FORCE_COLOR alone does not mean."""
     return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()
-
-
-def destination(output: Path | None) -> AbstractContextManager[TextIO | None]:
-    """Return the file of ``--output``, which appears when it is whole; None within for stdout."""
-    if output is None or str(output) == STDOUT:
-        return nullcontext()
-    from campaigns.results_folder import whole_file
-
-    return whole_file(output)
-
-
-def say_written(console: Console, output: Path | None, *, quiet: bool) -> None:
-    """Tell which file of ``--output`` was written, if one was."""
-    if output is not None and str(output) != STDOUT and not quiet:
-        say(console, f"wrote {output}")
 
 
 def unbroken(text: Text) -> Text:
@@ -103,7 +83,5 @@ def say(console: Console, message: str, *, style: str = "") -> None:
 def _console(file: TextIO, *, no_color: bool) -> Console:
     console = Console(file=file, no_color=no_color or None, highlight=False, markup=False, emoji=False)
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
-        console = Console(
-            file=file, width=_ENDLESS, no_color=no_color or None, highlight=False, markup=False, emoji=False
-        )
+        console.width = _ENDLESS
     return console

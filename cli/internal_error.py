@@ -6,8 +6,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from campaigns.version import VERSION
-from cli.console import message_console, say
+from harrow.campaigns.version import VERSION
+from harrow.cli.console import message_console, say
 
 
 def report(error: Exception) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import NoReturn, Self
 
-from cli import exit_code
+from harrow.cli import exit_code
 
 
 def end_at_once_when_interrupted() -> None:

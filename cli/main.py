@@ -2,34 +2,34 @@
 
 import os
 import sys
-from typing import Annotated, Any, NoReturn
+from dataclasses import fields
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from campaigns.version import VERSION
-from cli import (
-    check,
-    clean,
-    diff,
-    exit_code,
-    listing,
-    new,
-    regress,
-    replay,
-    run,
-    schema,
-    shrink,
-    sweep,
-    trace,
-    validate,
-)
-from cli.command_help import epilog, grouped
-from cli.usage_errors import with_a_way_out
+from harrow.campaigns.version import VERSION
+from harrow.cli import exit_code
+from harrow.cli.command_help import epilog, grouped
+from harrow.cli.requests import COMMANDS, Request
+from harrow.cli.usage_errors import with_a_way_out
+
+_SHARED: Final = frozenset(option.name for option in fields(Request))
+
+
+class RequestCommand(TyperCommand):
+    """A command: what was typed becomes a request, and a session meets it."""
+
+    def invoke(self, ctx: Any) -> NoReturn:
+        """Leave with the exit code of the session."""
+        request = super().invoke(ctx)
+        from harrow.cli.session import exit_code_of
+
+        raise typer.Exit(ctx.invoke(exit_code_of, self.name, request))
 
 
 class Commands(TyperGroup):
-    """The commands. When nobody reads what one prints (``harrow ... | head``), it ends without a word."""
+    """The commands. When nothing reads the output any more (``harrow ... | head``), they end without a word."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was typed."""
@@ -42,18 +42,19 @@ class Commands(TyperGroup):
             raise
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, with examples below its help."""
+        """Return a command: the options that most commands have come last, and examples follow its help."""
         command = super().get_command(ctx, cmd_name)
         if command is not None and command.epilog is None:
             command.epilog = epilog(cmd_name)
+            command.params.sort(key=lambda option: option.name in _SHARED)
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands by what one wants of them."""
+        """Write the commands by group."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         # Two blanks before a name and two behind it, and one column that Click leaves free.
-        limit = formatter.width - 6 - max(map(len, commands))
         width = max(map(len, commands))
+        limit = formatter.width - 6 - width
         for heading, names in grouped(commands):
             with formatter.section(heading):
                 formatter.write_dl(
@@ -73,6 +74,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+for name, request in COMMANDS.items():
+    app.command(name, cls=RequestCommand)(request)
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,27 +89,10 @@ def harrow(
     *,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
-        ),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Typer asks for the options of ``harrow`` itself here."""
-
-
-run.register(app)
-sweep.register(app)
-shrink.register(app)
-replay.register(app)
-diff.register(app)
-trace.register(app)
-regress.register(app)
-check.register(app)
-validate.register(app)
-listing.register(app)
-new.register(app)
-schema.register(app)
-clean.register(app)
+    """Declare the options of ``harrow`` itself."""
 
 
 def main() -> None:
@@ -117,8 +103,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="harrow")
-    except Exception as error:  # noqa: BLE001 - whatever nobody foresaw ends here
-        from cli.internal_error import report
+    except Exception as error:  # noqa: BLE001 - a bug of harrow's, whatever it is
+        from harrow.cli.internal_error import report
 
         report(error)
         sys.exit(exit_code.INTERNAL)

@@ -1,69 +1,51 @@
 """Options that several commands share, and how their values are read."""
 
 import math
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
-from campaigns import seeds
-from cli import completion
-from cluster_model.virtual_time import US_PER_SECOND
+from harrow.campaigns.language import seeds
+from harrow.cli import completion
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 DEFAULT_RESULTS: Final = Path("results")
 """Where runs are written, and looked for by their ids."""
 
 
-class RunFormat(StrEnum):
-    """How `harrow run` prints."""
+RunFormat = Literal["table", "json", "ndjson", "junit", "github"]
+"""The output formats of `harrow run`."""
 
-    TABLE = "table"
-    JSON = "json"
-    NDJSON = "ndjson"
-    JUNIT = "junit"
-    GITHUB = "github"
+ReportFormat = Literal["table", "json", "junit", "github"]
+"""The output formats of commands that a CI job runs."""
 
+TraceFormat = Literal["table", "json", "mermaid", "html"]
+"""The output formats of a story."""
 
-class ReportFormat(StrEnum):
-    """How commands print what a CI job has to know."""
+ListFormat = Literal["table", "json"]
+"""The output formats of commands that have no verdict."""
 
-    TABLE = "table"
-    JSON = "json"
-    JUNIT = "junit"
-    GITHUB = "github"
+RunEngine = Literal["seeds", "hypothesis"]
+"""What makes the choices that a campaign leaves open."""
 
+SweepEngine = Literal["auto", "spark", "process"]
+"""What runs a sweep."""
 
-class ListFormat(StrEnum):
-    """How commands print what nobody can fail."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Print to a file.", dir_okay=False)
+Kind = Literal[
+    "faults",
+    "actions",
+    "conditions",
+    "clients",
+    "rules",
+    "campaigns",
+    "probes",
+    "releases",
+    "behaviours",
+    "mutants",
+    "settings",
 ]
-RunsFolder = Annotated[
-    Path,
-    typer.Option("--results", metavar="DIR", help="Where a run is looked for by its id.", file_okay=False),
-]
-Variants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--variant",
-        metavar="NAME",
-        autocompletion=completion.variants,
-        help="Only this variant (`base` for none); may be repeated.",
-    ),
-]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours, as with NO_COLOR.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what went wrong.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More about each run.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A Kafka setting or a campaign field; may be repeated."),
-]
+"""The catalogues of `harrow list`."""
 
 
 def parse_seeds(text: str) -> range:
@@ -74,17 +56,17 @@ def parse_seeds(text: str) -> range:
         raise typer.BadParameter(str(error)) from error
 
 
-def check_seed(seed: int) -> int:
+def check_seed(seed: int | None) -> int | None:
     """Return *seed* if a run can have it."""
     try:
-        return seeds.check_seed(seed)
+        return None if seed is None else seeds.check_seed(seed)
     except seeds.SeedError as error:
         raise typer.BadParameter(str(error)) from error
 
 
 def parse_time_s(text: str) -> float:
     """Return the seconds of a time such as ``500ms``, ``30s``, ``2m`` or ``1h``."""
-    from campaigns.literals import LiteralError, duration
+    from harrow.campaigns.language.literals import LiteralError, duration
 
     try:
         return duration(text) / US_PER_SECOND
@@ -101,14 +83,13 @@ def parse_speed(text: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed < math.inf:
-        message = f"{text!r} is no speed: a number above 0, as 5 or 0.5, or max"
-        raise typer.BadParameter(message, param_hint="--speed")
+        raise typer.BadParameter(f"{text!r} is not a speed: give a number above 0, such as 5 or 0.5, or max")
     return speed
 
 
 def need_terminal() -> None:
-    """Refuse ``--watch`` where nobody could see it: it is drawn on standard error, whatever is printed where."""
-    from cli.console import can_be_redrawn, message_console
+    """Refuse ``--watch`` when standard error, which it draws on, is not a terminal."""
+    from harrow.cli.console import can_be_redrawn, message_console
 
     if not can_be_redrawn(message_console()):
         message = "draws on a terminal, and standard error is none; leave it out, or see `harrow trace`"
@@ -116,11 +97,65 @@ def need_terminal() -> None:
 
 
 def check_rule(name: str | None) -> str | None:
-    """Return the name of a rule that runs are judged by, or None for None."""
-    from campaigns.sections.judged import rule_names
-    from campaigns.spelling import suggestion
+    """Return *name* if it is the name of a rule that runs are judged by."""
+    from harrow.campaigns.language.readers.judgement import rule_names
+    from harrow.campaigns.language.spelling import suggestion
 
     known = rule_names()
     if name is None or name in known:
         return name
-    raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, known)}", param_hint="--rule")
+    raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, known)}")
+
+
+FORMAT: Final = typer.Option("--format", help="The output format.")
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the output to a file.", dir_okay=False),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about each run.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Use no colours, as with NO_COLOR.")]
+
+CAMPAIGN: Final = typer.Argument(
+    metavar="CAMPAIGN",
+    autocompletion=completion.campaigns,
+    help="A file, a folder, or the name of a campaign of the library.",
+)
+RUN: Final = typer.Argument(
+    metavar="RUN",
+    autocompletion=completion.runs,
+    help="A folder of results, such as results/latest, or the id of a run.",
+)
+RunsFolder = Annotated[
+    Path, typer.Option("--results", metavar="DIR", help="Where to look for a run by its id.", file_okay=False)
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", callback=check_seed, help="The seed; 0 by default.")]
+Seeds = Annotated[
+    range | None,
+    typer.Option(metavar="A..B", parser=parse_seeds, help="Several seeds: A and up, B excluded."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A Kafka setting or a campaign field; may be repeated."),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        autocompletion=completion.variants,
+        help="Only this variant (`base` for the campaign itself); may be repeated.",
+    ),
+]
+FailuresMax = Annotated[
+    int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N failed runs.")
+]
+TimeMax = Annotated[
+    float | None,
+    typer.Option(
+        "--max-time",
+        metavar="DURATION",
+        parser=parse_time_s,
+        help="Start no run after this time, such as 5m.",
+    ),
+]

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import Console
 
-from cli.console import is_unicode
+from harrow.cli.console import is_unicode
 
 _APPEARS_S: Final = 1.0
 """What is over by then is better without a line that flashes up."""

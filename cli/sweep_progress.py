@@ -10,11 +10,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from campaigns.spelling import counted
-from campaigns.sweep.sweep import Progress
-from campaigns.units import rough_duration_text
-from cli.console import say
-from cluster_model.virtual_time import US_PER_SECOND
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.sweep.sweep import Progress
+from harrow.cli.console import say
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _LINE_EVERY_S: Final = 10.0
 _SIGNATURES_SHOWN: Final = 5

@@ -14,7 +14,7 @@ def with_a_way_out(message: str) -> str:
     match = _NOT_A_CHOICE.fullmatch(message)
     if match is None:
         return message
-    from campaigns.spelling import nearest, printable
+    from harrow.campaigns.language.spelling import nearest, printable
 
     known = re.findall(r"'([^']*)'", match["known"])
     word = match["word"]

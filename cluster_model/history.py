@@ -4,6 +4,7 @@ The shape is that of the histories of the Jepsen Kafka workload: an invocation a
 a completion apart, the value a list of micro-operations.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +13,11 @@ OK: Final = "ok"
 FAIL: Final = "fail"
 INFO: Final = "info"
 
+SEND: Final = "send"
+POLL: Final = "poll"
+TXN: Final = "txn"
+"""What an operation is (``f``): one micro-operation of a kind, or a transaction of several, of both kinds."""
+
 MicroOperation = tuple[Any, ...]
 """``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
 or ``("poll", {partition: [(offset, value), ...]})``."""
@@ -19,7 +25,10 @@ or ``("poll", {partition: [(offset, value), ...]})``."""
 
 @dataclass(slots=True)
 class Operation:
-    """One line of a history. ``time_us`` is virtual; a file has nanoseconds."""
+    """One line of a history. ``time_us`` is virtual; a file has nanoseconds.
+
+    ``value`` are micro-operations, of any number and mixed when ``f`` is ``txn``: `sends` and `polls` walk them.
+    """
 
     index: int
     process: int
@@ -28,6 +37,27 @@ class Operation:
     value: tuple[MicroOperation, ...]
     time_us: int
     error: str | None = None
+
+    @property
+    def is_completion(self) -> bool:
+        """Whether it says what came back, rather than what was asked for."""
+        return self.type != INVOKE
+
+    def sends(self) -> Iterator[tuple[str, int | None, str]]:
+        """Yield what it sends, as (partition, offset, value); the offset is None where it is not known."""
+        for micro in self.value:
+            if micro[0] == SEND:
+                _, partition, written = micro
+                offset, value = written if isinstance(written, tuple) else (None, written)
+                yield partition, offset, value
+
+    def polls(self) -> Iterator[tuple[str, int, str]]:
+        """Yield what it has read, as (partition, offset, value)."""
+        for micro in self.value:
+            if micro[0] == POLL and len(micro) > 1:
+                for partition, pairs in micro[1].items():
+                    for offset, value in pairs:
+                        yield partition, offset, value
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the operation as it is written to ``history.jsonl``."""
@@ -81,23 +111,23 @@ class History:
 
     def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
         """A client hands a record to its producer."""
-        self.add(process, INVOKE, "send", (("send", partition, value),), time_us)
+        self.add(process, INVOKE, SEND, ((SEND, partition, value),), time_us)
 
     def send_acked(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
         """The producer reports success; the offset is unknown with ``acks=0``."""
         written: Any = value if offset is None else (offset, value)
-        self.add(process, OK, "send", (("send", partition, written),), time_us)
+        self.add(process, OK, SEND, ((SEND, partition, written),), time_us)
 
     def send_failed(
         self, process: int, partition: str, value: str, time_us: int, error: str, *, definite: bool
     ) -> None:
         """The producer reports an error; *definite* when the record is surely in no log."""
         type_ = FAIL if definite else INFO
-        self.add(process, type_, "send", (("send", partition, value),), time_us, error)
+        self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
 
     def polled(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int
     ) -> None:
         """A consumer's poll returned *records*."""
-        self.add(process, INVOKE, "poll", (("poll",),), invoked_us)
-        self.add(process, OK, "poll", (("poll", records),), time_us)
+        self.add(process, INVOKE, POLL, ((POLL,),), invoked_us)
+        self.add(process, OK, POLL, ((POLL, records),), time_us)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, NO_TRUNCATION
+from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, NO_TRUNCATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A known flaw: one switch set to a known-bad value.
+    """A known flaw: one switch set to a known-bad value, most of them off.
 
     ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
     it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
@@ -17,7 +17,7 @@ class Mutant:
 
     name: str
     switch: str
-    value: Any
+    value: Any = False
     doc: str
     source: str
     noticed_by: tuple[str, ...] = ()
@@ -58,7 +58,6 @@ _MUTANTS: Final = (
     Mutant(
         name="no-epoch-entry-on-election",
         switch="epoch_entry_on_election",
-        value=False,
         doc=(
             "A new leader enters its epoch with its first append only: until then it answers for the epoch before "
             "as though that went on."
@@ -69,7 +68,6 @@ _MUTANTS: Final = (
     Mutant(
         name="no-fetch-fencing",
         switch="fetch_leader_epoch_fencing",
-        value=False,
         doc="Fetches carry no leader epoch: a follower that does not know of an election yet counts as one that does.",
         source="KIP-320; Kafka before 2.1",
         noticed_by=("isr-holds-committed", "log-divergence", "duplicate"),
@@ -78,7 +76,6 @@ _MUTANTS: Final = (
     Mutant(
         name="stale-controller-accepted",
         switch="controller_epoch_fencing",
-        value=False,
         doc="Brokers obey a controller that has been succeeded: a paused one that wakes appoints leaders of its own.",
         source="ReplicaManager.becomeLeaderOrFollower (STALE_CONTROLLER_EPOCH)",
         noticed_by=("controller-epoch-monotonic",),
@@ -86,7 +83,6 @@ _MUTANTS: Final = (
     Mutant(
         name="zombie-controller-writes",
         switch="controller_writes_fenced",
-        value=False,
         doc=(
             "A controller that has been succeeded still writes to ZooKeeper: it elects leaders of which no broker "
             "hears, and its successor goes by what stood there before."
@@ -97,7 +93,6 @@ _MUTANTS: Final = (
     Mutant(
         name="stale-leader-epoch-accepted",
         switch="leader_epoch_fencing",
-        value=False,
         doc="Brokers obey a LeaderAndIsr of an older leader epoch: a delayed one makes a former leader lead again.",
         source="ReplicaManager.becomeLeaderOrFollower",
         noticed_by=("leader-epoch-monotonic", "lost-write"),
@@ -105,7 +100,6 @@ _MUTANTS: Final = (
     Mutant(
         name="bounce-unnoticed",
         switch="broker_epoch",
-        value=False,
         doc=(
             "A broker that goes and comes back between two looks of the controller is not noticed, and is told "
             "nothing: its partitions have a leader that does not lead."
@@ -116,7 +110,6 @@ _MUTANTS: Final = (
     Mutant(
         name="requests-before-registration",
         switch="requests_after_registration",
-        value=False,
         doc="A starting broker obeys requests that were meant for its earlier life.",
         source="KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors); Kafka up to 1.1",
         noticed_by=("registered-before-control",),
@@ -124,7 +117,6 @@ _MUTANTS: Final = (
     Mutant(
         name="dead-replicas-stay-in-isr",
         switch="failover_takes_out_dead_replicas",
-        value=False,
         doc="A new controller leaves brokers that died while there was none in the ISRs.",
         source="KAFKA-3143; Kafka up to 2.2",
         noticed_by=("failover-shrinks-isr",),
@@ -133,7 +125,6 @@ _MUTANTS: Final = (
     Mutant(
         name="silent-unclean-election",
         switch="unclean_election_only_if_enabled",
-        value=False,
         doc="A replica outside the ISR is elected where no other lives, whatever unclean.leader.election.enable says.",
         source="KIP-106; Partition state machine, offlinePartitionLeaderElection",
         noticed_by=("isr-holds-committed", "lost-write"),
@@ -141,7 +132,6 @@ _MUTANTS: Final = (
     Mutant(
         name="preferred-leader-outside-isr",
         switch="preferred_leader_from_isr",
-        value=False,
         doc="The preferred replica gets the lead back before it has caught up.",
         source="Partition state machine, preferredReplicaPartitionLeaderElection",
         noticed_by=("isr-holds-committed", "lost-write"),
@@ -150,7 +140,6 @@ _MUTANTS: Final = (
     Mutant(
         name="early-isr-expansion",
         switch="isr_expansion_checks_epoch_start",
-        value=False,
         doc=(
             "A follower may join the ISR before it has what a new leader committed earlier: the new leader's high "
             "watermark lags."
@@ -161,7 +150,6 @@ _MUTANTS: Final = (
     Mutant(
         name="isr-join-below-hw",
         switch="isr_expansion_checks_hw",
-        value=False,
         doc="A follower joins the ISR once it has reached the start of the leader's epoch, far behind as it may be.",
         source="Partition.maybeExpandIsr",
         noticed_by=("isr-holds-committed",),
@@ -169,7 +157,6 @@ _MUTANTS: Final = (
     Mutant(
         name="isr-counted-before-commit",
         switch="isr_shrink_waits_for_write",
-        value=False,
         doc=(
             "A leader that takes a follower out of the ISR commits without it before that is written: what it "
             "acknowledges meanwhile, the follower lacks that may be elected."
@@ -180,7 +167,6 @@ _MUTANTS: Final = (
     Mutant(
         name="zombie-keeps-its-isr",
         switch="refused_isr_write_obeyed",
-        value=False,
         doc="A leader that has been succeeded goes on with an ISR that ZooKeeper refused, and commits by itself.",
         source="Partition.maybeUpdateIsrAndVersion (skip updating ISR)",
         noticed_by=("lost-write", "isr-holds-committed", "log-matching"),
@@ -188,7 +174,6 @@ _MUTANTS: Final = (
     Mutant(
         name="unconditional-isr-write",
         switch="isr_write_conditional",
-        value=False,
         doc="A leader that has been succeeded writes its ISR, and with it itself and its epoch, over its successor.",
         source="ReplicationUtils.updateLeaderAndIsr (conditional update)",
         noticed_by=("lost-write", "two-leaders", "log-matching", "controller-writes-fenced"),
@@ -196,7 +181,6 @@ _MUTANTS: Final = (
     Mutant(
         name="min-isr-ignored",
         switch="min_isr_checked",
-        value=False,
         doc="acks=all is accepted and acknowledged by fewer replicas than min.insync.replicas.",
         source="KAFKA-1555, Partition.appendRecordsToLeader",
         noticed_by=("acked-below-min-isr",),
@@ -205,7 +189,6 @@ _MUTANTS: Final = (
     Mutant(
         name="hw-ignores-followers",
         switch="hw_counts_whole_isr",
-        value=False,
         doc="The high watermark is the leader's LEO.",
         source="Partition.maybeIncrementLeaderHW",
         noticed_by=("lost-write", "isr-holds-committed"),
@@ -213,7 +196,6 @@ _MUTANTS: Final = (
     Mutant(
         name="hw-may-fall",
         switch="hw_never_falls",
-        value=False,
         doc="The leader's high watermark falls with a follower's LEO: what was readable is not any more.",
         source="Partition.maybeIncrementLeaderHW",
         noticed_by=("hw-monotonic",),
@@ -221,7 +203,6 @@ _MUTANTS: Final = (
     Mutant(
         name="ack-before-replication",
         switch="ack_waits_for_hw",
-        value=False,
         doc="acks=all is answered like acks=1, before any follower has the record.",
         source="Partition.checkEnoughReplicasReachOffset",
         noticed_by=("lost-write",),
@@ -229,7 +210,6 @@ _MUTANTS: Final = (
     Mutant(
         name="deposed-leader-acks-pending",
         switch="deposed_leader_fails_pending",
-        value=False,
         doc="A leader that is succeeded acknowledges what waits with it for acks=all instead of refusing it.",
         source="DelayedProduce.tryComplete",
         noticed_by=("lost-write",),
@@ -237,7 +217,6 @@ _MUTANTS: Final = (
     Mutant(
         name="uncommitted-reads",
         switch="consumer_limited_by_hw",
-        value=False,
         doc="Consumers read up to the LEO.",
         source="ReplicaManager.readFromLocalLog",
         noticed_by=("read-above-hw",),
@@ -246,7 +225,6 @@ _MUTANTS: Final = (
     Mutant(
         name="hw-ahead-of-log",
         switch="hw_limited_to_log_end",
-        value=False,
         doc="After power loss a replica believes a high watermark checkpoint that is ahead of what its log still has.",
         source="Log.updateHighWatermark",
         noticed_by=("hw-within-log",),
@@ -254,7 +232,6 @@ _MUTANTS: Final = (
     Mutant(
         name="recovery-point-ahead-of-flush",
         switch="recovery_point_follows_flush",
-        value=False,
         doc="The recovery point that is checkpointed is ahead of what has been flushed: recovery would skip it.",
         source="LogManager.checkpointLogRecoveryOffsets",
         noticed_by=("checkpoint-within-log",),
@@ -262,7 +239,6 @@ _MUTANTS: Final = (
     Mutant(
         name="epoch-entries-ahead-of-log",
         switch="epoch_cache_follows_log",
-        value=False,
         doc="The epoch checkpoint keeps entries for records that a truncation or power loss has taken.",
         source="KIP-101, Log.truncateTo, Log.loadSegments",
         noticed_by=("epoch-cache-monotonic",),
@@ -287,7 +263,6 @@ _MUTANTS: Final = (
     Mutant(
         name="no-sequence-check",
         switch="sequence_check",
-        value=False,
         doc="Sequence numbers are not checked: a batch overtakes one that has to be sent again.",
         source="KIP-98, ProducerAppendInfo.checkSequence",
         noticed_by=("nonmonotonic-send", "producer-state-matches-log"),
@@ -295,7 +270,6 @@ _MUTANTS: Final = (
     Mutant(
         name="producer-state-survives-truncation",
         switch="producer_state_follows_log",
-        value=False,
         doc=(
             "A replica remembers batches that it has cut off: as leader it acknowledges a retry as a duplicate of "
             "what it no longer has."
@@ -306,7 +280,6 @@ _MUTANTS: Final = (
     Mutant(
         name="followers-forget-producers",
         switch="followers_learn_producers",
-        value=False,
         doc="A new leader knows nothing of the producers of its predecessor: it takes a retry for something new.",
         source="KIP-98, Log.append",
         noticed_by=("producer-state-matches-log", "duplicate"),

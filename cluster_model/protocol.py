@@ -5,13 +5,18 @@ partition is written ``topic-number``, for example ``t-0``.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from cluster_model.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import RecordBatch
 
 NO_LEADER = -1
 NO_EPOCH = -1
 CONSUMER_REPLICA_ID = -1
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+LOG_END: Final = -1
+"""Up to where is read (``FetchIsolation``): isolation levels as requests have them, and what followers read."""
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ class ProduceResponse:
 class FetchRequest:
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
-    ``replica_id`` is the follower's broker, or -1 for a consumer.
+    ``replica_id`` is the follower's broker, or -1 for a consumer, which has an isolation level.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -44,6 +49,7 @@ class FetchRequest:
     max_wait_us: int
     max_bytes: int
     partitions: dict[str, tuple[int, int]]
+    isolation_level: int = READ_UNCOMMITTED
 
 
 @dataclass(slots=True)
@@ -82,7 +88,7 @@ class OffsetsForLeaderEpochResponse:
 
 @dataclass(slots=True)
 class ListOffsetsRequest:
-    """Where does a partition end? Its LEO for a follower, its HW for a consumer.
+    """Where does a partition end? Its LEO for a follower, its HW or LSO for a consumer.
 
     Partitions with the current leader epoch that the sender knows, -1 without KIP-320.
     """
@@ -90,6 +96,7 @@ class ListOffsetsRequest:
     api: ClassVar[str] = "ListOffsets"
     replica_id: int
     partitions: dict[str, int]
+    isolation_level: int = READ_UNCOMMITTED
 
 
 @dataclass(slots=True)
@@ -140,11 +147,11 @@ class LeaderAndIsr:
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    zk_version: int
+    partition_epoch: int
 
 
 @dataclass(slots=True)
-class PartitionState:
+class LeaderAndIsrPartitionState:
     """A partition in a LeaderAndIsr or UpdateMetadata request."""
 
     controller_epoch: int
@@ -160,8 +167,7 @@ class LeaderAndIsrRequest:
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    partition_states: dict[str, PartitionState]
-    live_leaders: tuple[int, ...]
+    partition_states: dict[str, LeaderAndIsrPartitionState]
 
 
 @dataclass(slots=True)
@@ -172,7 +178,7 @@ class UpdateMetadataRequest:
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    partition_states: dict[str, PartitionState]
+    partition_states: dict[str, LeaderAndIsrPartitionState]
     live_brokers: tuple[int, ...]
 
 
@@ -194,17 +200,5 @@ class ControlResponse:
     api: str
     error: str
 
-
-Request = (
-    ProduceRequest
-    | FetchRequest
-    | OffsetsForLeaderEpochRequest
-    | ListOffsetsRequest
-    | MetadataRequest
-    | InitProducerIdRequest
-    | LeaderAndIsrRequest
-    | UpdateMetadataRequest
-    | StopReplicaRequest
-)
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest

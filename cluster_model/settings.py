@@ -6,12 +6,17 @@ plain: bool, int or str, times in the unit that the name ends in (``.ms``,
 ``.seconds``).
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
-from cluster_model.release import RELEASES, Behaviours
-from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.release import RELEASES, Behaviours, version_of
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+
+C = TypeVar("C")
+V = TypeVar("V")
 
 Value = bool | int | str
 
@@ -23,6 +28,7 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
+_SETTING: Final = "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +54,13 @@ class Setting:
         version = RELEASES[release].version
         value = self.defaults[0][1]
         for first, candidate in self.defaults:
-            if _version(first) <= version:
+            if version_of(first) <= version:
                 value = candidate
         return value
 
     def exists_in(self, release: str) -> bool:
         """Return whether *release* knows the setting."""
-        return _version(self.since) <= RELEASES[release].version
-
-
-def _version(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in name.split("."))
+        return version_of(self.since) <= RELEASES[release].version
 
 
 def _always(value: Value) -> tuple[tuple[str, Value], ...]:
@@ -159,9 +161,9 @@ _CATALOGUE: Final = (
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
 )  # fmt: skip
 
-SETTINGS: Final[dict[tuple[str, str], Setting]] = {
-    (setting.scope, setting.name): setting for setting in _CATALOGUE
-}
+SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
+    ((setting.scope, setting.name), setting) for setting in _CATALOGUE
+)
 """Every setting that the model knows, by (scope, name)."""
 
 
@@ -173,7 +175,26 @@ def scopes_of(name: str) -> tuple[str, ...]:
 def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
     """Return the names of the settings in *scopes*, sorted."""
     wanted = frozenset(scopes)
-    return sorted({setting.name for setting in _CATALOGUE if setting.scope in wanted})
+    return sorted({name for scope, name in SETTINGS if scope in wanted})
+
+
+def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str, V]:
+    """Return what one of this *scope* gets of settings that everybody shares.
+
+    A topic takes what brokers know as well from them, and a release only what it has.
+    """
+    return {
+        name: value
+        for name, value in settings.items()
+        if (scope, name) in SETTINGS
+        and SETTINGS[scope, name].exists_in(release)
+        and not (scope == TOPIC and (BROKER, name) in SETTINGS)
+    }
+
+
+def _setting(name: str) -> Any:
+    """Return a field of a configuration that has the value of a setting."""
+    return field(metadata={_SETTING: name})
 
 
 class Resolved:
@@ -197,6 +218,16 @@ class Resolved:
         unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
         return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
 
+    def of(self, config: type[C], **decided: Any) -> C:
+        """Return a process's configuration: what is *decided*, and its other fields by their settings."""
+        values = dict(decided)
+        for item in fields(config):  # type: ignore[arg-type]  # every configuration is a dataclass
+            name = item.metadata.get(_SETTING)
+            if name is not None:
+                is_time = SETTINGS[self._scope, name].kind in ("ms", "seconds")
+                values[item.name] = self.us(name) if is_time else self.get(name)
+        return config(**values)
+
     def reconnect_backoff_max_us(self) -> int:
         """Return what the reconnect backoff grows to.
 
@@ -215,27 +246,27 @@ class Resolved:
 class BrokerConfig:
     """What a broker reads of its settings; times in microseconds."""
 
-    unclean_leader_election: bool
-    min_insync_replicas: int
-    replica_lag_time_max_us: int
-    replica_fetch_wait_max_us: int
-    replica_fetch_max_bytes: int
-    replica_fetch_backoff_us: int
-    replica_socket_timeout_us: int
-    hw_checkpoint_interval_us: int
-    flush_interval_messages: int
-    flush_interval_us: int
-    recovery_point_checkpoint_interval_us: int
-    zookeeper_session_timeout_us: int
-    auto_leader_rebalance: bool
-    leader_imbalance_check_interval_us: int
-    leader_imbalance_percentage: int
-    controller_socket_timeout_us: int
+    unclean_leader_election: bool = _setting("unclean.leader.election.enable")
+    min_insync_replicas: int = _setting("min.insync.replicas")
+    replica_lag_time_max_us: int = _setting("replica.lag.time.max.ms")
+    replica_fetch_wait_max_us: int = _setting("replica.fetch.wait.max.ms")
+    replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
+    replica_fetch_backoff_us: int = _setting("replica.fetch.backoff.ms")
+    replica_socket_timeout_us: int = _setting("replica.socket.timeout.ms")
+    hw_checkpoint_interval_us: int = _setting("replica.high.watermark.checkpoint.interval.ms")
+    flush_interval_messages: int = _setting("log.flush.interval.messages")
+    flush_interval_us: int = _setting("log.flush.interval.ms")
+    recovery_point_checkpoint_interval_us: int = _setting("log.flush.offset.checkpoint.interval.ms")
+    zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
+    auto_leader_rebalance: bool = _setting("auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
+    leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
+    controller_socket_timeout_us: int = _setting("controller.socket.timeout.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """What a topic overrides, or the brokers' settings."""
+    """A topic's settings on one broker: what the topic sets, else what the broker does (``LogConfig.fromProps``)."""
 
     unclean_leader_election: bool
     min_insync_replicas: int
@@ -250,13 +281,13 @@ class ProducerConfig:
     idempotence: bool
     retries: int
     max_in_flight: int
-    retry_backoff_us: int
-    request_timeout_us: int
+    retry_backoff_us: int = _setting("retry.backoff.ms")
+    request_timeout_us: int = _setting("request.timeout.ms")
     delivery_timeout_us: int
-    linger_us: int
-    batch_size_bytes: int
-    metadata_max_age_us: int
-    reconnect_backoff_us: int
+    linger_us: int = _setting("linger.ms")
+    batch_size_bytes: int = _setting("batch.size")
+    metadata_max_age_us: int = _setting("metadata.max.age.ms")
+    reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
 
 
@@ -264,42 +295,24 @@ class ProducerConfig:
 class ConsumerConfig:
     """What a consumer reads of its settings; times in microseconds."""
 
-    fetch_max_wait_us: int
-    max_partition_fetch_bytes: int
-    max_poll_records: int
-    auto_offset_reset: str
-    request_timeout_us: int
-    retry_backoff_us: int
-    metadata_max_age_us: int
-    reconnect_backoff_us: int
+    fetch_max_wait_us: int = _setting("fetch.max.wait.ms")
+    max_partition_fetch_bytes: int = _setting("max.partition.fetch.bytes")
+    max_poll_records: int = _setting("max.poll.records")
+    auto_offset_reset: str = _setting("auto.offset.reset")
+    request_timeout_us: int = _setting("request.timeout.ms")
+    retry_backoff_us: int = _setting("retry.backoff.ms")
+    metadata_max_age_us: int = _setting("metadata.max.age.ms")
+    reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
     """Return a broker's configuration in *release*."""
-    s = Resolved(BROKER, release, given)
-    return BrokerConfig(
-        unclean_leader_election=s.get("unclean.leader.election.enable"),
-        min_insync_replicas=s.get("min.insync.replicas"),
-        replica_lag_time_max_us=s.us("replica.lag.time.max.ms"),
-        replica_fetch_wait_max_us=s.us("replica.fetch.wait.max.ms"),
-        replica_fetch_max_bytes=s.get("replica.fetch.max.bytes"),
-        replica_fetch_backoff_us=s.us("replica.fetch.backoff.ms"),
-        replica_socket_timeout_us=s.us("replica.socket.timeout.ms"),
-        hw_checkpoint_interval_us=s.us("replica.high.watermark.checkpoint.interval.ms"),
-        flush_interval_messages=s.get("log.flush.interval.messages"),
-        flush_interval_us=s.us("log.flush.interval.ms"),
-        recovery_point_checkpoint_interval_us=s.us("log.flush.offset.checkpoint.interval.ms"),
-        zookeeper_session_timeout_us=s.us("zookeeper.session.timeout.ms"),
-        auto_leader_rebalance=s.get("auto.leader.rebalance.enable"),
-        leader_imbalance_check_interval_us=s.us("leader.imbalance.check.interval.seconds"),
-        leader_imbalance_percentage=s.get("leader.imbalance.per.broker.percentage"),
-        controller_socket_timeout_us=s.us("controller.socket.timeout.ms"),
-    )
+    return Resolved(BROKER, release, given).of(BrokerConfig)
 
 
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
-    """Return a topic's configuration: its own settings, else those of the brokers."""
+    """Return a topic's configuration on a broker."""
     return TopicConfig(
         unclean_leader_election=bool(
             given.get("unclean.leader.election.enable", broker.unclean_leader_election)
@@ -328,34 +341,130 @@ def producer_config(
     delivery_timeout_us = s.us("delivery.timeout.ms")
     if "delivery.timeout.ms" not in given:
         # The default gives way to the others (``KafkaProducer.configureDeliveryTimeout``).
-        delivery_timeout_us = max(delivery_timeout_us, s.us("linger.ms") + s.us("request.timeout.ms"))
-    return ProducerConfig(
+        delivery_timeout_us = max(
+            delivery_timeout_us, _least_delivery_timeout_us(s.us("linger.ms"), s.us("request.timeout.ms"))
+        )
+    return s.of(
+        ProducerConfig,
         acks=-1 if acks == "all" else int(acks),
         idempotence=idempotence,
         retries=retries,
         max_in_flight=in_flight,
-        retry_backoff_us=s.us("retry.backoff.ms"),
-        request_timeout_us=s.us("request.timeout.ms"),
         delivery_timeout_us=delivery_timeout_us,
-        linger_us=s.us("linger.ms"),
-        batch_size_bytes=s.get("batch.size"),
-        metadata_max_age_us=s.us("metadata.max.age.ms"),
-        reconnect_backoff_us=s.us("reconnect.backoff.ms"),
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
     )
+
+
+def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
+    """Return the least that Kafka takes for delivery.timeout.ms: a sum that is cut to what an int holds."""
+    return min(linger_us + request_timeout_us, INT_MAX * US_PER_MS)
+
+
+# What Kafka refuses
+
+IDEMPOTENCE: Final = "enable.idempotence"
+IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+MIN_ISR: Final = "min.insync.replicas"
+_DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Settings of a producer that Kafka refuses together.
+
+    ``setting`` has to give way to the ``others``. It would be taken as ``remedy``, and not at all where
+    that is None. ``needed`` says so; ``{remedy}`` stands in it for that value,
+    which is a time.
+    """
+
+    setting: str
+    others: tuple[str, ...] = ()
+    needed: str
+    remedy: Value | None = None
+
+
+def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
+    """Yield what Kafka's producer refuses of the settings that it is *given*."""
+    if given.get(IDEMPOTENCE):
+        yield from _idempotence_conflicts(release, given, behaviours)
+    if _DELIVERY_TIMEOUT in given:
+        # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
+        config = producer_config(release, given, behaviours)
+        least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
+        if config.delivery_timeout_us < least_us:
+            yield Conflict(
+                setting=_DELIVERY_TIMEOUT,
+                others=("linger.ms", "request.timeout.ms"),
+                needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
+                remedy=least_us // US_PER_MS,
+            )
+
+
+def _idempotence_conflicts(
+    release: str, given: Mapping[str, Value], behaviours: Behaviours
+) -> Iterator[Conflict]:
+    """Yield what KafkaProducer's configureAcks, configureRetries and configureInflightRequests refuse."""
+    others = (IDEMPOTENCE,)
+    if not behaviours.idempotence:
+        yield Conflict(
+            setting=IDEMPOTENCE, needed="there is no idempotent producer: `behaviours` switch it off"
+        )
+    if str(given.get("acks", "all")) not in ("all", "-1"):
+        needed = f"needs acks=all, not acks={given['acks']}"
+        yield Conflict(setting="acks", others=others, needed=needed, remedy="all")
+    if given.get("retries") == 0:
+        yield Conflict(setting="retries", others=others, needed="needs retries of more than 0")
+    limit = behaviours.idempotent_in_flight_max
+    in_flight = given.get(IN_FLIGHT, 0)
+    if int(in_flight) > limit:
+        needed = f"needs {IN_FLIGHT} of at most {limit} in Kafka {release}, not {in_flight}"
+        yield Conflict(setting=IN_FLIGHT, others=others, needed=needed, remedy=limit)
+
+
+def reconciled(
+    release: str,
+    chosen: Mapping[str, Value],
+    behaviours: Behaviours,
+    *,
+    fixed: Mapping[str, Value] = MappingProxyType({}),
+    replicas: int | None = None,
+) -> dict[str, Value]:
+    """Return *chosen* settings that Kafka takes, beside *fixed* ones, as somebody would mean them.
+
+    What has to give way does; where that is fixed, what asks for it is not chosen. A topic needs no
+    more replicas in sync than it has.
+    """
+    settings = dict(chosen)
+    if MIN_ISR in settings and replicas is not None:
+        settings[MIN_ISR] = min(int(settings[MIN_ISR]), replicas)
+    # Each round settles one setting for good.
+    for _ in range(2 * len(settings)):
+        known = shared_with(PRODUCER, release, {**fixed, **settings})
+        for conflict in conflicts(release, known, behaviours):
+            if _settled(settings, conflict):
+                break
+        else:
+            break
+    return settings
+
+
+def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
+    """Change what is chosen so that a conflict is gone; return whether that can be done."""
+    if conflict.setting in settings:
+        if conflict.remedy is None:
+            del settings[conflict.setting]
+        else:
+            settings[conflict.setting] = conflict.remedy
+        return True
+    for other in conflict.others:
+        if settings.pop(other, False):
+            if other == IDEMPOTENCE:
+                settings[other] = False
+            return True
+    return False
 
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     """Return a consumer's configuration in *release*."""
     s = Resolved(CONSUMER, release, given)
-    return ConsumerConfig(
-        fetch_max_wait_us=s.us("fetch.max.wait.ms"),
-        max_partition_fetch_bytes=s.get("max.partition.fetch.bytes"),
-        max_poll_records=s.get("max.poll.records"),
-        auto_offset_reset=s.get("auto.offset.reset"),
-        request_timeout_us=s.us("request.timeout.ms"),
-        retry_backoff_us=s.us("retry.backoff.ms"),
-        metadata_max_age_us=s.us("metadata.max.age.ms"),
-        reconnect_backoff_us=s.us("reconnect.backoff.ms"),
-        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
-    )
+    return s.of(ConsumerConfig, reconnect_backoff_max_us=s.reconnect_backoff_max_us())

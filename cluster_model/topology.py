@@ -1,30 +1,68 @@
-"""What a cluster and its clients are made of, as a campaign describes them."""
+"""What a cluster and its clients are made of, as a campaign describes them.
+
+What is declared of a field is all that the language of campaigns knows of it (`harrow.cluster_model.fields`).
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
 
-from cluster_model.settings import Value
-from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.fields import (
+    BrokerId,
+    ClientName,
+    Count,
+    Duration,
+    DurationOrNever,
+    DurationRangeMarker,
+    Partition,
+    Rate,
+    SettingsMarker,
+    TopicName,
+    described,
+)
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+
+Settings = Annotated[Mapping[str, Value], SettingsMarker]
+
+# How large a cluster may be: beyond these a campaign is a mistake, or an attack.
+BROKERS_MAX: Final = 100
+BROKER_ID_MAX: Final = 1_000
+PARTITIONS_MAX: Final = 1_000
+CLIENTS_MAX: Final = 100
+_RECORD_BYTES_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSpec:
-    """A broker: its id, its rack (None for no rack) and settings of its own."""
+    """A broker."""
 
-    id: int
-    rack: str | None = None
-    settings: Mapping[str, Value] = field(default_factory=dict)
+    id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
+    rack: str | None = described("The rack that it stands in.", default=None)
+    settings: Settings = described("Settings of this broker.", factory=dict, scope=BROKER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """A topic. ``assignment`` lists the replicas of each partition, preferred leader first."""
+    """A topic."""
 
-    name: str
-    partitions: int = 1
-    replication_factor: int = 1
-    assignment: tuple[tuple[int, ...], ...] = ()
-    settings: Mapping[str, Value] = field(default_factory=dict)
+    name: TopicName = described("The topic's name; its partitions are name-0, name-1 and so on.")
+    partitions: int = described(
+        "How many partitions; by default 1, or as many as `assignment` has.",
+        default=1,
+        minimum=1,
+        maximum=PARTITIONS_MAX,
+        shrinks=False,
+    )
+    replication_factor: Count = described(
+        "How many replicas; by default 3, or as many brokers as there are.", default=1, shrinks=False
+    )
+    assignment: tuple[tuple[BrokerId, ...], ...] = described(
+        "The replicas of each partition, preferred leader first; by default as Kafka assigns.",
+        default=(),
+        shrinks=False,
+    )
+    settings: Settings = described("Settings of this topic.", factory=dict, scope=TOPIC)
 
     def partition_names(self) -> tuple[str, ...]:
         """Return the topic's partitions as ``name-number``."""
@@ -33,30 +71,53 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSpec:
-    """One-way latency of a message, drawn evenly from [min, max], in microseconds."""
+    """The network between all processes."""
 
-    latency_min_us: int = 200
-    latency_max_us: int = 1_000
+    latency_min_us: Annotated[int, DurationRangeMarker] = described(
+        "One way, drawn for each message.",
+        default=200,
+        key="latency",
+        upper="latency_max_us",
+        open="latency",
+        shrinks=False,
+    )
+    latency_max_us: int = described("The longest latency.", default=1_000, key="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSpec:
-    """When the operating system flushes what Kafka has not; None for never by itself."""
+    """The brokers' disks."""
 
-    writeback_us: int | None = 30 * US_PER_SECOND
+    writeback_us: DurationOrNever = described(
+        "When the operating system flushes by itself; `never` for not at all.",
+        default=30 * US_PER_SECOND,
+        key="writeback",
+        open="writeback",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """The servers. ``controller`` is the broker that is started first."""
+    """The servers."""
 
-    brokers: tuple[BrokerSpec, ...]
-    topics: tuple[TopicSpec, ...]
-    controller: int | None = None
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    network: NetworkSpec = NetworkSpec()
-    disk: DiskSpec = DiskSpec()
-    zookeeper_tick_us: int = 2 * US_PER_SECOND
+    SECTIONS: ClassVar[Mapping[str, str]] = {"zookeeper": "ZooKeeper."}
+
+    brokers: tuple[BrokerSpec, ...] = described(
+        "How many brokers (ids from 0; by default 3), or a list of them.",
+        implied=True,
+        numbered=True,
+        maximum=BROKERS_MAX,
+    )
+    controller: BrokerId | None = described(
+        "The broker that starts first, and so becomes the controller.", default=None, shrinks=False
+    )
+    topics: tuple[TopicSpec, ...] = described("By default one topic t with one partition.", implied=True)
+    network: NetworkSpec = described("The network.", default=NetworkSpec())
+    disk: DiskSpec = described("The disks.", default=DiskSpec())
+    zookeeper_tick_us: Duration = described(
+        "Sessions expire at ticks.", default=2 * US_PER_SECOND, key="zookeeper.tick", minimum=1
+    )
+    settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions, topic by topic."""
@@ -65,27 +126,40 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSpec:
-    """A producer. It generates a record every ``interval_us``, or only what a script sends.
+    """A producer."""
 
-    Generated records have no key and go to ``partitions`` (all of them when empty)
-    as the release's partitioner says. ``record_bytes`` is the size of a payload.
-    """
-
-    name: str
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
-    interval_us: int | None = None
-    start_us: int = 0
-    stop_us: int | None = None
-    record_bytes: int = 30
+    # Generated records have no key and go where the release's partitioner says.
+    name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
+    interval_us: Rate | None = described(
+        "Records generated; without it the producer sends what the script says.",
+        default=None,
+        key="rate",
+        open="rate",
+        # A drawn rate has producers send to all partitions.
+        closed_by=("workload.producers.partitions",),
+        shrinks=False,
+    )
+    partitions: tuple[Partition, ...] = described(
+        "Where generated records go; by default everywhere.", default=(), unique=True
+    )
+    start_us: Duration = described("When it begins; by default 0s.", default=0, key="start", shrinks=False)
+    stop_us: Duration | None = described(
+        "When it ends; by default with the workload.", default=None, key="stop", shrinks=False
+    )
+    record_bytes: int = described("The size of a record.", default=30, minimum=1, maximum=_RECORD_BYTES_MAX)
+    settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec:
-    """A consumer that reads its assigned partitions (all when empty) from the beginning."""
+    """A consumer that reads its partitions from the beginning."""
 
-    name: str
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
-    start_us: int = 0
-    poll_interval_us: int = 100 * US_PER_MS
+    name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
+    partitions: tuple[Partition, ...] = described(
+        "What it reads; by default everything.", default=(), unique=True
+    )
+    start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
+    poll_interval_us: Duration = described(
+        "How often it polls; by default 100ms.", default=100 * US_PER_MS, key="poll_interval", minimum=1
+    )
+    settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)

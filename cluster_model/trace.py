@@ -1,102 +1,90 @@
-"""What happened inside the cluster, as tuples that are rendered later, if at all.
+"""The trace of a run: its events in their order, and who wants to be told of them at once.
 
-An event is ``(at_us, name, *fields)``, the fields in the order of `FIELDS`. Fields
-are ints, strings, booleans, None and tuples of these, nothing else, so that the
-digest of a trace is the same in every process.
+An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these, so that
+the digest of a trace is the same in every process. `harrow.cluster_model.events` declares the kinds.
 """
 
 import hashlib
 import marshal
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
+
+from harrow.cluster_model.events import Event, event_fields, kind_of
 
 TraceEvent = tuple[Any, ...]
 
-FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    # Processes and sessions
-    "broker_started": ("broker",),
-    "broker_stopped": ("broker", "cause"),
-    "broker_paused": ("broker",),
-    "broker_resumed": ("broker",),
-    "broker_registered": ("broker", "broker_epoch"),
-    "client_stopped": ("client",),
-    "session_expired": ("broker", "ephemerals"),
-    # Faults and single messages
-    "fault": ("fault", "phase", "details", "strike"),
-    "fault_ended": ("fault", "details", "strike"),
-    "healed": (),
-    "message": ("api", "kind", "sender", "receiver"),
-    "message_rule": ("rule", "action", "api", "kind", "sender", "receiver", "strike"),
-    "core_healed": ("brokers",),
-    # Controller
-    "controller_elected": ("broker", "controller_epoch"),
-    "controller_resigned": ("broker", "controller_epoch"),
-    "election": ("controller", "partition", "leader", "leader_epoch", "isr", "unclean", "reason"),
-    "isr_reduced": ("controller", "partition", "leader", "leader_epoch", "isr"),
-    # Replicas
-    "leader": ("broker", "partition", "leader_epoch", "start_offset", "isr"),
-    "follower": ("broker", "partition", "leader_epoch", "leader"),
-    "append": (
-        "broker",
-        "partition",
-        "base_offset",
-        "leader_epoch",
-        "producer_id",
-        "base_sequence",
-        "values",
-    ),
-    "replicate": (
-        "broker",
-        "partition",
-        "base_offset",
-        "leader_epoch",
-        "producer_id",
-        "base_sequence",
-        "values",
-    ),
-    "duplicate_batch": ("broker", "partition", "producer_id", "base_sequence", "base_offset"),
-    "hw": ("broker", "partition", "hw"),
-    "isr": ("broker", "partition", "leader_epoch", "isr", "change"),
-    "isr_written": ("broker", "partition", "leader_epoch", "isr"),
-    "isr_refused": ("broker", "partition", "leader_epoch", "isr", "change"),
-    "truncate": ("broker", "partition", "from_offset", "to_offset", "reason"),
-    "fetcher_failed": ("broker", "partition", "base_offset", "leo"),
-    "recover": ("broker", "partition", "leo", "hw"),
-    "unflushed_lost": ("broker", "partition", "from_offset", "to_offset"),
-    "flush": ("broker", "partition", "offset"),
-    "checkpoint": ("broker", "kind", "offsets"),
-    "invariant_broken": ("invariant", "broker", "partition", "leader_epoch", "offset", "details"),
-    "epoch_asked": ("broker", "partition", "replica", "leader_epoch", "answer_epoch", "end_offset"),
-    # Requests, and what their clients make of the answers
-    "send_failed": ("client", "partition", "leader", "attempt", "error", "values"),
-    "sent_again": ("client", "partition", "leader", "attempt", "values"),
-    "fetch": ("broker", "partition", "replica", "offset"),
-    "fetch_waits": ("broker", "replica"),
-    "fetch_expired": ("broker", "replica"),
-    "served": ("broker", "partition", "client", "offset", "end_offset", "hw"),
-    "acknowledged": ("broker", "partition", "base_offset", "acks", "values"),
-    "rejected": ("broker", "api", "partition", "sender", "error"),
-}
-"""The names of each event's fields, in order, after the time and the name.
+P = ParamSpec("P")
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
+G = TypeVar("G", bound=Event)
+E_co = TypeVar("E_co", bound=Event, covariant=True)
 
-``strike`` numbers the faults of a run that struck, from 1, so that what they do later, and
-their ends, name what struck.
-``ephemerals`` are the paths of the znodes that go with a session: a broker that restarts soon has an
-older session beside its own, which may hold nothing.
-"""
 
-ADDED: Final = frozenset({"strike", "ephemerals"})
-"""Fields at the end of events that earlier traces do not have; nobody knows their values there."""
+class TraceLine(NamedTuple, Generic[E_co]):
+    """An event and its line of ``trace.jsonl``, from 1, which tells before from after within one instant."""
+
+    number: int
+    event: E_co
+
+
+class Emit(Protocol):
+    """Puts an event into the trace, with the present time: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+
+    def __call__(
+        self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
+    ) -> None:
+        """Emit an event; fields are given in their order."""
+
+
+class Clock(Protocol):
+    """Virtual time."""
+
+    now_us: int
+
+
+class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
+    """The name and the subscribers of each kind of event: one look-up finds both."""
+
+    def __missing__(self, kind: type[Event]) -> tuple[str, list[Callable[..., None]]]:
+        found = self[kind] = (kind.name, [])
+        return found
 
 
 class Trace:
-    """The events of a run, in the order in which they happened."""
+    """The events of a run, in the order in which they happened.
 
-    __slots__ = ("add", "events")
+    ``emit`` records an event and tells subscribers; ``publish`` only tells subscribers, of what is worth no
+    line in a trace. Both are functions rather than methods: they run thousands of times in a run.
+    """
 
-    def __init__(self) -> None:
-        self.events: list[TraceEvent] = []
-        self.add = self.events.append
+    __slots__ = ("_kinds", "emit", "events", "publish")
+
+    def __init__(self, clock: Clock) -> None:
+        events: list[TraceEvent] = []
+        append = events.append
+        kinds = _Kinds()
+
+        def emit(kind: type[Event], *fields: Any) -> None:
+            name, handlers = kinds[kind]
+            append((clock.now_us, name) + fields)  # noqa: RUF005 - unpacking makes a list first, for each event
+            if handlers:
+                for handler in handlers:
+                    handler(clock.now_us, *fields)
+
+        def publish(kind: type[Event], *fields: Any) -> None:
+            for handler in kinds[kind][1]:
+                handler(clock.now_us, *fields)
+
+        self.events = events
+        self._kinds = kinds
+        self.emit = cast("Emit", emit)
+        self.publish = cast("Emit", publish)
+
+    def subscribe(
+        self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
+    ) -> None:
+        """Have ``handler(at_us, *fields)`` called right after each event of a kind, in the order of subscribing."""
+        self._kinds[cast("type[Event]", kind)][1].append(handler)
 
     def since(self, position: int) -> Sequence[TraceEvent]:
         """Return the events from *position* on."""
@@ -119,10 +107,37 @@ def digest(values: Any) -> str:
 def as_mapping(event: TraceEvent) -> dict[str, Any]:
     """Return an event with its fields named, as it is written to ``trace.jsonl``."""
     name = event[1]
-    return {"at_us": event[0], "event": name, **dict(zip(FIELDS[name], event[2:], strict=True))}
+    return {"at_us": event[0], "event": name, **dict(zip(event_fields(name), event[2:], strict=True))}
 
 
-def named(events: Sequence[TraceEvent], *names: str) -> Iterator[TraceEvent]:
-    """Yield the events that have one of *names*."""
-    wanted = frozenset(names)
-    return (event for event in events if event[1] in wanted)
+def decode(event: TraceEvent) -> Event:
+    """Return an event of a trace, or one made of a history, as an object of its kind."""
+    kind: Callable[..., Event] = kind_of(event[1])
+    return kind(event[0], *event[2:])
+
+
+@overload
+def select(events: Iterable[TraceEvent], kind: type[E], /) -> Iterator[E]: ...
+
+
+@overload
+def select(events: Iterable[TraceEvent], kind: type[E], other: type[F], /) -> Iterator[E | F]: ...
+
+
+@overload
+def select(
+    events: Iterable[TraceEvent], kind: type[E], other: type[F], third: type[G], /
+) -> Iterator[E | F | G]: ...
+
+
+@overload
+def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Event]: ...
+
+
+def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Event]:
+    """Yield the events of some kinds, in order, as objects."""
+    wanted: dict[str, Callable[..., Event]] = {kind.name: kind for kind in kinds}
+    for event in events:
+        kind = wanted.get(event[1])
+        if kind is not None:
+            yield kind(event[0], *event[2:])

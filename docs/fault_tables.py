@@ -1,16 +1,16 @@
 """The fault catalogue as Markdown, from the faults themselves."""
 
-from cli.fault_syntax import fault_entries
+from harrow.cli.render.catalogue import entries
 
 
 def fault_tables() -> str:
     """Return a section for each fault: what it does, its fields, the shortest way to write it."""
     sections = []
-    for entry in fault_entries():
-        fields, example = entry.parts
+    for entry in entries("faults"):
+        fields, example = entry.parts.values()
         text = " ".join(f"{entry.summary} {' '.join(entry.about.split())}".split())
-        rows = "\n".join(f"| `{key}` | {_cell(doc)} |" for key, doc in fields.items)
-        shortest = "\n".join(f"{key}: {value}" for key, value in example.items)
+        rows = "\n".join(f"| `{key}` | {_cell(doc)} |" for key, doc in fields.items())
+        shortest = "\n".join(f"{key}: {value}" for key, value in example.items())
         sections.append(
             f"### {entry.name}\n\n{text}\n\n| field | what it is |\n|---|---|\n{rows}\n\n```yaml\n{shortest}\n```"
         )

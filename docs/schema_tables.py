@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from campaigns.schema import json_schema
-from faults.catalogue import FAULTS
+from harrow.campaigns.language.schema import json_schema
+from harrow.faults.catalogue import FAULTS
 
 _ROOT: Final = "CampaignFile"
 _REF: Final = "#/$defs/"
@@ -27,25 +27,16 @@ _CHOICES_SHOWN: Final = 6
 _TITLES: Final = {
     _ROOT: "a campaign",
     "BrokerSection": "a broker",
-    "ClusterSection": "cluster",
     "ConditionSection": "a condition",
     "ConsumerSection": "a consumer",
-    "CoreSection": "core",
-    "DiskSection": "disk",
-    "ExpectSection": "expect",
-    "FoundSection": "found",
+    "ExpectationSection": "expect",
+    "ServiceExpectationSection": "bounds of the service",
     "InjectionSection": "an entry of faults",
-    "LimitsSection": "limits",
-    "NetworkSection": "network",
     "ProducerSection": "a producer",
     "ReplicaSection": "a replica",
-    "SendSection": "send",
     "StepSection": "a step of script",
     "SwarmFaultsSection": "faults of a swarm",
-    "SwarmSection": "swarm",
     "TopicSection": "a topic",
-    "WorkloadSection": "workload",
-    "ZooKeeperSection": "zookeeper",
     "Action": "an action",
 }
 
@@ -60,7 +51,12 @@ def key_tables() -> str:
         told = dict.fromkeys(_references(section))
         known += [name for name in told if name not in _ELSEWHERE and name not in known]
         place += 1
-    return "\n\n".join(f"### {_TITLES[name]}\n\n{_table(_section(definitions[name]))}" for name in known)
+    return "\n\n".join(f"### {_title(name)}\n\n{_table(_section(definitions[name]))}" for name in known)
+
+
+def _title(name: str) -> str:
+    """Return a section's heading: the key that has it, or in words what it is."""
+    return _TITLES.get(name) or name.removesuffix("Section").lower()
 
 
 def _section(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -107,7 +103,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     """Return in words what a value may be."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(_REF)
-        title = _TITLES.get(name, "")
+        title = _title(name)
         return _ELSEWHERE.get(name) or f"[{title}](#{title.replace(' ', '-')})"
     if "anyOf" in schema:
         kinds = list(dict.fromkeys(_kind(option) for option in schema["anyOf"]))

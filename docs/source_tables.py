@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from cluster_model.release import RELEASES, switch_docs
+from harrow.cluster_model.release import RELEASES, switch_docs
 
 _MODEL: Final = Path(__file__).parents[1] / "cluster_model"
 _SOURCE: Final = re.compile(
@@ -17,10 +17,10 @@ _SOURCE: Final = re.compile(
 def source_table() -> str:
     """Return which of Kafka's files each module of the model follows, as its docstrings say."""
     rows = ["| module | follows |", "|---|---|"]
-    for path in sorted(_MODEL.glob("*.py")):
+    for path in sorted(_MODEL.rglob("*.py")):
         named = ", ".join(f"`{name}`" for name in dict.fromkeys(_named(path)))
         if named:
-            rows.append(f"| `{path.name}` | {named} |")
+            rows.append(f"| `{path.relative_to(_MODEL)}` | {named} |")
     return "\n".join(rows)
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from cli.main import main as harrow
+from harrow.cli.main import main as harrow
 
 FOLDER: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from faults.fault import Surroundings
-from faults.fields import Broker, DurationRange, described, draw_duration
+from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerCrash:
+class BrokerCrash(LastingFault):
     """The broker is gone at once. Its ZooKeeper session lives on until it times out.
 
     A process crash keeps the whole log, flushed or not, and closes the connections.
@@ -21,28 +21,28 @@ class BrokerCrash:
     kind: Literal["process", "power_loss"] = described(
         "`process` (kill -9) keeps the page cache, `power_loss` does not.", default="process"
     )
-    restart_after: DurationRange | None = described(
+    restart_after: Lasts | None = described(
         "How long until it is started again; by default it stays down until the cluster is healed.",
         default=None,
     )
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Crash the broker if it runs."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None or not surroundings.is_running(broker):
-            return False
-        power_loss = self.kind == "power_loss"
-        if power_loss and not surroundings.may_lose_power(broker):
-            return False
-        surroundings.crash_broker(broker, power_loss=power_loss)
-        if self.restart_after is not None:
-            delay_us = draw_duration(surroundings.draw, self.restart_after)
-            surroundings.after(delay_us, surroundings.start_broker, broker)
-        return True
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker) and (
+            self.kind == "process" or environment.may_lose_power(self.broker)
+        )
+
+    def inject(self, environment: Environment) -> None:
+        environment.crash_broker(self.broker, power_loss=self.kind == "power_loss")
+
+    def is_in_force(self, processes: BrokerProcesses) -> bool:
+        return not processes.is_running(self.broker)
+
+    def end(self, environment: Environment) -> None:
+        environment.start_broker(self.broker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRestart:
+class BrokerRestart(Fault):
     """A broker that is down is started.
 
     While its old session lives it cannot register: Kafka's broker ends then, and is tried again
@@ -53,10 +53,8 @@ class BrokerRestart:
 
     broker: Broker = described("Which broker.")
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Start the broker if it is down."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None or surroundings.is_running(broker):
-            return False
-        surroundings.start_broker(broker)
-        return True
+    def applies(self, environment: Environment) -> bool:
+        return not environment.is_running(self.broker)
+
+    def inject(self, environment: Environment) -> None:
+        environment.start_broker(self.broker)

@@ -1,14 +1,16 @@
 """A broker's process stands still: a long garbage collection, SIGSTOP, a frozen virtual machine."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from faults.fault import Surroundings
-from faults.fields import Broker, DurationRange, described, draw_duration
+from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerPause:
+class BrokerPause(LastingFault):
     """The broker does nothing; its connections stay open and what arrives waits.
 
     Past `zookeeper.session.timeout.ms` its session expires without its knowing.
@@ -17,34 +19,38 @@ class BrokerPause:
     name: ClassVar[str] = "broker_pause"
 
     broker: Broker = described("Which broker.")
-    duration: DurationRange | None = described(
+    duration: Lasts | None = described(
         "How long; by default until the cluster is healed or the broker is resumed.", default=None
     )
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Pause the broker if it runs."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None or not surroundings.is_running(broker) or surroundings.is_paused(broker):
-            return False
-        surroundings.pause_broker(broker)
-        if self.duration is not None:
-            delay_us = draw_duration(surroundings.draw, self.duration)
-            surroundings.after(delay_us, surroundings.resume_broker, broker)
-        return True
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker) and not environment.is_paused(self.broker)
+
+    def inject(self, environment: Environment) -> None:
+        environment.pause_broker(self.broker)
+
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:  # noqa: ARG002  # it has its own
+        """Yield crashes of the broker."""
+        yield BrokerCrash(broker=self.broker, restart_after=self.duration)
+        yield BrokerCrash(broker=self.broker)
+
+    def is_in_force(self, processes: BrokerProcesses) -> bool:
+        return processes.is_paused(self.broker)
+
+    def end(self, environment: Environment) -> None:
+        environment.resume_broker(self.broker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerResume:
+class BrokerResume(Fault):
     """A paused broker goes on where it was."""
 
     name: ClassVar[str] = "broker_resume"
 
     broker: Broker = described("Which broker.")
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Resume the broker if it is paused."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None or not surroundings.is_paused(broker):
-            return False
-        surroundings.resume_broker(broker)
-        return True
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_paused(self.broker)
+
+    def inject(self, environment: Environment) -> None:
+        environment.resume_broker(self.broker)

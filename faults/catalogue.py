@@ -2,19 +2,20 @@
 
 from typing import Final
 
-from faults.broker_crash import BrokerCrash, BrokerRestart
-from faults.broker_isolation import BrokerIsolation
-from faults.broker_pause import BrokerPause, BrokerResume
-from faults.controller_failover import ControllerFailover
-from faults.fault import Fault
-from faults.message import Message, Release
-from faults.network_ack_loss import NetworkAckLoss
-from faults.partition import NetworkPartition
-from faults.session_expiry import SessionExpiry
-from faults.slow_follower import SlowFollower
+from harrow.cluster_model.registry import Registry
+from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.broker_isolation import BrokerIsolation
+from harrow.faults.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.fault import Fault
+from harrow.faults.message import Message, Release
+from harrow.faults.network_ack_loss import NetworkAckLoss
+from harrow.faults.partition import NetworkPartition
+from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.slow_follower import SlowFollower
 
-FAULTS: Final[dict[str, type[Fault]]] = {
-    fault.name: fault
+FAULTS: Final[Registry[str, type[Fault]]] = Registry(
+    (fault.name, fault)
     for fault in (
         BrokerCrash,
         BrokerRestart,
@@ -29,5 +30,5 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         Message,
         Release,
     )
-}
+)
 """Fault classes by the name that a campaign uses."""

@@ -1,36 +1,49 @@
-"""What a fault is: data, and what it does to the cluster's surroundings."""
+"""What a fault is: data, and what it does to processes, disks, links and sessions."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Protocol
 
-from cluster_model.choices import Stream
-from cluster_model.message_rule import MessageRule
+from harrow.cluster_model.fields import LastsMarker, all_fields_of
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.action import Action, Operator
+
+Link = tuple[int | str, int | str]
+"""One direction of a link: the sender and the receiver. An end is a broker's id, a client's name, or ``zookeeper``."""
 
 
-class Surroundings(Protocol):
-    """What a fault can lay hands on: processes, machines, links, sessions.
+def process_name(endpoint: int | str) -> str:
+    """Return the name of the process at an end of a link."""
+    return f"broker-{endpoint}" if isinstance(endpoint, int) else endpoint
 
-    There is nothing here that writes protocol state. A broker is named by its id,
-    any end of a link by a broker's id, a client's name or ``"zookeeper"``.
-    """
 
-    draw: Stream
+def process_names(endpoints: Iterable[int | str]) -> frozenset[str]:
+    """Return the names of several."""
+    return frozenset(process_name(endpoint) for endpoint in endpoints)
 
-    @property
-    def now_us(self) -> int:
-        """Virtual time."""
 
-    def after(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back when the fault is over, unless the cluster has been healed by then.
-
-        A fault has one end: it calls this from `inject`, once at the most.
-        """
-
-    def resolve_broker(self, reference: int | str) -> int | None:
-        """Return the broker that a reference means now; None when there is no such broker."""
+class BrokerProcesses(Protocol):
+    """Which brokers there are, and what state their processes are in."""
 
     def broker_ids(self) -> tuple[int, ...]:
         """Return the ids of all brokers."""
+
+    def is_running(self, broker: int) -> bool:
+        """Return whether a broker's process exists (it may be paused)."""
+
+    def is_paused(self, broker: int) -> bool:
+        """Return whether a broker's process is paused."""
+
+
+class Environment(BrokerProcesses, Protocol):
+    """What a fault can act on: processes, machines, links, sessions.
+
+    There is nothing here that writes protocol state. A broker is named by its id,
+    any end of a link by a broker's id, a client's name or ``"zookeeper"``. ``strike`` is the number
+    of the fault that acts now, as the trace numbers them: its rules for messages are known by it.
+    """
+
+    strike: int
 
     def client_names(self) -> tuple[str, ...]:
         """Return the names of the clients."""
@@ -50,12 +63,6 @@ class Surroundings(Protocol):
     def resume_broker(self, broker: int) -> None:
         """Let a paused broker go on (SIGCONT)."""
 
-    def is_running(self, broker: int) -> bool:
-        """Return whether a broker's process exists (it may be paused)."""
-
-    def is_paused(self, broker: int) -> bool:
-        """Return whether a broker's process is paused."""
-
     def expire_session(self, broker: int) -> None:
         """Have ZooKeeper end a broker's session."""
 
@@ -71,17 +78,117 @@ class Surroundings(Protocol):
     def add_message_rule(self, rule: MessageRule) -> None:
         """Put a rule for single messages in force."""
 
-    def remove_message_rule(self, rule: MessageRule) -> None:
-        """Take a rule out of force; what it holds goes on its way."""
+    def remove_message_rules(self) -> None:
+        """Take out of force the rules of the fault that is ended now; what they hold goes on its way."""
 
-    def release_messages(self, name: str) -> bool:
-        """Remove the rule of that name; return whether there was one."""
+    def has_message_rule(self, name: str) -> bool:
+        """Return whether a rule of that name is in force."""
+
+    def release_messages(self, name: str) -> None:
+        """Take the rules of that name out of force."""
 
 
-class Fault(Protocol):
-    """A fault: a frozen dataclass whose fields are its campaign syntax."""
+class Fault(Action):
+    """A fault: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
 
-    name: ClassVar[str]
+    It is made concrete before it is injected: a reference to a broker becomes the broker's id, a range of
+    durations becomes one duration. So `applies` and `inject` see ids, and draw nothing.
+    """
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Do it. Return False when there was nothing to do it to (a broker already down)."""
+    __slots__ = ()
+
+    is_noted: ClassVar[bool] = True
+
+    def take(self, operator: Operator) -> list[str]:
+        """Inject it; a script expects that it finds something."""
+        return [] if operator.inject(self) else [f"{self.name} found nothing to act on"]
+
+    def problem(self) -> str | None:
+        """Return why a campaign cannot mean this, None if it can."""
+        return None
+
+    def applies(self, environment: Environment) -> bool:  # noqa: ARG002  # most faults look at it
+        """Return whether there is something to do it to: not where a broker is down already."""
+        return self.problem() is None
+
+    @abstractmethod
+    def inject(self, environment: Environment) -> None:
+        """Do it."""
+
+    def is_lasting(self) -> bool:
+        """Return whether it stays in force until something ends it."""
+        return False
+
+    def named(self) -> "Fault | None":
+        """Return the fault that says of a broker what this one does to that which it looks for; None for this one."""
+        return None
+
+    def plainer(self) -> Iterator["Fault"]:
+        """Yield plainer faults that may come to the same, beside those with a field as by default."""
+        yield from ()
+
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:  # noqa: ARG002  # most are no such fault
+        """Yield crashes of one of the brokers that may come to the same."""
+        yield from ()
+
+    def ends(self, other: "Fault") -> bool:  # noqa: ARG002  # most faults end no other
+        """Return whether it takes another one out of force."""
+        return False
+
+
+class LastingFault(Fault):
+    """A fault that stays in force for a while: the time in its field of the kind `Lasts`.
+
+    Where that is None, it lasts until the cluster is healed.
+    """
+
+    __slots__ = ()
+
+    def is_lasting(self) -> bool:
+        """Return whether it stays in force until something ends it."""
+        return True
+
+    def lasts_us(self) -> int | None:
+        """Return how long it lasts, once that has been drawn; None for until the cluster is healed."""
+        given = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
+        return next((low_us for low_us, _ in filter(None, given)), None) if self.is_lasting() else None
+
+    def is_in_force(self, processes: BrokerProcesses) -> bool:  # noqa: ARG002  # most faults end by time alone
+        """Return whether there is something left to end: not where a crashed broker runs again already."""
+        return True
+
+    @abstractmethod
+    def end(self, environment: Environment) -> None:
+        """Undo what is left of it."""
+
+
+class LinkFault(LastingFault):
+    """A lasting fault that cuts links, so that nothing passes on them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def links(self, environment: BrokerProcesses) -> list[Link]:
+        """Return the links, in each direction that is cut."""
+
+    def inject(self, environment: Environment) -> None:
+        for sender, receiver in self.links(environment):
+            environment.cut_link(sender, receiver)
+
+    def end(self, environment: Environment) -> None:
+        for sender, receiver in self.links(environment):
+            environment.restore_link(sender, receiver)
+
+
+class MessageFault(LastingFault):
+    """A lasting fault that is a rule for messages; ``count`` of them may be all that it touches."""
+
+    __slots__ = ()
+
+    def end(self, environment: Environment) -> None:
+        """Take its rule out of force."""
+        environment.remove_message_rules()
+
+    def messages(self) -> int | None:
+        """Return after how many messages it is over; None where their number does not end it."""
+        return None

@@ -1,56 +1,62 @@
 """When a fault strikes: at a time, on a condition, periodically or at random."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from faults.condition import Condition
-from faults.fault import Fault
+from harrow.cluster_model import fields
+from harrow.cluster_model.fields import Count, Duration, described
+from harrow.faults.condition import ConditionField
+from harrow.faults.fault import Fault
+
+_START: Final = "With `every` and `rate`: from when on; by default 0s."
+_STOP: Final = "With `every` and `rate`: until when; by default the workload's end."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
     """Once, at this virtual time."""
 
-    at_us: int
+    at_us: Duration = described("Once, at this virtual time.", key="at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
     """Each time the condition comes to hold, ``times`` times at the most."""
 
-    condition: Condition
-    times: int = 1
+    condition: ConditionField = described("Each time this comes to hold.", key="when")
+    times: Count = described("With `when`: how many times at the most; by default 1.", default=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
     """Periodically, from ``start_us`` on and before ``stop_us``."""
 
-    period_us: int
-    start_us: int
-    stop_us: int
+    period_us: Duration = described("Periodically.", key="every", minimum=1)
+    start_us: Duration = described(_START, default=0, key="from")
+    stop_us: Duration = described(_STOP, key="until", implied=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """At random, on average once in ``mean_us``, from ``start_us`` on and before ``stop_us``."""
 
-    mean_us: int
-    start_us: int
-    stop_us: int
+    mean_us: fields.Rate = described("At random, this often on average.", key="rate")
+    start_us: Duration = described(_START, default=0, key="from")
+    stop_us: Duration = described(_STOP, key="until", implied=True)
 
 
 Timing = At | When | Every | Rate
 
+TIMINGS: Final[dict[str, type[Timing]]] = {"at": At, "when": When, "every": Every, "rate": Rate}
+"""The timings by the key of a campaign that only they have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """One entry under ``faults:``. With several faults, one of them is drawn each time.
+    """An entry of `faults`: when, and which fault."""
 
-    ``together`` is how many strike at once, each drawn anew: what goes wrong together in
-    production mostly has one cause.
-    """
-
-    timing: Timing
-    faults: tuple[Fault, ...]
-    together: int = 1
-    line: int = 0
+    # What goes wrong together in production mostly has one cause. Of several faults one is drawn each time.
+    timing: Timing = described("When.", key="")
+    faults: tuple[Fault, ...] = described("The faults.", key="")
+    together: Count = described("How many strike at once, each drawn anew; by default 1.", default=1)
+    line: int = described("Where it stands in the file.", default=0, key="")

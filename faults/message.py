@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cluster_model import message_rule
-from cluster_model.virtual_time import US_PER_SECOND
-from faults.endpoints import process_names
-from faults.fault import Surroundings
-from faults.fields import Api, Count, Duration, Endpoint, Skip, described
+from harrow.cluster_model import fields
+from harrow.cluster_model.fields import described
+from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(MessageFault):
     """What happens to the next messages of a kind, for example the next Fetch response from 0 to 1.
 
     Connections keep their order, so a message that is held or delayed holds up those
@@ -22,18 +22,21 @@ class Message:
     name: ClassVar[str] = "message"
 
     action: Literal["hold", "drop", "delay", "duplicate", "reset"] = described("What happens to it.")
-    api: Api | None = described("Of which API; by default of any.", default=None)
-    kind: Literal["request", "response"] | None = described("By default both.", default=None)
-    from_: Endpoint | None = described("Who sends it (written `from`); by default anyone.", default=None)
-    to: Endpoint | None = described("Who would get it; by default anyone.", default=None)
-    count: Count = described("How many.", default=1)
-    skip: Skip = described("How many pass first.", default=0)
-    delay: Duration = described("With `delay`: how long.", default=US_PER_SECOND)
-    id: str = described("A name, for `release`.", default="message")
+    api: fields.Api | None = described("Of which API; by default of any.", default=None, shrinks=False)
+    kind: Literal["request", "response"] | None = described("By default both.", default=None, shrinks=False)
+    from_: fields.Endpoint | None = described(
+        "Who sends it (written `from`); by default anyone.", default=None, shrinks=False
+    )
+    to: fields.Endpoint | None = described(
+        "Who would get it; by default anyone.", default=None, shrinks=False
+    )
+    count: fields.Count = described("How many.", default=1)
+    skip: fields.Skip = described("How many pass first.", default=0)
+    delay: fields.Duration = described("With `delay`: how long.", default=US_PER_SECOND)
+    id: fields.MessageRuleName = described("A name, for `release`.", default="message", shrinks=False)
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Put the rule in force."""
-        surroundings.add_message_rule(
+    def inject(self, environment: Environment) -> None:
+        environment.add_message_rule(
             message_rule.MessageRule(
                 name=self.id,
                 action=self.action,
@@ -46,17 +49,26 @@ class Message:
                 delay_us=self.delay,
             )
         )
-        return True
+
+    def messages(self) -> int | None:
+        """Return its count; what is held goes on its way when it is released, however much it is."""
+        return None if self.action == message_rule.HOLD else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Fault):
     """Held messages go on their way, and the rule that held them ends."""
 
     name: ClassVar[str] = "release"
 
-    id: str = described("The `id` of the `message` rule.", default="message")
+    id: fields.MessageRuleReference = described("The `id` of the `message` rule.", default="message")
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Release what the rule holds."""
-        return surroundings.release_messages(self.id)
+    def applies(self, environment: Environment) -> bool:
+        return environment.has_message_rule(self.id)
+
+    def inject(self, environment: Environment) -> None:
+        environment.release_messages(self.id)
+
+    def ends(self, other: Fault) -> bool:
+        """Return whether that is the rule's fault."""
+        return isinstance(other, Message) and other.id == self.id

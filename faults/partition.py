@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from faults.fault import Surroundings
-from faults.fields import DurationRange, Endpoint, described, draw_duration
+from harrow.cluster_model.fields import Endpoint, Lasts, described
+from harrow.faults.fault import BrokerProcesses, Environment, Link, LinkFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkPartition:
+class NetworkPartition(LinkFault):
     """No packet passes from one side to the other.
 
     As with TCP, what is sent meanwhile is sent again when the link is back, unless
@@ -20,25 +20,16 @@ class NetworkPartition:
     between: tuple[Endpoint, ...] = described("One side: brokers' ids, clients' names, `zookeeper`.")
     and_: tuple[Endpoint, ...] = described("The other side (written `and`).")
     one_way: bool = described("Cut only what the first side sends.", default=False)
-    duration: DurationRange | None = described(
-        "How long; by default until the cluster is healed.", default=None
-    )
+    duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Cut the links; return False where there is none."""
-        links = self.links()
-        for sender, receiver in links:
-            surroundings.cut_link(sender, receiver)
-        if links and self.duration is not None:
-            delay_us = draw_duration(surroundings.draw, self.duration)
-            surroundings.after(delay_us, self._restore, surroundings)
-        return bool(links)
+    def problem(self) -> str | None:
+        is_vain = self.between and self.and_ and len({*self.between, *self.and_}) == 1
+        return "this cuts no link: the same stands on both sides" if is_vain else None
 
-    def _restore(self, surroundings: Surroundings) -> None:
-        for sender, receiver in self.links():
-            surroundings.restore_link(sender, receiver)
+    def applies(self, environment: Environment) -> bool:
+        return bool(self.links(environment))
 
-    def links(self) -> list[tuple[int | str, int | str]]:
-        """Return what is cut: who sends, and to whom. Nobody has a link to itself."""
+    def links(self, environment: BrokerProcesses) -> list[Link]:  # noqa: ARG002  # it names all ends itself
+        # A process has no link to itself.
         links = [(one, other) for one in self.between for other in self.and_ if one != other]
         return links if self.one_way else links + [(other, one) for one, other in links]

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from faults.fault import Surroundings
-from faults.fields import Broker, described
+from harrow.cluster_model.fields import Broker, described
+from harrow.faults.fault import Environment, Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionExpiry:
+class SessionExpiry(Fault):
     """ZooKeeper forgets a broker's session although the broker runs on, as after a long silence between them.
 
     The broker's registration goes, and `/controller` with it if it was the controller. It
@@ -19,10 +19,8 @@ class SessionExpiry:
 
     broker: Broker = described("Whose session.")
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Expire the session if the broker runs."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None or not surroundings.is_running(broker):
-            return False
-        surroundings.expire_session(broker)
-        return True
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker)
+
+    def inject(self, environment: Environment) -> None:
+        environment.expire_session(self.broker)

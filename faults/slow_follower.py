@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cluster_model import message_rule
-from cluster_model.virtual_time import US_PER_SECOND
-from faults.endpoints import process_names
-from faults.fault import Surroundings
-from faults.fields import Broker, Duration, DurationRange, described, draw_duration
+from harrow.cluster_model.fields import Broker, Duration, Lasts, described
+from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.fault import Environment, MessageFault, process_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlowFollower:
+class SlowFollower(MessageFault):
     """The follower's fetches are stuck, or each round of them is slow.
 
     Only the connections on which this broker replicates are touched: it goes on
@@ -26,16 +25,10 @@ class SlowFollower:
         "`stuck`: no fetch reaches a leader. `slow`: every answer takes `delay` longer.", default="stuck"
     )
     delay: Duration = described("With `slow`: how much longer each answer takes.", default=US_PER_SECOND)
-    duration: DurationRange | None = described(
-        "How long; by default until the cluster is healed.", default=None
-    )
+    duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
-    def inject(self, surroundings: Surroundings) -> bool:
-        """Slow the follower down."""
-        broker = surroundings.resolve_broker(self.broker)
-        if broker is None:
-            return False
-        follower = process_names((broker,))
+    def inject(self, environment: Environment) -> None:
+        follower = process_names((self.broker,))
         if self.mode == "stuck":
             rule = message_rule.MessageRule(
                 name=self.name,
@@ -53,8 +46,4 @@ class SlowFollower:
                 listener="replication",
                 delay_us=self.delay,
             )
-        surroundings.add_message_rule(rule)
-        if self.duration is not None:
-            delay_us = draw_duration(surroundings.draw, self.duration)
-            surroundings.after(delay_us, surroundings.remove_message_rule, rule)
-        return True
+        environment.add_message_rule(rule)

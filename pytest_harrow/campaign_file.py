@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_harrow.options import Options
-from pytest_harrow.rooms import RoomHidden, check_rooms
+from harrow.pytest_harrow.options import Options
 
 
 class CampaignFile(pytest.File):
@@ -13,14 +12,10 @@ class CampaignFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the tests, or say all that is wrong with the file."""
-        try:
-            check_rooms()
-        except RoomHidden as error:
-            raise self.CollectError(str(error)) from None
-        from campaigns.problem import CampaignError
-        from campaigns.report import variant_name
-        from pytest_harrow.campaign_run import CampaignRun
-        from pytest_harrow.campaign_source import load_source
+        from harrow.campaigns.language.problem import CampaignError
+        from harrow.campaigns.record.report import variant_name
+        from harrow.pytest_harrow.campaign_run import CampaignRun
+        from harrow.pytest_harrow.campaign_source import load_source
 
         options = Options.of(self.config)
         try:

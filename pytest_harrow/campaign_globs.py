@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from pytest_harrow.options import CAMPAIGNS
+from harrow.pytest_harrow.options import CAMPAIGNS
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _LOOKS_LIKE_A_CAMPAIGN: Final = re.compile(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from campaigns.plan import Plan
-from campaigns.report import AS_EXPECTED, UNDECIDED, outcome
-from campaigns.spelling import run_name
-from pytest_harrow.campaign_source import Source
-from pytest_harrow.run_stories import in_a_line, story
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, outcome
+from harrow.pytest_harrow.campaign_source import Source
+from harrow.pytest_harrow.run_stories import in_a_line, story
 
 
 class CampaignRun(pytest.Item):

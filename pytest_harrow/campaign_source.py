@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from campaigns.loader import Campaign, CampaignError, load_campaign
-from campaigns.plan import Plan
-from campaigns.report import reproduce_command, run_as_mapping, variant_name
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from campaigns.spelling import suggestion
-from cli.run_tally import FinishedRun
+from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import suggestion
+from harrow.campaigns.record.report import reproduce_command, run_as_mapping, variant_name
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.cli.commands.run_tally import FinishedRun
 
 
 class UnknownVariant(Exception):

@@ -10,15 +10,15 @@ from typing import Any, Final, NoReturn
 import pytest
 import yaml
 
-from campaigns.library_index import resolve
-from campaigns.plan import Plan
-from campaigns.problem import CampaignError, Problem
-from campaigns.report import AS_EXPECTED, UNDECIDED, outcome
-from campaigns.run_result import RunResult
-from cli.run_tally import FinishedRun
-from pytest_harrow.campaign_source import Source, UnknownVariant, load_source
-from pytest_harrow.options import Options, OptionsError, Seeds, Settings, as_overrides, as_seeds
-from pytest_harrow.run_stories import in_a_line, stories, story
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, outcome
+from harrow.campaigns.run.run_result import RunResult
+from harrow.cli.commands.run_tally import FinishedRun
+from harrow.pytest_harrow.campaign_source import Source, UnknownVariant, load_source
+from harrow.pytest_harrow.options import Options, OptionsError, Seeds, Settings, as_overrides, as_seeds
+from harrow.pytest_harrow.run_stories import in_a_line, stories, story
 
 _RUNS_TOLD: Final = 3
 _NAME_LENGTH_MAX: Final = 60

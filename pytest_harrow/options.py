@@ -59,13 +59,6 @@ class Options:
     overrides: tuple[str, ...] = ()
     skips_inconclusive: bool = False
 
-    @staticmethod
-    def are_given(config: pytest.Config) -> bool:
-        """Return whether there is anything to read."""
-        return bool(
-            config.getoption(SEEDS_OPTION) or config.getini(_SEEDS_INI) or config.getini(_INCONCLUSIVE_INI)
-        )
-
     @classmethod
     def of(cls, config: pytest.Config) -> Self:
         """Return the project's, with those of the command line.
@@ -74,17 +67,10 @@ class Options:
             OptionsError: one of them is wrong.
 
         """
-        for name, text in (
-            (SEEDS_OPTION, config.getoption(SEEDS_OPTION)),
-            (_SEEDS_INI, config.getini(_SEEDS_INI)),
-        ):
-            if text:
-                seeds = as_seeds(text, name)
-                break
-        else:
-            seeds = _DEFAULT_SEEDS
+        option = config.getoption(SEEDS_OPTION)
+        name, text = (SEEDS_OPTION, option) if option else (_SEEDS_INI, config.getini(_SEEDS_INI))
         return cls(
-            seeds=seeds,
+            seeds=as_seeds(text, name) if text else _DEFAULT_SEEDS,
             overrides=tuple(config.getoption(SET_OPTION)),
             skips_inconclusive=_skips(config.getini(_INCONCLUSIVE_INI) or "fail", _INCONCLUSIVE_INI),
         )
@@ -116,7 +102,7 @@ def as_seeds(seeds: Seeds, name: str = "seeds") -> Sequence[int]:
         OptionsError: they are no seeds, or none.
 
     """
-    from campaigns.seeds import SeedError, check_seed, parse_seeds
+    from harrow.campaigns.language.seeds import SeedError, check_seed, parse_seeds
 
     try:
         if isinstance(seeds, str):

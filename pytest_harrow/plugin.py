@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_harrow.campaign_file import CampaignFile
-from pytest_harrow.campaign_globs import is_campaign_file
-from pytest_harrow.options import MARKER, Options, OptionsError, add_options
-from pytest_harrow.rooms import RoomHidden, check_rooms
+from harrow.pytest_harrow.campaign_file import CampaignFile
+from harrow.pytest_harrow.campaign_globs import is_campaign_file
+from harrow.pytest_harrow.options import MARKER, Options, OptionsError, add_options
 
 if TYPE_CHECKING:
-    from pytest_harrow.fixture import Harrow
+    from harrow.pytest_harrow.fixture import Harrow
 
 _NAMES: Final = ("harrow", __name__)
 """The entry point's name, and that by which ``-p`` and ``pytest_plugins`` know this module."""
@@ -39,10 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tell of the marker, and say at once which option is wrong."""
     config.addinivalue_line("markers", MARKER)
     try:
-        if Options.are_given(config):
-            check_rooms()
         Options.of(config)
-    except (OptionsError, RoomHidden) as error:
+    except OptionsError as error:
         raise pytest.UsageError(str(error)) from None
 
 
@@ -73,11 +70,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 @pytest.fixture
 def harrow(request: pytest.FixtureRequest) -> "Generator[Harrow]":
     """Run campaigns from a test: harrow.run(campaign), harrow.expect(campaign), harrow.load(campaign)."""
-    try:
-        check_rooms()
-    except RoomHidden as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
-    from pytest_harrow.fixture import Harrow
+    from harrow.pytest_harrow.fixture import Harrow
 
     runs = request.node.stash[_IN_USE] = Harrow(request)
     yield runs

@@ -4,13 +4,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from campaigns.report import UNDECIDED, in_short
-from campaigns.run_result import RunResult
-from campaigns.spelling import run_name
-from cli.console import plain_text
-from cli.render_run import seeds_text
-from cli.render_story import short_story
-from cli.run_tally import FinishedRun
+from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.record.report import UNDECIDED, in_short
+from harrow.campaigns.run.run_result import RunResult
+from harrow.cli.commands.run_tally import FinishedRun
+from harrow.cli.console import plain_text
+from harrow.cli.render.run import seeds_text
+from harrow.cli.render.story import short_story
 
 _MARGIN: Final = "  "
 

@@ -1,8 +1,119 @@
-"""What holds for all tests."""
+"""What holds for all tests: interrupts, and how much is tried of what gains by numbers alone.
 
+A test with the marker ``soak`` is made up of rounds: `make test` tries a few, `make soak` many, or as many as
+there is time for. ``HARROW_SOAK_SECONDS`` says how much time (``inf`` for all rounds), and that this is `make soak`.
+A round that is not begun by then is not tried, and the last lines say how far each test came. A round that has
+begun is finished, so nothing fails for being slow. A round tries the same seeds and examples wherever it is run.
+"""
+
+import os
 import signal
+import time
+from collections import Counter
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import is_hypothesis_test, seed, settings
 
 # A shell that starts something in the background may have told it to ignore interrupts, and
 # processes that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SOAK_S: Final = float(os.environ.get("HARROW_SOAK_SECONDS") or 0)
+BEGUN_S: Final = time.monotonic()
+NUMBERS: Final = "numbers"
+NOT_TRIED: Final = "not tried"
+
+# No example has to be quick; and what is tried depends on the code and on the number of the round alone.
+settings.register_profile("tests", settings(), deadline=None, derandomize=True, database=None)
+settings.load_profile("tests")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each round of a test its ``numbers``: the seeds that it tries, or as many examples."""
+    marker = metafunc.definition.get_closest_marker("soak")
+    if marker is None:
+        return
+    size = marker.kwargs["size"]
+    numbers = [range(number * size, (number + 1) * size) for number in range(_rounds(marker) or 1)]
+    metafunc.fixturenames.append(NUMBERS)
+    metafunc.parametrize(NUMBERS, numbers, ids=lambda tried: f"{tried.start}..{tried.stop}")
+
+
+def _rounds(marker: pytest.Mark) -> int:
+    rounds: int = marker.kwargs["soak" if SOAK_S else "test"]
+    return rounds
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SOAK_S:
+        items[:] = in_turn(items)
+    left_out = [item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def numbers_of(item: pytest.Item) -> range | None:
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else cast("range | None", callspec.params.get(NUMBERS))
+
+
+def in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Take a round of each test function in turn, so that each gets its share of the time.
+
+    What `make test` tries as well comes last.
+    """
+    rounds_before: Counter[str] = Counter()
+    turns: list[int] = []
+    ordered = sorted(items, key=round_of)
+    for item in ordered:
+        test = item.nodeid.partition("[")[0]
+        turns.append(rounds_before[test])
+        rounds_before[test] += 1
+    return [ordered[place] for place in sorted(range(len(ordered)), key=turns.__getitem__)]
+
+
+def round_of(item: pytest.Item) -> float:
+    numbers, marker = numbers_of(item), item.get_closest_marker("soak")
+    if numbers is None or marker is None:
+        return 0
+    number = numbers.start // len(numbers)
+    return number if number >= marker.kwargs["test"] else float("inf")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give each round examples of its own, and begin none when the time is over."""
+    numbers = numbers_of(item)
+    if numbers is None:
+        return
+    test = getattr(item, "obj", None)
+    if is_hypothesis_test(test):
+        seed(numbers.start)(test)
+    if not SOAK_S:
+        return
+    item.user_properties.append((NUMBERS, len(numbers)))
+    if time.monotonic() - BEGUN_S > SOAK_S:
+        pytest.skip(f"{NOT_TRIED}: the time is over")
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Print no letter for each of thousands of rounds that were not begun."""
+    return (NOT_TRIED, "", "") if report.skipped and NOT_TRIED in str(report.longrepr) else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how far each test came."""
+    tried: Counter[str] = Counter()
+    planned: Counter[str] = Counter()
+    for category in ("passed", "failed", NOT_TRIED):
+        for report in terminalreporter.stats.get(category, ()):
+            numbers = dict(report.user_properties).get(NUMBERS, 0)
+            test = report.nodeid.partition("[")[0]
+            planned[test] += numbers
+            tried[test] += 0 if category == NOT_TRIED else numbers
+    if SOAK_S:
+        terminalreporter.section("seeds and examples that were tried")
+    for test in sorted(+planned):
+        terminalreporter.line(f"{tried[test]:>9,} of {planned[test]:>9,}  {test}")

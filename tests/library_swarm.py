@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from campaigns.signature import signatures
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.signature import signatures
+from harrow.cluster_model.mutants import MUTANTS
 
 SEEDS_MAX = 500
 

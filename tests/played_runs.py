@@ -5,11 +5,11 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.playback import Playback, Scene
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.playback import Playback, Scene
 
 TITLE = "loss-by-hw-truncation, seed 0"
 
@@ -25,7 +25,7 @@ def library_run(campaign: str, variant: str | None = None, seed: int = 0) -> Run
 def played(result: RunResult, until_us: int) -> Scene:
     """Return a run as it is after everything up to a time."""
     playback = Playback(result)
-    position = sum(event.at_us <= until_us for event in playback.told) - 1
+    position = sum(event.at_us <= until_us for event in playback.events) - 1
     playback.advance(position)
     return playback.scene(until_us)
 

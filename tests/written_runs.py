@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.report import BASE, run_as_mapping
-from campaigns.results_folder import write_run
-from campaigns.runner import run_plan
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.record.report import BASE, run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.runner import run_plan
 
 
 def written_run(results: Path, campaign: str | Path, variant: str | None = None, seed: int = 0) -> Path:

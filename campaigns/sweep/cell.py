@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from campaigns.plan import Plan
-from campaigns.report import variant_name
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.report import variant_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

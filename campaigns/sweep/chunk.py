@@ -1,16 +1,15 @@
-"""Which tasks are handed out together, and how large they are.
+"""Tasks, the seeds that one worker runs, and chunks of tasks, which are handed out together.
 
 A chunk is what is written at once, as one file; what has not been written when a sweep ends is run
 again by the next. The tasks of a chunk are of one campaign.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Final
 
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.task import Task
+from harrow.campaigns.sweep.cell import Cell
 
 _TASK_MIN_S: Final = 1.0
 """A task has to outweigh what handing it out costs, some hundredths of a second on Spark."""
@@ -21,6 +20,19 @@ _CHUNK_TASKS_EACH: Final = 2
 _CHUNK_ROWS_MAX: Final = 50_000
 _IN_FLIGHT_MAX: Final = 16
 _COST_WEIGHT: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Seeds of a cell (its number in the sweep), to be run one after the other in one process.
+
+    With ``not_on`` the task repeats runs: a worker that a seed names there leaves that seed out,
+    for it is the one that ran it first.
+    """
+
+    cell: int
+    seeds: Sequence[int]
+    not_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +55,17 @@ class Chunk:
 def halves(chunk: Chunk) -> tuple[Chunk, ...]:
     """Return two chunks with half the work each; none for a single run."""
     tasks = chunk.tasks
-    parts: list[tuple[Task, ...]]
     if len(tasks) == 1:
         task = tasks[0]
         middle = len(task.seeds) // 2
         if not middle:
             return ()
-        parts = [
-            (Task(cell=task.cell, seeds=task.seeds[part], not_on=task.not_on[part]),)
+        tasks = tuple(
+            replace(task, seeds=task.seeds[part], not_on=task.not_on[part])
             for part in (slice(middle), slice(middle, None))
-        ]
-    else:
-        parts = [tasks[: len(tasks) // 2], tasks[len(tasks) // 2 :]]
-    return tuple(Chunk(tasks=part, campaign=chunk.campaign, repeats=chunk.repeats) for part in parts)
+        )
+    middle = len(tasks) // 2
+    return tuple(replace(chunk, tasks=part, attempt=1) for part in (tasks[:middle], tasks[middle:]))
 
 
 def in_flight(workers: int, rows_per_task: int = 1) -> int:
@@ -73,23 +83,23 @@ class Costs:
     """What a run costs, by cell, in seconds: measured as results come in."""
 
     first_guess_s: float = 1.0
-    _known: dict[int, float] = field(default_factory=dict)
+    _by_cell: dict[int, float] = field(default_factory=dict)
     _overall: float | None = None
 
     def are_known(self) -> bool:
         """Return whether anything has been measured."""
         return self._overall is not None
 
-    def measured(self, cell: int, run_s: float) -> None:
+    def measure(self, cell: int, run_s: float) -> None:
         """Take note of the mean of some runs of a cell."""
-        before = self._known.get(cell, run_s)
-        self._known[cell] = before + _COST_WEIGHT * (run_s - before)
+        before = self._by_cell.get(cell, run_s)
+        self._by_cell[cell] = before + _COST_WEIGHT * (run_s - before)
         overall = run_s if self._overall is None else self._overall
         self._overall = overall + _COST_WEIGHT * (run_s - overall)
 
     def of(self, cell: int) -> float:
         """Return what a run of a cell takes, as far as is known."""
-        known = self._known.get(cell, self._overall)
+        known = self._by_cell.get(cell, self._overall)
         return max(1e-5, self.first_guess_s if known is None else known)
 
 
@@ -105,10 +115,6 @@ class Planner:
     costs: Costs
     missing: list[tuple[int, range]]
 
-    def left_rows(self) -> int:
-        """How many runs have not been handed out."""
-        return sum(len(seeds) for _, seeds in self.missing)
-
     def left_s(self) -> float:
         """Return what is left to be handed out, in seconds of one worker."""
         return sum(len(seeds) * self.costs.of(cell) for cell, seeds in self.missing)
@@ -117,9 +123,8 @@ class Planner:
         """Return the next chunk, None when everything is handed out."""
         if not self.missing:
             return None
-        task_s = _TASK_MIN_S
-        if self.costs.are_known():
-            task_s = min(_TASK_MAX_S, max(task_s, self.left_s() / (self.workers * _TASKS_EACH)))
+        share_s = self.left_s() / (self.workers * _TASKS_EACH) if self.costs.are_known() else 0.0
+        task_s = min(_TASK_MAX_S, max(_TASK_MIN_S, share_s))
         campaign = self.cells[self.missing[0][0]].campaign
         tasks: list[Task] = []
         rows = 0

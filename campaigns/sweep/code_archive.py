@@ -1,9 +1,10 @@
 """The project's own packages as one zip: all that an executor has to be given to run plans."""
 
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+import harrow
 
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 
@@ -18,19 +19,12 @@ def write_code_archive(path: Path) -> Path:
         OSError: it cannot be written.
 
     """
+    home = Path(str(harrow.__file__)).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for room in ROOMS:
-            folder = _folder_of(room)
-            for file in sorted(folder.rglob("*.py")):
-                name = f"{room}/{file.relative_to(folder).as_posix()}"
-                info = zipfile.ZipInfo(name, _EPOCH)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, file.read_bytes())
+        # Of an editable installation the rooms are links, which `rglob` does not follow from above.
+        files = [home / "__init__.py", *(file for room in ROOMS for file in (home / room).rglob("*.py"))]
+        for file in sorted(files):
+            info = zipfile.ZipInfo(f"harrow/{file.relative_to(home).as_posix()}", _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, file.read_bytes())
     return path
-
-
-def _folder_of(room: str) -> Path:
-    spec = find_spec(room)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

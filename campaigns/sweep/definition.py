@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaigns.loader import Campaign, load_text
-from campaigns.plan import Plan
-from campaigns.problem import CampaignError, Problem
-from campaigns.report import reproduce_command
-from campaigns.spelling import quoted
-from campaigns.sweep.cell import Cell, cell_of
-from campaigns.sweep.row_table import SCHEMA_VERSION
-from campaigns.version import VERSION
+from harrow.campaigns.language.loader import Campaign, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.language.spelling import quoted
+from harrow.campaigns.record.report import reproduce_command
+from harrow.campaigns.sweep.cell import Cell, cell_of
+from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
+from harrow.campaigns.version import VERSION
 
 
 class VaryError(ValueError):
@@ -31,7 +31,7 @@ class Vary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SweepSource:
     """A campaign as it was read, and how one names it and what was laid over it, to run it again."""
 
     campaign: str
@@ -44,7 +44,7 @@ class Source:
 class Definition:
     """A sweep: its cells, those of one campaign beside each other, and the seeds that each is run with."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[SweepSource, ...]
     cells: tuple[Cell, ...]
     seeds: range
 
@@ -58,7 +58,7 @@ class Definition:
         """How many runs it has."""
         return len(self.cells) * len(self.seeds)
 
-    def source_of(self, campaign: str) -> Source:
+    def source_of(self, campaign: str) -> SweepSource:
         """Return where a campaign of the sweep is from."""
         return next(source for source in self.sources if source.campaign == campaign)
 
@@ -92,7 +92,7 @@ class Definition:
         }
 
 
-def overrides_of(source: Source, cell: Cell) -> tuple[str, ...]:
+def overrides_of(source: SweepSource, cell: Cell) -> tuple[str, ...]:
     """Return all ``--set`` options that make a cell of its campaign."""
     return (*source.overrides, *(f"{key}={value}" for key, value in cell.settings))
 
@@ -148,7 +148,7 @@ def define(
         VaryError: the grid leaves cells that cannot be told apart by campaign and name.
 
     """
-    sources: list[Source] = []
+    sources: list[SweepSource] = []
     cells: list[Cell] = []
     problems: list[Problem] = []
     for campaign, argument in campaigns:
@@ -158,7 +158,7 @@ def define(
             message = f"another campaign of this sweep is named {quoted(same[0])} too"
             problems.append(Problem(str(campaign.path), 0, 0, message))
             continue
-        source = Source(
+        source = SweepSource(
             campaign=campaign.name, argument=argument, text=campaign.text, overrides=tuple(overrides)
         )
         sources.append(source)
@@ -171,7 +171,7 @@ def define(
     return Definition(sources=tuple(sources), cells=tuple(cells), seeds=seeds)
 
 
-def _cells(source: Source, path: Path, varies: Sequence[Vary], variants: frozenset[str]) -> list[Cell]:
+def _cells(source: SweepSource, path: Path, varies: Sequence[Vary], variants: frozenset[str]) -> list[Cell]:
     cells: list[Cell] = []
     problems: list[Problem] = []
     for values in itertools.product(*(vary.values for vary in varies)):
@@ -194,7 +194,7 @@ def _cells(source: Source, path: Path, varies: Sequence[Vary], variants: frozens
     return cells
 
 
-def load_cell_plans(source: Source, path: str, settings: Iterable[tuple[str, str]]) -> tuple[Plan, ...]:
+def load_cell_plans(source: SweepSource, path: str, settings: Iterable[tuple[str, str]]) -> tuple[Plan, ...]:
     """Return the plans of a campaign (the base, then its variants) with settings of the grid.
 
     Raises:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from campaigns.sweep.chunk import Chunk
+from harrow.campaigns.sweep.chunk import Chunk
 
 
 class EngineError(Exception):

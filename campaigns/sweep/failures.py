@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from campaigns.campaign_copy import campaign_copy
-from campaigns.loader import load_text
-from campaigns.results_folder import whole_file
-from campaigns.shrink import NothingToShrinkError, Shrinker
-from campaigns.shrunk_campaign import SHRUNK_BY, shrunk_text
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.definition import Definition, overrides_of
-from campaigns.sweep.row import ERROR, EXPECTATION
-from campaigns.sweep.sweep_folder import FAILURES
-from campaigns.sweep.sweep_report import Example, FailureGroup
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.record.results_folder import whole_file
+from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
+from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, shrunk_text
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.definition import Definition, overrides_of
+from harrow.campaigns.sweep.row import ERROR, EXPECTATION
+from harrow.campaigns.sweep.sweep_folder import FAILURES
+from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
 
 _CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
 

@@ -11,11 +11,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.chunk import Chunk
-from campaigns.sweep.engine import ChunkLostError
-from campaigns.sweep.row_table import as_batch
-from campaigns.sweep.task import Task, run_task
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.chunk import Chunk, Task
+from harrow.campaigns.sweep.engine import ChunkLostError
+from harrow.campaigns.sweep.row import run_task
+from harrow.campaigns.sweep.row_table import as_batch
 
 NAME: Final = "process"
 

@@ -4,20 +4,44 @@
 that has two names: `explode` in Spark, `unnest` in DuckDB.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Any, Final
 
-RowOfAnswer = tuple[Any, ...]
+import duckdb
+
+from harrow.campaigns.sweep.row_table import PARTITION
+from harrow.campaigns.sweep.sweep_folder import RUNS
+
+Answer = list[tuple[Any, ...]]
+"""The rows of an answer."""
 
 
-class Sql(Protocol):
-    """Whatever answers: see `spark_sql` and `duck_sql`."""
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An engine that answers queries about a sweep: DuckDB here, Spark SQL in `spark_session`."""
 
     name: str
     explode: str
+    rows: Callable[[str], Iterable[Sequence[Any]]]
 
-    def ask(self, query: str) -> Sequence[RowOfAnswer]:
-        """Return the answer's rows."""
+    def ask(self, query: str) -> Answer:
+        """Return what one of the queries brings."""
+        return [tuple(row) for row in self.rows(query.format(explode=self.explode))]
+
+
+def duck_sql(folder: Path) -> Sql:
+    """Return DuckDB over the files of a sweep's folder, at least one; it reads them as a stream, as Spark does."""
+    connection = duckdb.connect()
+    files = f"{escape(str(folder / RUNS))}/{PARTITION}=*/*.parquet".replace("'", "''")
+    # Names of campaigns stay text, also those that are numbers or dates.
+    connection.execute(
+        f"CREATE VIEW runs AS SELECT * FROM read_parquet('{files}', "  # noqa: S608 - a path, quoted
+        "hive_partitioning = true, hive_types_autocast = false)"
+    )
+    return Sql("DuckDB", "unnest", lambda query: connection.execute(query).fetchall())
 
 
 VERDICTS: Final = """
@@ -71,23 +95,27 @@ WALL_TIMES: Final = f"""
 """  # noqa: S608 - a number of ours
 """Quantiles come from these: an exact one would hold the times of all runs in memory."""
 
+SERVICE: Final = """
+    SELECT campaign, cell, count(*) AS runs, sum(sent) AS sent, sum(acked) AS acked, sum(failed) AS failed,
+        sum(unknown) AS unknown, sum(outages) AS outages, max(outage_us) AS outage_us, max(ack_p99_us) AS ack_p99_us
+    FROM runs WHERE sent > 0 GROUP BY campaign, cell ORDER BY campaign, cell
+"""
+
+
+def _steps(column: str) -> str:
+    return f"""
+    SELECT campaign, cell, '{column}' AS measure,
+        CAST(floor({STEPS_PER_E} * ln(greatest({column}, 1))) AS INT) AS step, count(*) AS runs
+    FROM runs WHERE sent > 0 AND {column} IS NOT NULL GROUP BY campaign, cell, step
+"""  # noqa: S608 - names of ours
+
+
+OUTAGE: Final = "outage_us"
+ACK_P99: Final = "ack_p99_us"
+SERVICE_TIMES: Final = f"{_steps(OUTAGE)} UNION ALL {_steps(ACK_P99)} ORDER BY campaign, cell, measure, step"
+
 REASONS: Final = """
     SELECT campaign, item AS reason, count(*) AS runs
     FROM (SELECT campaign, {explode}(reasons) AS item FROM runs WHERE verdict = 'inconclusive') AS items
     GROUP BY campaign, item ORDER BY runs DESC, campaign, reason LIMIT 20
 """
-
-ALL: Final[Mapping[str, str]] = {
-    "verdicts": VERDICTS,
-    "failures": FAILURES,
-    "rules": RULES,
-    "probes": PROBES,
-    "durations": DURATIONS,
-    "wall_times": WALL_TIMES,
-    "reasons": REASONS,
-}
-
-
-def ask(sql: Sql, query: str) -> list[RowOfAnswer]:
-    """Return what one of the queries brings."""
-    return [tuple(row) for row in sql.ask(query.format(explode=sql.explode))]

@@ -10,11 +10,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.chunk import Chunk
-from campaigns.sweep.row_table import PARTITION, WORKER
-from campaigns.sweep.sweep_folder import Repeated
-from campaigns.sweep.task import Task
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.chunk import Chunk, Task
+from harrow.campaigns.sweep.row_table import PARTITION, WORKER
+from harrow.campaigns.sweep.sweep_folder import Repeated
 
 ONE_IN: Final = 50
 """Of so many runs one is repeated."""

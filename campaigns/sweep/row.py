@@ -1,24 +1,29 @@
 """A row of a sweep: what is kept of one run.
 
 Rows are made where the run was, on a machine that may have nothing but Python and the core.
-Everything but ``wall_us`` is the same whoever runs it, so that two engines leave the same rows.
+Everything but ``wall_us`` and ``worker`` is the same on every engine.
 """
 
 import hashlib
+import os
+import socket
 import time
 import traceback
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
-from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from campaigns.signature import signatures
-from campaigns.sweep.cell import Cell
-from campaigns.version import VERSION
-from checks.finding import HELD, Finding
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.service import MEASURES, service_of
+from harrow.campaigns.search.signature import signatures
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.version import VERSION
+from harrow.checks.finding import HELD
+from harrow.checks.service.levels import ServiceLevels
 
 ERROR: Final = "error"
 """The verdict of a run that harrow itself could not finish."""
@@ -27,153 +32,144 @@ EXPECTATION: Final = "expectation"
 """The rule of a run in which no promise was broken, but what its campaign expects did not come about."""
 
 OUTCOMES: Final = {AS_EXPECTED: "as-expected", UNEXPECTED: "unexpected", UNDECIDED: "undecided"}
-"""What a row says of how a run went, by what `campaigns.report.outcome` says."""
+"""The outcomes in rows, by those of `harrow.campaigns.record.report.outcome`."""
 
 FAILED: Final = OUTCOMES[UNEXPECTED]
 
 _ROOMS: Final = frozenset({"cluster_model", "faults", "checks", "campaigns"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleCount:
-    """How many findings a rule has in a run, and its status; a rule that held is left out."""
-
-    rule: str
-    status: str
-    count: int
+Row = dict[str, Any]
+"""One run: values by column (`harrow.campaigns.sweep.row_table.COLUMNS`), what is left out is null."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureSignature:
-    """What makes failures the same: the rule, what it promised, and the kinds of events that led to it."""
-
-    rule: str
-    promise: str
-    chain: str
-
-    @property
-    def name(self) -> str:
-        """A short name, which a folder can have: the rule, and a digest of all."""
-        text = f"{self.rule}\n{self.promise}\n{self.chain}"
-        return f"{self.rule}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+def this_worker() -> str:
+    """Return the name of this process among all workers."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One run. The key is (campaign, cell, seed) within a sweep, with the plan's digest and the version.
-
-    ``outcome`` says whether the run went as its campaign expects. ``failure`` is there when it did
-    not. ``faults`` counts those that struck, by kind. Times: ``simulated_ms`` of virtual time,
-    ``wall_us`` microseconds that the run took. ``error`` has the traceback of a run that failed in
-    harrow itself, or says why it was given up.
-    """
-
-    campaign: str
-    cell: str
-    variant: str
-    settings: tuple[tuple[str, str], ...]
-    kafka: str
-    plan_digest: str
-    seed: int
-    version: str
-    verdict: str
-    outcome: str
-    rules: tuple[RuleCount, ...] = ()
-    reasons: tuple[str, ...] = ()
-    missed: tuple[str, ...] = ()
-    drawn: tuple[tuple[str, str], ...] = ()
-    faults: tuple[tuple[str, int], ...] = ()
-    probes: tuple[tuple[str, int], ...] = ()
-    trace_digest: str | None = None
-    events: int = 0
-    simulated_ms: int = 0
-    wall_us: int = 0
-    failure: FailureSignature | None = None
-    error: str | None = None
+def run_task(cells: Mapping[int, Cell], task: Task) -> Iterator[Row]:
+    """Run a task's seeds; *cells* are by their number in the sweep."""
+    worker = this_worker()
+    for place, seed in enumerate(task.seeds):
+        if not task.not_on or task.not_on[place] != worker:
+            yield {**run_row(cells[task.cell], seed), "worker": worker}
 
 
 def run_row(cell: Cell, seed: int) -> Row:
     """Run a cell's plan with a seed and return its row, whatever happens."""
     begun_ns = time.perf_counter_ns()
     try:
-        result = run_plan(cell.plan, seed)
-        return _row(cell, result, _since_us(begun_ns))
+        row = _row(cell, run_plan(cell.plan, seed))
     except Exception as error:  # noqa: BLE001 - a flaw of harrow is one row, and not the end of a sweep
-        return error_row(cell, seed, *_told(error), wall_us=_since_us(begun_ns))
+        row = error_row(cell, seed, *_traceback(error))
+    return {**row, "wall_us": (time.perf_counter_ns() - begun_ns) // 1_000}
 
 
-def error_row(cell: Cell, seed: int, error: str, where: str, *, wall_us: int = 0) -> Row:
+def error_row(cell: Cell, seed: int, error: str, where: str) -> Row:
     """Return the row of a run that could not be finished; *where* tells such failures apart."""
-    return Row(
-        campaign=cell.campaign,
-        cell=cell.name,
-        variant=cell.variant,
-        settings=cell.settings,
-        kafka=cell.plan.kafka,
-        plan_digest=cell.digest,
-        seed=seed,
-        version=VERSION,
-        verdict=ERROR,
-        outcome=FAILED,
-        wall_us=wall_us,
-        failure=FailureSignature(rule=ERROR, promise="", chain=where),
-        error=error,
-    )
+    return {
+        **_key(cell, seed),
+        "kafka": cell.plan.kafka,
+        "verdict": ERROR,
+        "outcome": FAILED,
+        **_NOTHING,
+        **signature_columns(ERROR, "", where),
+        "error": error,
+    }
 
 
-def _since_us(begun_ns: int) -> int:
-    return (time.perf_counter_ns() - begun_ns) // 1_000
+_NOTHING: Final[Row] = {
+    **dict.fromkeys(("rules", "reasons", "missed", "drawn", "faults", "probes"), ()),
+    **dict.fromkeys(("events", "simulated_ms", "wall_us"), 0),
+    **dict.fromkeys(("sent", "acked", "failed", "unknown", "outages", "outage_us", "lag"), 0),
+}
 
 
-def _row(cell: Cell, result: RunResult, wall_us: int) -> Row:
+def _key(cell: Cell, seed: int) -> Row:
+    return {
+        "campaign": cell.campaign,
+        "cell": cell.name,
+        "variant": cell.variant,
+        "settings": cell.settings,
+        "plan_digest": cell.digest,
+        "seed": seed,
+        "version": VERSION,
+    }
+
+
+def _row(cell: Cell, result: RunResult) -> Row:
     if result.given_up is not None:
-        return error_row(cell, result.seed, result.given_up, "given up", wall_us=wall_us)
+        return error_row(cell, result.seed, result.given_up, "given up")
     verdict = result.verdict
     how = outcome(result)
-    return Row(
-        campaign=cell.campaign,
-        cell=cell.name,
-        variant=cell.variant,
-        settings=cell.settings,
-        kafka=result.plan.kafka,
-        plan_digest=cell.digest,
-        seed=result.seed,
-        version=VERSION,
-        verdict=verdict.status,
-        outcome=OUTCOMES[how],
-        rules=tuple(
-            RuleCount(rule=rule, status=judged.status, count=len(judged.findings))
+    return {
+        **_key(cell, result.seed),
+        "kafka": result.plan.kafka,
+        "verdict": verdict.status,
+        "outcome": OUTCOMES[how],
+        "rules": [
+            {"rule": rule, "status": judged.status, "count": len(judged.findings)}
             for rule, judged in verdict.rules.items()
             if judged.status != HELD
-        ),
-        reasons=verdict.reasons,
-        missed=tuple(missed.message for missed in result.missed),
-        drawn=result.drawn,
-        faults=tuple(sorted(Counter(fault.fault for fault in result.faults).items())),
-        probes=tuple(sorted((probe, count) for probe, count in result.probes.items() if count)),
-        trace_digest=result.trace_digest,
-        events=result.events,
-        simulated_ms=result.simulated_us // 1_000,
-        wall_us=wall_us,
-        failure=None if how != UNEXPECTED else _failure(result),
-    )
+        ],
+        "reasons": verdict.reasons,
+        "missed": [missed.message for missed in result.missed],
+        "drawn": result.drawn,
+        "faults": sorted(Counter(fault.fault for fault in result.faults).items()),
+        "probes": [
+            {"probe": probe, "count": count} for probe, count in sorted(result.probes.items()) if count
+        ],
+        "trace_digest": result.trace_digest,
+        "events": result.events,
+        "simulated_ms": result.simulated_us // 1_000,
+        **_service(service_of(result.evidence)),
+        **(_worst_failure(result) if how == UNEXPECTED else {}),
+    }
 
 
-def _failure(result: RunResult) -> FailureSignature:
-    """Return the worst failure of a run."""
+def _service(levels: ServiceLevels) -> Row:
+    total = levels.total
+    return {
+        "sent": total.sent,
+        "acked": total.acked,
+        "failed": total.failed,
+        "unknown": total.unknown,
+        "outages": len(levels.outages),
+        **{column: MEASURES[name](levels) for name, column in COLUMNS_OF_MEASURES.items()},
+    }
+
+
+COLUMNS_OF_MEASURES: Final = {
+    "outage": "outage_us",
+    "ack_p50": "ack_p50_us",
+    "ack_p99": "ack_p99_us",
+    "ack_max": "ack_max_us",
+    "end_to_end_p50": "end_to_end_p50_us",
+    "end_to_end_p99": "end_to_end_p99_us",
+    "end_to_end_max": "end_to_end_max_us",
+    "lag": "lag",
+}
+"""The columns of what a campaign can bound (`harrow.campaigns.run.service.MEASURES`), by its key there."""
+
+
+def _worst_failure(result: RunResult) -> Row:
     for signature, finding in signatures(result).items():
         promise = signature.promise or result.verdict.rules[signature.rule].promise
-        return FailureSignature(rule=signature.rule, promise=promise, chain=_kinds(finding))
-    messages = sorted({missed.message for missed in result.missed})
-    return FailureSignature(rule=EXPECTATION, promise="", chain="; ".join(messages))
+        # The kinds of the chain's events, each where it first stands.
+        chain = " > ".join(dict.fromkeys(link.event for link in finding.chain))
+        return signature_columns(signature.rule, promise, chain)
+    messages = sorted({missed.kind or missed.message for missed in result.missed})
+    return signature_columns(EXPECTATION, "", "; ".join(messages))
 
 
-def _kinds(finding: Finding) -> str:
-    """Return the kinds of a chain's events, each where it first stands."""
-    return " > ".join(dict.fromkeys(link.event for link in finding.chain))
+def signature_columns(rule: str, promise: str, chain: str) -> Row:
+    """Return the columns that are equal for failures of a kind; the signature is a name that a folder can have."""
+    digest = hashlib.sha256(f"{rule}\n{promise}\n{chain}".encode()).hexdigest()
+    return {"signature": f"{rule}-{digest[:8]}", "failed_rule": rule, "promise": promise, "chain": chain}
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _traceback(error: Exception) -> tuple[str, str]:
     """Return an error's traceback, the same on every machine, and where it came up."""
     lines: list[str] = []
     where = ""

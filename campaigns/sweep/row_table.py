@@ -1,12 +1,11 @@
 """Rows as Arrow and Parquet have them: the schema of a sweep's files."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from campaigns.sweep.row import Row
-from campaigns.sweep.task import WorkDone
+from harrow.campaigns.sweep.row import Row
 
 SCHEMA_VERSION: Final = "harrow.sweep/1"
 
@@ -38,6 +37,22 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "trace_digest": (pa.string(), "the digest of the run; null with an error"),
     "events": (pa.int64(), "events handled"),
     "simulated_ms": (pa.int64(), "virtual time, in milliseconds"),
+    "sent": (pa.int64(), "records that producers were handed"),
+    "acked": (pa.int64(), "of these, how many were acked"),
+    "failed": (pa.int64(), "how many failed: they are in no log"),
+    "unknown": (pa.int64(), "of how many producers do not know what became of them"),
+    "outages": (pa.int64(), "how often nobody who sent to a partition got an ack for a second or longer"),
+    "outage_us": (pa.int64(), "the longest time for which that was so, in microseconds, below a second too"),
+    "ack_p50_us": (pa.int64(), "the time to an ack of half of the acked sends, in microseconds"),
+    "ack_p99_us": (pa.int64(), "the same of 99 in 100"),
+    "ack_max_us": (pa.int64(), "the longest"),
+    "end_to_end_p50_us": (
+        pa.int64(),
+        "the time from a send to the poll that returned its record, of half of all",
+    ),
+    "end_to_end_p99_us": (pa.int64(), "the same of 99 in 100"),
+    "end_to_end_max_us": (pa.int64(), "the longest"),
+    "lag": (pa.int64(), "acked records that a consumer had not read yet, at the worst"),
     "wall_us": (
         pa.int64(),
         "how long the run took, in microseconds; the only column that no two sweeps share",
@@ -65,39 +80,6 @@ TRANSPORT_SCHEMA: Final = ROW_SCHEMA.append(pa.field(WORKER, pa.string()))
 FILE_SCHEMA: Final = pa.schema([field for field in ROW_SCHEMA if field.name != PARTITION])
 
 
-def as_batch(done: Iterable[WorkDone]) -> pa.RecordBatch:
+def as_batch(rows: Iterable[Row]) -> pa.RecordBatch:
     """Return rows as they come back from a worker."""
-    return pa.RecordBatch.from_pylist(
-        [{**_as_mapping(item.row), WORKER: item.worker} for item in done], schema=TRANSPORT_SCHEMA
-    )
-
-
-def _as_mapping(row: Row) -> dict[str, Any]:
-    failure = row.failure
-    return {
-        "campaign": row.campaign,
-        "cell": row.cell,
-        "variant": row.variant,
-        "settings": row.settings,
-        "kafka": row.kafka,
-        "plan_digest": row.plan_digest,
-        "seed": row.seed,
-        "version": row.version,
-        "verdict": row.verdict,
-        "outcome": row.outcome,
-        "rules": [{"rule": r.rule, "status": r.status, "count": r.count} for r in row.rules],
-        "reasons": list(row.reasons),
-        "missed": list(row.missed),
-        "drawn": row.drawn,
-        "faults": row.faults,
-        "probes": [{"probe": probe, "count": count} for probe, count in row.probes],
-        "trace_digest": row.trace_digest,
-        "events": row.events,
-        "simulated_ms": row.simulated_ms,
-        "wall_us": row.wall_us,
-        "signature": None if failure is None else failure.name,
-        "failed_rule": None if failure is None else failure.rule,
-        "promise": None if failure is None else failure.promise,
-        "chain": None if failure is None else failure.chain,
-        "error": row.error,
-    }
+    return pa.RecordBatch.from_pylist(list(rows), schema=TRANSPORT_SCHEMA)

@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.utils import is_remote
 
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.chunk import Chunk
-from campaigns.sweep.code_archive import write_code_archive
-from campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
-from campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
-from campaigns.sweep.spark_session import in_short
-from campaigns.sweep.task import Task, run_task
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.chunk import Chunk, Task
+from harrow.campaigns.sweep.code_archive import write_code_archive
+from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
+from harrow.campaigns.sweep.row import run_task
+from harrow.campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
+from harrow.campaigns.sweep.spark_session import in_short
 
 NAME: Final = "spark"
 

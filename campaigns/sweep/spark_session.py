@@ -1,4 +1,4 @@
-"""A Spark session for a sweep: embedded by default, or any master or Spark Connect server."""
+"""A Spark session for a sweep, embedded by default, or any master or Spark Connect server; and its SQL."""
 
 import atexit
 import logging
@@ -20,8 +20,10 @@ from urllib.parse import urlsplit
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from campaigns.sweep.engine import EngineError
-from campaigns.sweep.spark_availability import is_on_this_machine, without_token
+from harrow.campaigns.sweep.engine import EngineError
+from harrow.campaigns.sweep.queries import Sql
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine, without_token
+from harrow.campaigns.sweep.sweep_folder import RUNS
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
@@ -86,6 +88,14 @@ def start_session(
         if server is not None:
             server.handle_error = lambda *_: None
     return session
+
+
+def spark_sql(session: SparkSession, folder: Path) -> Sql:
+    """Return Spark SQL over the files of a sweep's folder, which the session's executors have to see."""
+    # To Spark a path is a pattern.
+    path = re.sub(r"([\\*?{}\[\]])", r"\\\1", str((folder / RUNS).absolute()))
+    session.read.parquet(path).createOrReplaceTempView("runs")
+    return Sql("Spark SQL", "explode", lambda query: session.sql(query).collect())
 
 
 def stop_session(session: SparkSession) -> None:

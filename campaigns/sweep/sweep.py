@@ -2,30 +2,29 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from campaigns.probes import PROBES
-from campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
-from campaigns.sweep.definition import Definition
-from campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
-from campaigns.sweep.repeats import Repeats
-from campaigns.sweep.row import FAILED, error_row, run_row
-from campaigns.sweep.row_table import PARTITION, as_batch
-from campaigns.sweep.sweep_folder import Repeated, SweepFolder, probes_in
-from campaigns.sweep.sweep_tally import SweepTally
-from campaigns.sweep.task import WorkDone
-from cluster_model.virtual_time import US_PER_SECOND
+from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
+from harrow.campaigns.sweep.definition import Definition
+from harrow.campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
+from harrow.campaigns.sweep.repeats import Repeats
+from harrow.campaigns.sweep.row import error_row, run_row
+from harrow.campaigns.sweep.row_table import PARTITION, as_batch
+from harrow.campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from harrow.campaigns.sweep.sweep_tally import SweepTally
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3
-"""So often a chunk is tried whole; then it is halved, until the run is found that nobody survives."""
+"""So often a chunk is tried whole; then it is halved, until the run is found that kills its workers."""
 _TICK_S: Final = 0.2
 _GUESSES: Final = 4
 _GUESS_MAX_S: Final = 0.5
@@ -33,26 +32,31 @@ _GUESS_MAX_S: Final = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """How far a sweep is. Times in seconds; ``busy_s`` is what runs have taken in their workers."""
+    """How far a sweep is. Times in seconds."""
 
     planned: int
     workers: int
     done: int = 0
     already: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    verdicts: Counter[str] = field(default_factory=Counter)
     probes: set[str] = field(default_factory=set)
     tally: SweepTally = field(default_factory=SweepTally)
     repeated: int = 0
     repeated_elsewhere: int = 0
     unequal: list[Repeated] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
-    busy_s: float = 0.0
     begun_s: float = field(default_factory=time.monotonic)
     left_s: float | None = None
     stopped: str | None = None
     interrupted: bool = False
     engine_lost: str | None = None
+
+    @property
+    def failed(self) -> Counter[str]:
+        """How many runs failed, by signature."""
+        failed: Counter[str] = Counter()
+        for (_, signature), failure in self.tally.failures.items():
+            failed[signature] += failure.count
+        return failed
 
     def elapsed_s(self) -> float:
         """Return how long the sweep has been running."""
@@ -178,7 +182,7 @@ class Sweep:
             if chunk is None:
                 return
             if chunk.attempt > 1 and self._under_way:
-                # What may have killed its workers is tried again alone, so that nobody else is blamed.
+                # What may have killed its workers is tried again alone, so that no other chunk is blamed.
                 self._again.insert(0, chunk)
                 return
             self._under_way[threads.submit(self._engine.run, chunk)] = chunk
@@ -238,13 +242,10 @@ class Sweep:
             return
         self._write(chunk, rows)
         for cell in dict.fromkeys(task.cell for task in chunk.tasks):
-            self._measure(cell, rows, planner.costs)
-
-    def _measure(self, cell: int, rows: pa.Table, costs: Costs) -> None:
-        mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)
-        wall = rows.column("wall_us").filter(mask)
-        if len(wall):
-            costs.measured(cell, pc.mean(wall).as_py() / US_PER_SECOND)
+            mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)
+            wall = rows.column("wall_us").filter(mask)
+            if len(wall):
+                planner.costs.measure(cell, pc.mean(wall).as_py() / US_PER_SECOND)
 
     def _lost(self, chunk: Chunk) -> None:
         """Try a chunk again: whole, then in halves; the run that remains alone gets a row that says so."""
@@ -252,20 +253,17 @@ class Sweep:
             self._repeats.again(chunk)
             return
         if chunk.attempt < _ATTEMPTS_MAX:
-            again = Chunk(tasks=chunk.tasks, campaign=chunk.campaign, attempt=chunk.attempt + 1)
-            self._again.append(again)
+            self._again.append(replace(chunk, attempt=chunk.attempt + 1))
             return
         parts = halves(chunk)
         if parts:
             # They begin as suspects: alone, and with one try fewer.
-            self._again += [
-                Chunk(tasks=p.tasks, campaign=p.campaign, attempt=_ATTEMPTS_MAX - 1) for p in parts
-            ]
+            self._again += [replace(part, attempt=_ATTEMPTS_MAX - 1) for part in parts]
             return
         task = chunk.tasks[0]
         message = f"the worker died each of {_ATTEMPTS_MAX} times that it ran this"
         row = error_row(self._definition.cells[task.cell], task.seeds[0], message, "worker died")
-        self._write(chunk, pa.Table.from_batches([as_batch([WorkDone(row=row, worker="")])]))
+        self._write(chunk, pa.Table.from_batches([as_batch([{**row, "worker": ""}])]))
 
     def _write(self, chunk: Chunk, rows: pa.Table) -> None:
         covers = [(task.cell, task.seeds) for task in chunk.tasks if isinstance(task.seeds, range)]
@@ -274,14 +272,9 @@ class Sweep:
         self._repeats.sample(rows)
 
     def _count(self, rows: pa.Table) -> None:
-        progress = self.progress
-        progress.done += len(rows)
-        progress.busy_s += pc.sum(rows.column("wall_us")).as_py() / US_PER_SECOND
-        progress.verdicts.update(rows.column("verdict").to_pylist())
-        failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
-        progress.failed.update(failed.column("signature").to_pylist())
-        progress.probes.update(probes_in(rows))
-        progress.tally.add(rows)
+        self.progress.done += len(rows)
+        self.progress.tally.add(rows)
+        self.progress.probes.update(self.progress.tally.probes)
 
     def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
         found = self._repeats.came_back(chunk, rows)
@@ -306,9 +299,5 @@ def state_of(progress: Progress, engine: str) -> dict[str, object]:
         "interrupted": progress.interrupted,
         "repeated": progress.repeated,
         "repeated_elsewhere": progress.repeated_elsewhere,
-        "unequal": _keys(progress.unequal),
+        "unequal": [[run.cell, run.seed] for run in progress.unequal],
     }
-
-
-def _keys(runs: Iterable[Repeated]) -> list[list[int]]:
-    return [[run.cell, run.seed] for run in runs]

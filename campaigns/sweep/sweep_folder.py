@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from campaigns.problem import CampaignError
-from campaigns.results_folder import json_line, whole_file
-from campaigns.sweep.cell import cell_of
-from campaigns.sweep.chunk import without
-from campaigns.sweep.definition import Definition, Source, load_cell_plans
-from campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
+from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.record.results_folder import json_line, whole_file
+from harrow.campaigns.sweep.cell import cell_of
+from harrow.campaigns.sweep.chunk import without
+from harrow.campaigns.sweep.definition import Definition, SweepSource, load_cell_plans
+from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 
 SWEEP: Final = "sweep.json"
 RUNS: Final = "runs"
@@ -197,14 +197,8 @@ class SweepFolder:
             if stream.read(1) not in (b"", b"\n"):
                 stream.write(b"\n")  # A kill has cut the last line off: it must not take the next one along.
             for run in repeated:
-                line = {
-                    "campaign": cells[run.cell].campaign,
-                    "cell": cells[run.cell].name,
-                    "seed": run.seed,
-                    "first": run.first,
-                    "again": run.again,
-                    "other_worker": run.other_worker,
-                }
+                cell = cells[run.cell]
+                line = {"campaign": cell.campaign, **asdict(run), "cell": cell.name}
                 stream.write(f"{json_line(line)}\n".encode())
 
     def repeated(self) -> Iterator[Repeated]:
@@ -279,7 +273,7 @@ def read_definition(path: Path) -> Definition:
 
 def _definition_of(path: Path, state: Mapping[str, Any]) -> Definition:
     sources = tuple(
-        Source(
+        SweepSource(
             campaign=said["campaign"],
             argument=said["argument"],
             text=(path / CAMPAIGNS / f"{said['campaign']}.yaml").read_text(encoding="utf-8"),

@@ -4,22 +4,24 @@ Everything is computed where the rows are (`queries`); what comes here is as lar
 the kinds of failures, not as the sweep.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp
 from typing import Any
 
-from campaigns.probes import PROBES
-from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
-from campaigns.spelling import listed
-from campaigns.sweep import queries
-from campaigns.sweep.cell import Cell
-from campaigns.sweep.confidence import wilson
-from campaigns.sweep.definition import Definition
-from campaigns.sweep.row import ERROR, OUTCOMES
-from campaigns.sweep.row_table import SCHEMA_VERSION
-from campaigns.version import VERSION
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
+from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
+from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.sweep import queries
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.confidence import wilson
+from harrow.campaigns.sweep.definition import Definition
+from harrow.campaigns.sweep.queries import Answer, Sql
+from harrow.campaigns.sweep.row import ERROR, OUTCOMES
+from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
+from harrow.campaigns.version import VERSION
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class FailureGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class FailureRate:
     """How often a rule's anomaly was seen in the runs of a cell that could tell.
 
     ``status`` is `violated` or `permitted`, None when it was never seen; ``low`` and ``high`` are
@@ -76,7 +78,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ProbeCount:
     """In how many runs a rare state was reached, and how often in all."""
 
     probe: str
@@ -106,19 +108,49 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """Of one number for each run: half of the runs had at most ``median_us``, and so on, right to about 1%."""
+
+    median_us: float
+    p99_us: float
+    max_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellService:
+    """How well clients were served in the runs of a cell that sent something.
+
+    ``outage`` is the longest time of a run for which nobody who sent to a partition got an ack, ``ack_p99`` the
+    time within which 99 of 100 acks of a run came, None where nothing was acked.
+    """
+
+    campaign: str
+    cell: str
+    runs: int
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    outages: int
+    outage: Quantiles
+    ack_p99: Quantiles | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
     """All of it. ``state`` is what ``sweep.json`` says; ``answered_by`` computed the rest."""
 
     state: Mapping[str, Any]
-    answered_by: str
-    cells: tuple[CellCount, ...]
-    failures: tuple[FailureGroup, ...]
-    rates: tuple[Rate, ...]
-    probes: tuple[Reached, ...]
-    never_reached: tuple[str, ...]
-    required: tuple[str, ...]
-    durations: tuple[Duration, ...]
-    reasons: tuple[tuple[str, str, int], ...]
+    answered_by: str = ""
+    cells: tuple[CellCount, ...] = ()
+    failures: tuple[FailureGroup, ...] = ()
+    rates: tuple[FailureRate, ...] = ()
+    probes: tuple[ProbeCount, ...] = ()
+    never_reached: tuple[str, ...] = tuple(PROBES)
+    required: tuple[str, ...] = ()
+    durations: tuple[Duration, ...] = ()
+    service: tuple[CellService, ...] = ()
+    reasons: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def runs(self) -> int:
@@ -157,7 +189,7 @@ class SweepReport:
             "cells": [asdict(cell) for cell in self.cells],
             "failures": [asdict(group) for group in self.failures],
             "rates": [asdict(rate) for rate in self.rates],
-            "probes": [asdict(reached) for reached in self.probes],
+            "probes": [asdict(count) for count in self.probes],
             "probes_never_reached": list(self.never_reached),
             "reasons": [
                 {"campaign": campaign, "reason": reason, "runs": runs}
@@ -165,83 +197,60 @@ class SweepReport:
             ],
             "required_probes_missed": list(self.required),
             "durations": [asdict(duration) for duration in self.durations],
+            "service": [asdict(cell) for cell in self.service],
         }
 
 
-def report_of(sql: queries.Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
+def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
     """Ask for everything that is known of a sweep that has rows."""
-    order = {(cell.campaign, cell.name): place for place, cell in enumerate(definition.cells)}
-    cells = _cells(queries.ask(sql, queries.VERDICTS), order)
-    probes = queries.ask(sql, queries.PROBES)
-    reached: dict[str, Reached] = {}
-    for _, _, probe, runs, times in probes:
-        before = reached.get(probe, Reached(probe=probe, runs=0, times=0))
-        reached[probe] = Reached(probe=probe, runs=before.runs + runs, times=before.times + int(times))
+    cells = tuple(_cells(sql.ask(queries.VERDICTS), definition))
+    probes = sql.ask(queries.PROBES)
+    runs: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    for _, _, probe, run_count, time_count in probes:
+        runs[probe] += run_count
+        times[probe] += int(time_count)
+    counts = [ProbeCount(probe=probe, runs=runs[probe], times=times[probe]) for probe in runs]
     return SweepReport(
         state=state,
         answered_by=sql.name,
         cells=cells,
-        failures=tuple(_failures(queries.ask(sql, queries.FAILURES), definition)),
-        rates=_rates(queries.ask(sql, queries.RULES), cells),
-        probes=tuple(sorted(reached.values(), key=lambda each: (each.runs, each.probe))),
-        never_reached=tuple(probe for probe in PROBES if probe not in reached),
-        required=tuple(_required(definition.cells, {(row[0], row[1], row[2]) for row in probes}, cells)),
-        durations=tuple(
-            _durations(queries.ask(sql, queries.DURATIONS), queries.ask(sql, queries.WALL_TIMES))
-        ),
-        reasons=tuple(
-            (campaign, reason, int(runs)) for campaign, reason, runs in queries.ask(sql, queries.REASONS)
-        ),
+        failures=tuple(_failures(sql.ask(queries.FAILURES), definition)),
+        rates=tuple(_rates(sql.ask(queries.RULES), cells)),
+        probes=tuple(sorted(counts, key=lambda count: (count.runs, count.probe))),
+        never_reached=tuple(probe for probe in PROBES if probe not in runs),
+        required=tuple(_required(definition.cells, {row[:3] for row in probes}, cells)),
+        durations=tuple(_durations(sql.ask(queries.DURATIONS), sql.ask(queries.WALL_TIMES))),
+        service=tuple(_service(sql.ask(queries.SERVICE), sql.ask(queries.SERVICE_TIMES), cells)),
+        reasons=tuple((campaign, reason, int(count)) for campaign, reason, count in sql.ask(queries.REASONS)),
     )
 
 
-def empty_report(state: Mapping[str, Any]) -> SweepReport:
-    """Return the report of a sweep without a row."""
-    return SweepReport(
-        state=state,
-        answered_by="",
-        cells=(),
-        failures=(),
-        rates=(),
-        probes=(),
-        never_reached=tuple(PROBES),
-        required=(),
-        durations=(),
-        reasons=(),
-    )
-
-
-def _cells(
-    rows: Iterable[queries.RowOfAnswer], order: Mapping[tuple[str, str], int]
-) -> tuple[CellCount, ...]:
-    verdicts: dict[tuple[str, str], dict[str, int]] = {}
-    outcomes: dict[tuple[str, str], dict[str, int]] = {}
+def _cells(rows: Answer, definition: Definition) -> Iterator[CellCount]:
+    order = {(cell.campaign, cell.name): place for place, cell in enumerate(definition.cells)}
+    verdicts: dict[tuple[str, str], Counter[str]] = {}
+    outcomes: dict[tuple[str, str], Counter[str]] = {}
     for campaign, cell, verdict, outcome, runs in rows:
-        for counts, name in ((verdicts, verdict), (outcomes, outcome)):
-            of_cell = counts.setdefault((campaign, cell), {})
-            of_cell[name] = of_cell.get(name, 0) + runs
-    return tuple(
-        CellCount(
-            campaign=campaign,
-            cell=cell,
-            runs=sum(verdicts[campaign, cell].values()),
-            verdicts=verdicts[campaign, cell],
-            outcomes=outcomes[campaign, cell],
+        verdicts.setdefault((campaign, cell), Counter())[verdict] += runs
+        outcomes.setdefault((campaign, cell), Counter())[outcome] += runs
+    for key in sorted(verdicts, key=lambda key: order.get(key, len(order))):
+        yield CellCount(
+            campaign=key[0],
+            cell=key[1],
+            runs=verdicts[key].total(),
+            verdicts=dict(verdicts[key]),
+            outcomes=dict(outcomes[key]),
         )
-        for campaign, cell in sorted(verdicts, key=lambda key: order.get(key, len(order)))
-    )
 
 
-def _failures(rows: Iterable[queries.RowOfAnswer], definition: Definition) -> Iterable[FailureGroup]:
+def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
     cells = {(cell.campaign, cell.name): cell for cell in definition.cells}
 
     def example(campaign: str, cell: str, seed: int, events: int | None = None) -> Example:
         reproduce = definition.reproduce(cells[campaign, cell], seed)
         return Example(cell=cell, seed=seed, reproduce=reproduce, events=events)
 
-    for row in rows:
-        campaign, signature, rule, promise, chain, failures = row[:6]
-        earliest_cell, earliest_seed, shortest_cell, shortest_seed, shortest_events = row[6:]
+    for campaign, signature, rule, promise, chain, failures, *examples in rows:
         yield FailureGroup(
             campaign=campaign,
             signature=signature,
@@ -249,19 +258,16 @@ def _failures(rows: Iterable[queries.RowOfAnswer], definition: Definition) -> It
             promise=promise,
             chain=chain,
             failures=failures,
-            earliest=example(campaign, earliest_cell, earliest_seed),
-            shortest=example(campaign, shortest_cell, shortest_seed, shortest_events),
+            earliest=example(campaign, *examples[:2]),
+            shortest=example(campaign, *examples[2:]),
         )
 
 
-def _rates(rows: Sequence[queries.RowOfAnswer], cells: Sequence[CellCount]) -> tuple[Rate, ...]:
-    """Return the matrix of settings and rules: a rule that some cell broke has a line for each cell."""
+def _rates(rows: Answer, cells: Sequence[CellCount]) -> Iterator[FailureRate]:
+    """Yield the matrix of settings and rules: a rule that some cell broke has a line for each cell."""
     hits = {(rule, campaign, cell, status): runs for campaign, cell, rule, status, runs in rows}
-    rates: list[Rate] = []
     for rule, campaign in sorted({(row[2], row[0]) for row in rows}):
-        for cell in cells:
-            if cell.campaign != campaign:
-                continue
+        for cell in (cell for cell in cells if cell.campaign == campaign):
             tries = sum(cell.verdicts.get(verdict, 0) for verdict in (HELD, PERMITTED, VIOLATED))
             seen: list[tuple[str | None, int]] = [
                 (status, hits[rule, campaign, cell.cell, status])
@@ -270,38 +276,30 @@ def _rates(rows: Sequence[queries.RowOfAnswer], cells: Sequence[CellCount]) -> t
             ]
             for status, count in seen or [(None, 0)]:
                 low, high = wilson(count, tries)
-                rates.append(
-                    Rate(
-                        rule=rule,
-                        campaign=campaign,
-                        cell=cell.cell,
-                        status=status,
-                        hits=count,
-                        runs=tries,
-                        low=low,
-                        high=high,
-                    )
+                yield FailureRate(
+                    rule=rule,
+                    campaign=campaign,
+                    cell=cell.cell,
+                    status=status,
+                    hits=count,
+                    runs=tries,
+                    low=low,
+                    high=high,
                 )
-    return tuple(rates)
 
 
 def _required(
-    cells: Iterable[Cell],
-    reached: frozenset[tuple[str, str, str]] | set[tuple[str, str, str]],
-    counted: Iterable[CellCount],
-) -> Iterable[str]:
-    """Yield what is said of cells whose runs never reached a probe that their campaign requires."""
-    runs = {(cell.campaign, cell.cell): cell.runs for cell in counted}
+    cells: Iterable[Cell], reached: Collection[tuple[str, ...]], counts: Iterable[CellCount]
+) -> Iterator[str]:
+    """Yield a reason for each cell whose runs never reached a probe that their campaign requires."""
+    runs = {(count.campaign, count.cell): count.runs for count in counts}
     for cell in cells:
         missed = [p for p in cell.plan.expect.probes if (cell.campaign, cell.name, p) not in reached]
-        if missed and (cell.campaign, cell.name) in runs:
-            count = runs[cell.campaign, cell.name]
+        if missed and (count := runs.get((cell.campaign, cell.name))):
             yield f"{cell.campaign}, {cell.name}: never reached: {listed(missed)} (in {count} runs)"
 
 
-def _durations(
-    rows: Iterable[queries.RowOfAnswer], wall_times: Sequence[queries.RowOfAnswer]
-) -> Iterable[Duration]:
+def _durations(rows: Answer, wall_times: Answer) -> Iterator[Duration]:
     for campaign, runs, events, simulated_ms, wall_us, longest_us in rows:
         steps = [(int(step), int(count)) for name, step, count in wall_times if name == campaign]
         yield Duration(
@@ -316,6 +314,36 @@ def _durations(
         )
 
 
+def _service(rows: Answer, times: Answer, cells: Sequence[CellCount]) -> Iterator[CellService]:
+    steps: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for campaign, name, measure, step, count in times:
+        steps.setdefault((campaign, name, measure), []).append((int(step), int(count)))
+
+    def quantiles(campaign: str, name: str, measure: str, max_us: int) -> Quantiles:
+        known = steps[campaign, name, measure]
+        median_us, p99_us = (min(max_us, quantile_us(known, share)) for share in (0.5, 0.99))
+        return Quantiles(median_us=median_us, p99_us=p99_us, max_us=max_us)
+
+    by_cell = {(row[0], row[1]): row[2:] for row in rows}
+    for cell in cells:
+        key = (cell.campaign, cell.cell)
+        if key not in by_cell:
+            continue
+        runs, sent, acked, failed, unknown, outages, outage_us, ack_p99_us = by_cell[key]
+        yield CellService(
+            campaign=cell.campaign,
+            cell=cell.cell,
+            runs=int(runs),
+            sent=int(sent),
+            acked=int(acked),
+            failed=int(failed),
+            unknown=int(unknown),
+            outages=int(outages),
+            outage=quantiles(*key, queries.OUTAGE, int(outage_us)),
+            ack_p99=None if ack_p99_us is None else quantiles(*key, queries.ACK_P99, int(ack_p99_us)),
+        )
+
+
 def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:
     """Return the time within which a share of the runs was over; *steps* are those of `queries.WALL_TIMES`."""
     left = share * sum(count for _, count in steps)
@@ -327,7 +355,7 @@ def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:
 
 
 def exit_outcome(report: SweepReport) -> str:
-    """Return the outcome of all runs together, as `campaigns.report.outcome` says it of one."""
+    """Return the outcome of all runs together, one of those of `harrow.campaigns.record.report.outcome`."""
     if report.count(OUTCOMES[UNEXPECTED]):
         return UNEXPECTED
     undecided = report.count(OUTCOMES[UNDECIDED]) or report.required or not report.runs

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from campaigns.sweep.row import FAILED
+from harrow.campaigns.sweep.row import FAILED
 
 CellKey = tuple[str, str]
 """A campaign and the name of one of its cells."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from checks.finding import Finding
-from checks.history.version_order import VersionOrders
-from checks.history.witness import numbers, polled, sent
+from harrow.checks.finding import Finding
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import numbers, polled, sent
 
 
 def aborted_reads(orders: VersionOrders) -> Iterator[Finding]:

@@ -8,15 +8,13 @@ offsets, until all offsets of the partition are known.
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
-from checks.history.records import Pair, PartitionHistory, Send, Session, Transaction
-from cluster_model.history import FAIL, INFO, INVOKE, OK, Operation
+from harrow.checks.history.records import Pair, PartitionHistory, ProducerSession, SendRecord, Transaction
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation
 
-SEND: Final = "send"
-POLL: Final = "poll"
-TXN: Final = "txn"
 ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
 
@@ -32,17 +30,15 @@ _PAIRS: Final = frozenset({tuple, list})
 _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
 
 
+@dataclass(slots=True, eq=False)
 class _Client:
     """Where a process stands: the last pair that it read, with the operation, by partition."""
 
-    __slots__ = ("assigned", "invoked", "positions", "sessions", "subscribed")
-
-    def __init__(self) -> None:
-        self.positions: dict[str, tuple[Pair, int]] = {}
-        self.sessions: dict[str, Session] = {}
-        self.assigned: tuple[str, ...] = ()
-        self.subscribed = False
-        self.invoked = -1
+    positions: dict[str, tuple[Pair, int]] = field(default_factory=dict)
+    sessions: dict[str, ProducerSession] = field(default_factory=dict)
+    assigned: tuple[str, ...] = ()
+    subscribed: bool = False
+    invoked: int = -1
 
 
 class HistoryIndex:
@@ -54,14 +50,8 @@ class HistoryIndex:
     """
 
     __slots__ = (
-        "_clients",
-        "numbers",
-        "partitions",
-        "passed_over",
-        "processes",
-        "sessions",
-        "times_us",
-        "transactions",
+        *("_clients", "numbers", "partitions", "passed_over"),
+        *("processes", "sessions", "times_us", "transactions"),
     )
 
     def __init__(self, operations: Sequence[Operation] = ()) -> None:
@@ -69,7 +59,7 @@ class HistoryIndex:
         self.processes: list[int] = []
         self.times_us = array("q")
         self.numbers = array("q")
-        self.sessions: list[Session] = []
+        self.sessions: list[ProducerSession] = []
         self.transactions: list[Transaction] = []
         self.passed_over = 0
         self._clients: dict[int, _Client] = {}
@@ -96,7 +86,7 @@ class HistoryIndex:
     ) -> None:
         """Add the next operations, column by column.
 
-        The micro-operations are those of `cluster_model.history`, lists as well as tuples;
+        The micro-operations are those of `harrow.cluster_model.history`, lists as well as tuples;
         *numbers* are what the operations call themselves. *rebalances* are the partitions that
         a consumer lost or got meanwhile, by the place of the operation in the columns.
         """
@@ -139,7 +129,7 @@ class HistoryIndex:
 
     def finish(self) -> None:
         """Take what nothing came back of as unknown: the recording ended before."""
-        pending: dict[int, list[Send]] = {}
+        pending: dict[int, list[SendRecord]] = {}
         for session in self.sessions:
             for send in session.sends:
                 if send.outcome is None:
@@ -160,9 +150,11 @@ class HistoryIndex:
             partition = self.partitions[name] = PartitionHistory(name)
         return partition
 
-    def _invoke(self, client: _Client, process: int, partition: str, written: Any, position: int) -> Send:
+    def _invoke(
+        self, client: _Client, process: int, partition: str, written: Any, position: int
+    ) -> SendRecord:
         value = written if type(written) is str else written[1] if type(written) in _PAIRS else written
-        send = Send(process, partition, value, position, self.times_us[position])
+        send = SendRecord(process, partition, value, position, self.times_us[position])
         sends = (self.partitions.get(partition) or self._partition(partition)).sends
         known = sends.get(value)
         if known is None:
@@ -171,14 +163,14 @@ class HistoryIndex:
             known.append(send)
         session = client.sessions.get(partition)
         if session is None:
-            session = client.sessions[partition] = Session(process, partition)
+            session = client.sessions[partition] = ProducerSession(process, partition)
             self.sessions.append(session)
         session.sends.append(send)
         return send
 
     def _complete(
         self, client: _Client, process: int, partition: str, written: Any, position: int, type_: str
-    ) -> Send:
+    ) -> SendRecord:
         """Match a completion to its invocation: a producer has several sends outstanding."""
         offset, value = written if type(written) in _PAIRS else (None, written)
         known = self.partitions.get(partition) or self._partition(partition)
@@ -302,8 +294,8 @@ def _one_after_the_other(read: Sequence[Pair]) -> bool:
 def _assign(client: _Client, partitions: Sequence[str], *, subscribed: bool) -> None:
     """Note a new assignment: the place in a partition is kept only if it is named again.
 
-    One of which nobody knows whether it took effect counts, as in Jepsen's checker: what it
-    may have changed is not held against anybody.
+    One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests on
+    what it may have changed.
     """
     kept = frozenset(partitions)
     client.positions = {name: place for name, place in client.positions.items() if name in kept}

@@ -1,16 +1,17 @@
-"""The verdict on a history of which nothing is known but what somebody states about the settings."""
+"""The verdict on a history of which only the settings are known, as a user states them."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
-from checks.history.anomalies import ANOMALIES
-from checks.history.index import HistoryIndex
-from checks.history.version_order import VersionOrders
-from checks.history.witness import AFTER_LOSS, READ_DRY
-from checks.promise import DEMANDED, LOST_WRITE, PROMISES, UNSEEN, permission, prevention
-from checks.stated_settings import StatedSettings
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import AFTER_LOSS, READ_DRY
+from harrow.checks.promise import DEMANDED, LOST_WRITE, UNSEEN, prevention
+from harrow.checks.rules.catalogue import RULES
+from harrow.checks.stated_settings import StatedSettings
 
 ALLOWED: Final = "--allow"
 """What permits an anomaly that the user does not mind."""
@@ -39,16 +40,14 @@ def judge_history(
         for name, anomaly in ANOMALIES.items()
     }
     reasons = _reasons(history, rules[UNSEEN])
-    statuses = {result.status for result in rules.values()}
-    if reasons:
-        statuses.add(INCONCLUSIVE)
+    statuses = [result.status for result in rules.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 
 
 def _result(
     rule: str, found: Iterable[Finding], settings: StatedSettings, *, allowed: bool, demanded: bool
 ) -> RuleResult:
-    by_settings = ALLOWED if allowed else permission(rule, settings)
+    by_settings = ALLOWED if allowed else RULES[rule].promise.permission(settings)
     findings = tuple(
         _judged(finding, rule, None if demanded else by_settings or _by_itself(finding, settings))
         for finding in found
@@ -63,13 +62,13 @@ def _result(
 def _by_itself(finding: Finding, settings: StatedSettings) -> str | None:
     """Return what permits a finding for what it is: what it says itself, or what permits the loss behind it."""
     if finding.permitted_by is None and dict(finding.details).get(AFTER_LOSS):
-        return permission(LOST_WRITE, settings)
+        return RULES[LOST_WRITE].promise.permission(settings)
     return finding.permitted_by
 
 
 def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
     """Return a finding with what permits it, and what would not have; a broken promise had no help."""
-    prevented_by = () if permitted_by is None else prevention(rule, permitted_by)
+    prevented_by = () if permitted_by is None else prevention(RULES[rule].promise, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
@@ -87,7 +86,7 @@ def _promise(rule: str, permitted_by: str | None, *, demanded: bool) -> str:
         return DEMANDED
     if permitted_by is not None:
         return f"nothing ({permitted_by})"
-    return " and ".join(PROMISES[rule].promised_by[:1]) or "nothing"
+    return RULES[rule].promise.in_short
 
 
 def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
@@ -101,5 +100,5 @@ def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
     if unseen.status == INCONCLUSIVE:
         count = len(unseen.findings)
         records = "1 acked record was" if count == 1 else f"{count} acked records were"
-        reasons.append(f"{records} not polled, and nobody polled to the end after the ack")
+        reasons.append(f"{records} not polled, and no process polled to the end after the ack")
     return tuple(reasons)

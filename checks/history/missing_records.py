@@ -1,18 +1,48 @@
-"""Committed records that nobody read although others did: lost-write, unseen."""
+"""Committed records that no poll returned: lost-write, unseen."""
 
 from collections.abc import Iterator
 from operator import itemgetter
 
-from checks.finding import Finding, Link
-from checks.history.index import HistoryIndex
-from checks.history.records import PartitionHistory, Send
-from checks.history.version_order import VersionOrders
-from checks.history.witness import READ_DRY, numbers, operation, polled, sent, shown
-from cluster_model.history import OK
+from harrow.checks.finding import Finding
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import PartitionHistory, SendRecord
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import (
+    READ_DRY,
+    OperationId,
+    numbers,
+    operation,
+    operation_text,
+    polled,
+    sent,
+    shown,
+)
+from harrow.checks.link import Link, RecordValue, cause
+from harrow.cluster_model.events import Flag, Offset
+from harrow.cluster_model.history import OK
+
+
+@cause("never-polled")
+def never_polled(*, value: RecordValue) -> str:
+    """A record was passed by."""
+    return f"no ok poll returned {shown(value)}"
+
+
+@cause("partition-never-polled")
+def partition_never_polled() -> str:
+    """No poll returned anything of the partition."""
+    return "no ok poll ever returned a record of this partition"
+
+
+@cause("polled-so-far")
+def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) -> str:
+    """How far polls went, and whether they found nothing more."""
+    end = "" if read_dry else ", and no process that reads the partition polled it empty after the ack"
+    return f"no poll went beyond offset {highest} ({operation_text(operation)}){end}"
 
 
 def lost_writes(orders: VersionOrders) -> Iterator[Finding]:
-    """Find committed records below the highest offset that was read, which nobody read."""
+    """Find committed records that no poll returned, below the highest offset that was read."""
     history = orders.history
     for name, partition in history.partitions.items():
         if not partition.polled:
@@ -29,17 +59,17 @@ def lost_writes(orders: VersionOrders) -> Iterator[Finding]:
                     chain=(
                         sent(history, send),
                         polled(history, position, highest),
-                        Link(event="conclusion", text=f"no ok poll returned {shown(send.value)}"),
+                        never_polled.conclude(value=send.value),
                     ),
                     details=(("operations", numbers(history, send.completed, position)),),
                 )
 
 
 def unseen(orders: VersionOrders) -> Iterator[Finding]:
-    """Find acked records that nobody read, beyond the highest offset that was read.
+    """Find acked records that no poll returned, beyond the highest offset that was read.
 
     ``read_dry`` tells whether a process that reads the partition polled once more after the ack and
-    got nothing of it: if none did, the recording may have ended before anybody came so far.
+    got nothing of it: if none did, the recording may have ended before a consumer came so far.
     """
     history = orders.history
     for name, partition in history.partitions.items():
@@ -55,13 +85,13 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
                 value=send.value,
                 chain=(
                     sent(history, send),
-                    Link(event="conclusion", text=_how_far(history, partition, read_dry=read_dry)),
+                    _how_far(history, partition, read_dry=read_dry),
                 ),
                 details=(("operations", numbers(history, send.completed)), (READ_DRY, read_dry)),
             )
 
 
-def _unread(orders: VersionOrders, partition: str) -> list[Send]:
+def _unread(orders: VersionOrders, partition: str) -> list[SendRecord]:
     """Return the committed sends whose values no ok poll returned; of a value that was sent again one."""
     read = orders.read(partition)
     unread = [send for send in orders.of(partition).committed if send.value not in read]
@@ -69,15 +99,14 @@ def _unread(orders: VersionOrders, partition: str) -> list[Send]:
     return list(reversed(found.values()))
 
 
-def _last_offset(orders: VersionOrders, send: Send) -> int | None:
+def _last_offset(orders: VersionOrders, send: SendRecord) -> int | None:
     offsets = orders.of(send.partition).offsets_of.get(send.value)
     return offsets[-1] if offsets else None
 
 
-def _how_far(history: HistoryIndex, partition: PartitionHistory, *, read_dry: bool) -> str:
+def _how_far(history: HistoryIndex, partition: PartitionHistory, *, read_dry: bool) -> Link:
     if not partition.polled:
-        return "no ok poll ever returned a record of this partition"
+        return partition_never_polled.conclude()
     highest = max(partition.polled, key=itemgetter(0))
-    position = partition.polled[highest]
-    end = "" if read_dry else ", and nobody who reads the partition has polled it empty after the ack"
-    return f"no poll went beyond offset {highest[0]} ({operation(history, position)}){end}"
+    who = operation(history, partition.polled[highest])
+    return polled_so_far.conclude(highest=highest[0], operation=who, read_dry=read_dry)

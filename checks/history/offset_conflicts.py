@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from checks.finding import Finding
-from checks.history.version_order import VersionOrders
-from checks.history.witness import claims
-from checks.promise import NOT_TRANSACTIONAL
+from harrow.checks.finding import Finding
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import claims
+from harrow.checks.promise import NOT_TRANSACTIONAL
 
 
 def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:

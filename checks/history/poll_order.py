@@ -2,34 +2,15 @@
 
 from collections.abc import Iterator
 
-from checks.finding import Finding
-from checks.history.records import Jump, PartitionHistory
-from checks.history.version_order import VersionOrders
-from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
-from checks.promise import SUBSCRIBED
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import Jump, PartitionHistory
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
+from harrow.checks.promise import SUBSCRIBED
 
 
-def poll_skips(orders: VersionOrders) -> Iterator[Finding]:
-    """Find two polls in a row of a process between which known records were passed over."""
-    return _skips(orders, internal=False)
-
-
-def internal_poll_skips(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations that passed over known records."""
-    return _skips(orders, internal=True)
-
-
-def nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
-    """Find two polls in a row of a process the second of which falls back or reads a record again."""
-    return _falls(orders, internal=False)
-
-
-def internal_nonmonotonic_polls(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations that fell back, or read a record again."""
-    return _falls(orders, internal=True)
-
-
-def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    """Find two polls in a row of a process, or of one operation, between which known records were passed over."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
         for jump in order.jumps if partition.jumps else ():
@@ -40,13 +21,14 @@ def _skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if first < end:
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                 values = [order.values_at[offset][0] for offset in shown]
-                # What nobody ever read was lost: that it was skipped says the same once more.
+                # What no poll returned was lost: that it was skipped says the same once more.
                 after_loss = end - first <= SKIPPED_SHOWN and orders.read(name).isdisjoint(values)
                 details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _finding(orders, partition, jump, details)
 
 
-def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    """Find such polls the second of which falls back or reads a record again."""
     for name, partition in orders.history.partitions.items():
         for jump in orders.of(name).jumps if partition.jumps else ():
             here, there = jump.last[0], jump.next[0]

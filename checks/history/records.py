@@ -1,5 +1,6 @@
 """What is kept of a history: sends, what was polled, where consumers jumped, what was done as one."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Value = str | int
@@ -9,7 +10,8 @@ Pair = tuple[int, Value]
 """An offset and the value that stands there."""
 
 
-class Send:
+@dataclass(slots=True, eq=False)
+class SendRecord:
     """One send: its invocation and what came of it.
 
     ``outcome`` is ``ok``, ``fail`` or ``info``, None while nothing came back. ``offset`` is
@@ -18,48 +20,32 @@ class Send:
     of when that did more than this.
     """
 
-    __slots__ = (
-        "completed",
-        "completed_us",
-        "invoked",
-        "invoked_us",
-        "offset",
-        "outcome",
-        "partition",
-        "process",
-        "transaction",
-        "value",
-    )
-
-    def __init__(self, process: int, partition: str, value: Value, invoked: int, invoked_us: int) -> None:
-        self.process = process
-        self.partition = partition
-        self.value = value
-        self.invoked = invoked
-        self.invoked_us = invoked_us
-        self.outcome: str | None = None
-        self.offset: int | None = None
-        self.completed = -1
-        self.completed_us: int | None = None
-        self.transaction: Transaction | None = None
+    process: int
+    partition: str
+    value: Value
+    invoked: int
+    invoked_us: int
+    outcome: str | None = None
+    offset: int | None = None
+    completed: int = -1
+    completed_us: int | None = None
+    transaction: "Transaction | None" = None
 
 
+@dataclass(slots=True, eq=False)
 class Transaction:
     """A completed operation of several micro-operations, at least one of them a send.
 
     ``reads`` are the pairs that it polled, by partition, in the order of reading. ``committed``
-    is None until somebody has worked it out.
+    is None until a rule has worked it out.
     """
 
-    __slots__ = ("committed", "outcome", "position", "process", "reads", "sends")
-
-    def __init__(self, process: int, position: int, outcome: str) -> None:
-        self.committed: bool | None = None
-        self.process = process
-        self.position = position
-        self.outcome = outcome
-        self.sends: list[Send] = []
-        self.reads: dict[str, list[Pair]] = {}
+    process: int
+    position: int
+    outcome: str
+    committed: bool | None = None
+    sends: list[SendRecord] = field(default_factory=list)
+    reads: dict[str, list[Pair]] = field(default_factory=dict)
 
 
 class Jump(NamedTuple):
@@ -83,47 +69,33 @@ class Jump(NamedTuple):
         return self.came == self.went
 
 
-class Session:
+@dataclass(slots=True, eq=False)
+class ProducerSession:
     """The sends of a process to a partition, in the order of their invocations."""
 
-    __slots__ = ("partition", "process", "sends")
-
-    def __init__(self, process: int, partition: str) -> None:
-        self.process = process
-        self.partition = partition
-        self.sends: list[Send] = []
+    process: int
+    partition: str
+    sends: list[SendRecord] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
 class PartitionHistory:
     """What a history says of one partition.
 
     ``polled`` has every pair that an ok poll returned, with the position of the last one that
     did; ``polled_in_vain`` those of polls whose operation failed or whose end is unknown.
     ``sends`` are by value, in the order of their invocations. ``jumps`` are made of the fields of `Jump`,
-    also where nothing was jumped over: there are many of them where offsets have gaps. ``read_dry`` is the position at which
-    the last ok poll was invoked that returned nothing of the partition to a process that reads it
-    (-1: none).
+    also where nothing was jumped over: there are many of them where offsets have gaps. ``read_dry`` is the
+    position at which the last ok poll was invoked that returned nothing of the partition to a process that
+    reads it (-1: none).
     """
 
-    __slots__ = (
-        "acked",
-        "failed",
-        "jumps",
-        "name",
-        "polled",
-        "polled_in_vain",
-        "read_dry",
-        "sends",
-        "unsure",
-    )
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.sends: dict[Value, list[Send]] = {}
-        self.acked: list[Send] = []
-        self.failed: list[Send] = []
-        self.unsure: list[Send] = []
-        self.polled: dict[Pair, int] = {}
-        self.polled_in_vain: dict[Pair, int] = {}
-        self.jumps: list[tuple[int, Pair, Pair, int, int, bool]] = []
-        self.read_dry = -1
+    name: str
+    sends: dict[Value, list[SendRecord]] = field(default_factory=dict)
+    acked: list[SendRecord] = field(default_factory=list)
+    failed: list[SendRecord] = field(default_factory=list)
+    unsure: list[SendRecord] = field(default_factory=list)
+    polled: dict[Pair, int] = field(default_factory=dict)
+    polled_in_vain: dict[Pair, int] = field(default_factory=dict)
+    jumps: list[tuple[int, Pair, Pair, int, int, bool]] = field(default_factory=list)
+    read_dry: int = -1

@@ -3,36 +3,36 @@
 from collections.abc import Iterator
 from typing import Final
 
-from checks.finding import Finding, Link
-from checks.history.records import Send, Session
-from checks.history.version_order import VersionOrder, VersionOrders
-from checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
-from cluster_model.history import INFO, OK
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import ProducerSession, SendRecord
+from harrow.checks.history.version_order import VersionOrder, VersionOrders
+from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
+from harrow.checks.link import RecordValue, cause
+from harrow.cluster_model.events import Offset
+from harrow.cluster_model.history import INFO, OK
 
 _MAY_HAVE_COMMITTED: Final = frozenset({OK, INFO})
 
-Placed = tuple[int, Send]
+_Place = tuple[int, SendRecord]
 """A send with its offset in the version order."""
 
 
-def nonmonotonic_sends(orders: VersionOrders) -> Iterator[Finding]:
-    """Find two operations in a row of a process the second of which stands at or before the first."""
-    return _falls(orders, internal=False)
+@cause("sent-later-stands-earlier")
+def sent_later_stands_earlier(
+    *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
+) -> str:
+    """A record stands at or before one that was sent before it."""
+    return f"{value} was sent after {earlier}, which stands at offset {earlier_at}, and stands at {stands_at}"
 
 
-def internal_nonmonotonic_sends(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations whose own sends stand in another order than they were sent."""
-    return _falls(orders, internal=True)
-
-
-def internal_send_skips(orders: VersionOrders) -> Iterator[Finding]:
+def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
     """Find operations between whose own sends the records of others stand.
 
-    A send of which nobody knows where it stands is left out.
+    A send whose place is not known is left out.
     """
     for session in _sessions(orders) if orders.history.transactions else ():
         order = orders.of(session.partition)
-        before: Placed | None = None
+        before: _Place | None = None
         for send in session.sends:
             offset = _place(orders, order, send)
             if offset is None:
@@ -46,11 +46,14 @@ def internal_send_skips(orders: VersionOrders) -> Iterator[Finding]:
             before = (offset, send)
 
 
-def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
-    """Compare each send with the one before it whose place is known."""
+def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+    """Find two sends in a row of a process, or of one operation, the second of which stands at or before the first.
+
+    Each is compared with the one before it whose place is known.
+    """
     for session in _sessions(orders) if orders.history.transactions or not internal else ():
         order = orders.of(session.partition)
-        before: Placed | None = None
+        before: _Place | None = None
         for send in session.sends:
             offset = send.offset if send.outcome == OK else None
             if offset is None:
@@ -64,12 +67,12 @@ def _falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             before = (offset, send)
 
 
-def _sessions(orders: VersionOrders) -> Iterator[Session]:
+def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:
     return (session for session in orders.history.sessions if len(session.sends) > 1)
 
 
-def _place(orders: VersionOrders, order: VersionOrder, send: Send) -> int | None:
-    """Return the offset of a send, None if it has not committed or nobody can tell.
+def _place(orders: VersionOrders, order: VersionOrder, send: SendRecord) -> int | None:
+    """Return the offset of a send, None if it has not committed or its place is not known.
 
     What a poll returned stands in the log, whatever became of the send and of the poll.
     """
@@ -81,27 +84,27 @@ def _place(orders: VersionOrders, order: VersionOrder, send: Send) -> int | None
     return order.first_offset(send.value) if len(order.partition.sends[send.value]) == 1 else None
 
 
-def _is_gone(orders: VersionOrders, placed: Placed) -> bool:
-    """Return whether a record was not there any more when its offset was given away again, for all one can see."""
-    offset, send = placed
+def _is_gone(orders: VersionOrders, place: _Place) -> bool:
+    """Return whether a record, by what is known, was gone when its offset was given to another."""
+    offset, send = place
     order = orders.of(send.partition)
     return send.value not in orders.read(send.partition) or len(order.values_at.get(offset, ())) > 1
 
 
 def _finding(
-    orders: VersionOrders, earlier: Placed, later: Placed, details: tuple[tuple[str, object], ...]
+    orders: VersionOrders, earlier: _Place, later: _Place, details: tuple[tuple[str, object], ...]
 ) -> Finding:
     history = orders.history
     (here, first), (there, second) = earlier, later
-    told = (
-        f"{second.value} was sent after {first.value}, which stands at offset {here}, and stands at {there}"
+    told = sent_later_stands_earlier.conclude(
+        value=second.value, stands_at=there, earlier=first.value, earlier_at=here
     )
     positions = dict.fromkeys((first.completed, second.completed))
     return Finding(
         partition=second.partition,
         offset=there,
         value=second.value,
-        chain=(sent(history, first), sent(history, second), Link(event="conclusion", text=told)),
+        chain=(sent(history, first), sent(history, second), told),
         details=(
             ("process", second.process),
             ("operations", numbers(history, *positions)),

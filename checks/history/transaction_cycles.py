@@ -7,24 +7,50 @@ no cycle without an operation of several micro-operations, and nothing to do whe
 none. After Adya, Weak Consistency (1999), as in Jepsen's Elle.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Final, NamedTuple
 
-from checks.finding import Finding, Link
-from checks.history.records import Transaction, Value
-from checks.history.version_order import VersionOrders
-from checks.history.witness import numbers, operation, shown, told_at
-from checks.promise import WRITES_INTERLEAVE
-from cluster_model.history import OK
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import Transaction, Value
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import OperationId, numbers, operation, operation_text, shown
+from harrow.checks.link import Link, RecordValue, link
+from harrow.checks.promise import WRITES_INTERLEAVE
+from harrow.cluster_model.events import PartitionName
+from harrow.cluster_model.history import OK
 
 _WW: Final = "ww"
 _WR: Final = "wr"
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
 """A knot can have many cycles; one of the shortest through these is reported."""
+
+
+@link("write-write", event="ww", impersonal=True)
+def write_write(
+    *,
+    earlier: OperationId,
+    later: OperationId,
+    partition: PartitionName,
+    value: RecordValue,
+    then: RecordValue,
+) -> str:
+    """What one operation sent stands right before what another one sent."""
+    sent = f"sent {shown(value)} to {shown(partition)}"
+    before = f"right before {shown(then)}, which came from {operation_text(later)}"
+    return f"{operation_text(earlier)} {sent} {before}"
+
+
+@link("write-read", event="wr", impersonal=True)
+def write_read(
+    *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
+) -> str:
+    """What one operation sent another one polled."""
+    sent = f"sent {shown(value)} to {shown(partition)}"
+    return f"{operation_text(earlier)} {sent}, which was polled by {operation_text(later)}"
 
 
 class Dependency(NamedTuple):
@@ -131,7 +157,7 @@ class _Graphs:
             return
         order = self._orders.of(partition)
         known = order.partition
-        # Of a send that failed nothing follows, also where somebody read it.
+        # A send that failed orders nothing, even where a poll returned its record.
         possible = {send.value for send in chain(known.acked, known.unsure)}
         before: tuple[int, Value] | None = None
         for offset, values in order.values_at.items():
@@ -186,49 +212,44 @@ def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
 
 
 def _knots(graph: Graph) -> Iterator[frozenset[int]]:
-    """Yield the strongly connected components of more than one transaction (Tarjan, without recursion)."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
+    """Return the strongly connected components of more than one transaction (Kosaraju, without recursion)."""
+    before: defaultdict[int, list[int]] = defaultdict(list)
+    for node, successors in graph.items():
+        for successor in successors:
+            before[successor].append(node)
+    knots: list[frozenset[int]] = []
+    seen: set[int] = set()
+    for root in reversed(_postorder(graph)):
+        knot: set[int] = set()
+        work = [root]
+        while work:
+            node = work.pop()
+            if node not in seen:
+                seen.add(node)
+                knot.add(node)
+                work += before[node]
+        if len(knot) > 1:
+            knots.append(frozenset(knot))
+    return reversed(knots)
+
+
+def _postorder(graph: Graph) -> list[int]:
+    """Return the nodes, each after all that can be reached from it, but for what leads to it."""
+    order: list[int] = []
+    seen: set[int] = set()
     for root in graph:
-        if root in index:
-            continue
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        work = [(root, iter(graph.get(root, ())))]
+        work = [(root, iter(graph[root]))] if root not in seen else []
+        seen.add(root)
         while work:
             node, successors = work[-1]
-            for successor in successors:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, iter(graph.get(successor, ()))))
-                    break
-                if successor in on_stack:
-                    low[node] = min(low[node], index[successor])
-            else:
+            following = next((successor for successor in successors if successor not in seen), None)
+            if following is None:
+                order.append(node)
                 work.pop()
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[node])
-                if low[node] == index[node]:
-                    knot = _unwind(stack, on_stack, node)
-                    if len(knot) > 1:
-                        yield knot
-
-
-def _unwind(stack: list[int], on_stack: set[int], node: int) -> frozenset[int]:
-    """Take a component, which ends with *node*, from the stack."""
-    knot = []
-    while True:
-        member = stack.pop()
-        on_stack.discard(member)
-        knot.append(member)
-        if member == node:
-            return frozenset(knot)
+            else:
+                seen.add(following)
+                work.append((following, iter(graph.get(following, ()))))
+    return order
 
 
 def _shortest_path(graph: Graph, knot: frozenset[int], start: int, end: int) -> list[Dependency] | None:
@@ -270,12 +291,20 @@ def _finding(orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency]
 
 def _link(orders: VersionOrders, graphs: _Graphs, edge: Dependency) -> Link:
     history = orders.history
-    earlier = graphs.position(edge.earlier, edge.partition, edge.value)
+    position = graphs.position(edge.earlier, edge.partition, edge.value)
+    at_us, earlier = history.times_us[position], operation(history, position)
     if edge.then is None:
-        later = graphs.position(edge.later, edge.partition, edge.value)
-        what = f"sent {shown(edge.value)} to {shown(edge.partition)}, which was polled by"
-    else:
-        later = graphs.position(edge.later, edge.partition, edge.then)
-        what = f"sent {shown(edge.value)} to {shown(edge.partition)} right before {shown(edge.then)}, which came from"
-    text = told_at(history, earlier, f"{operation(history, earlier)} {what} {operation(history, later)}")
-    return Link(event=edge.kind, text=text, at_us=history.times_us[earlier])
+        later = operation(history, graphs.position(edge.later, edge.partition, edge.value))
+        return write_read(
+            at_us, None, earlier=earlier, later=later, partition=edge.partition, value=edge.value
+        )
+    later = operation(history, graphs.position(edge.later, edge.partition, edge.then))
+    return write_write(
+        at_us,
+        None,
+        earlier=earlier,
+        later=later,
+        partition=edge.partition,
+        value=edge.value,
+        then=edge.then,
+    )

@@ -4,9 +4,9 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import Any
 
-from checks.history.index import HistoryIndex
-from checks.history.records import Jump, Pair, PartitionHistory, Send, Value
-from cluster_model.history import INFO, OK
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import Jump, Pair, PartitionHistory, SendRecord, Value
+from harrow.cluster_model.history import INFO, OK
 
 
 class VersionOrder:
@@ -17,7 +17,7 @@ class VersionOrder:
     compaction); an index is the place among the offsets that are known.
     """
 
-    def __init__(self, partition: PartitionHistory, committed: list[Send]) -> None:
+    def __init__(self, partition: PartitionHistory, committed: list[SendRecord]) -> None:
         self.partition = partition
         self.committed = committed
         # A set that begins as a copy of another needs no hashing; most of what was sent was polled.
@@ -100,7 +100,7 @@ class VersionOrders:
             self._read[partition] = values
         return values
 
-    def has_committed(self, send: Send) -> bool:
+    def has_committed(self, send: SendRecord) -> bool:
         """Return whether a send is known to have committed.
 
         It is if it was acked, or if its outcome is unknown and an ok poll read one of the

@@ -1,13 +1,13 @@
-"""Who says so: the operations of a history that a finding rests on, as links of its chain."""
+"""The operations of a history that a finding rests on, as links of its chain."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
 
-from checks.finding import Link
-from checks.history.index import HistoryIndex
-from checks.history.records import Pair, PartitionHistory, Send, Value
-from checks.story import seconds
-from cluster_model.history import FAIL, OK
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import Pair, PartitionHistory, SendRecord, Value
+from harrow.checks.link import Link, RecordValue, link
+from harrow.cluster_model import events
+from harrow.cluster_model.history import FAIL, OK
 
 SKIPPED_SHOWN: Final = 8
 """How many records that were passed over a finding names."""
@@ -16,52 +16,91 @@ AFTER_LOSS: Final = "after_loss"
 """The detail that says that what an anomaly is about was lost: what permits the loss permits it."""
 
 READ_DRY: Final = "read_dry"
-"""The detail of an unseen record that says that nothing more came although somebody went on polling."""
+"""The detail of an unseen record that says that a process polled on after the ack and got nothing more."""
 
 _CLAIMS_SHOWN: Final = 10
-_OUTCOMES: Final = {
-    OK: ("acked", "acked"),
-    FAIL: ("send-failed", "sent in vain"),
-}
-_UNSURE: Final = ("send-unsure", "sent, with an unknown outcome,")
+OperationId = Annotated[tuple[int, int], events.FieldKind.OBJECT]
+"""An operand: the number of an operation in its history, and the process that did it."""
 
 
-def operation(history: HistoryIndex, position: int) -> str:
+def operation_text(operation: OperationId) -> str:
     """Return how an operation is named: ``operation 17 of process 3``."""
-    return f"operation {history.numbers[position]} of process {history.processes[position]}"
+    return f"operation {operation[0]} of process {operation[1]}"
 
 
-def told_at(history: HistoryIndex, position: int, text: str) -> str:
-    """Return a text with the time of an operation in front."""
-    return f"{seconds(history.times_us[position])} {text}"
+def shown(value: Value) -> str:
+    """Return a value for people: what would disturb a terminal is spelled out."""
+    text = str(value)
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def sent(history: HistoryIndex, send: Send) -> Link:
+def _ended(value: Value, how: str, offset: int | None, operation: OperationId) -> str:
+    place = "" if offset is None else f" at offset {offset}"
+    return f"{shown(value)} {how}{place} ({operation_text(operation)})"
+
+
+@link("send-acked", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
+def send_acked(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
+    """A send ended well."""
+    return _ended(value, "acked", offset, operation)
+
+
+@link("send-failed", impersonal=True)
+def send_failed(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
+    """A send failed for certain."""
+    return _ended(value, "sent in vain", offset, operation)
+
+
+@link("send-unsure", impersonal=True)
+def send_unsure(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
+    """How a send ended is not known."""
+    return _ended(value, "sent, with an unknown outcome,", offset, operation)
+
+
+@link("polled", events.ClientPolled, impersonal=True)
+def polled_by(*, value: RecordValue, offset: events.Offset, operation: OperationId) -> str:
+    """An operation read a record."""
+    return f"{shown(value)} polled at offset {offset} ({operation_text(operation)})"
+
+
+@link("claims-folded", event="folded", impersonal=True)
+def claims_folded(*, count: events.Number) -> str:
+    """The last of very many claims."""
+    return f"({count} more)"
+
+
+_OUTCOMES: Final = {OK: send_acked, FAIL: send_failed}
+
+
+def operation(history: HistoryIndex, position: int) -> OperationId:
+    """Return which operation stands at a position of a history."""
+    return history.numbers[position], history.processes[position]
+
+
+def sent(history: HistoryIndex, send: SendRecord) -> Link:
     """Return the link that says how a send ended."""
-    event, words = _OUTCOMES.get(send.outcome or "", _UNSURE)
+    kind = _OUTCOMES.get(send.outcome or "", send_unsure)
     position = send.invoked if send.completed < 0 else send.completed
-    place = f" at offset {send.offset}" if send.offset is not None else ""
-    text = told_at(history, position, f"{shown(send.value)} {words}{place} ({operation(history, position)})")
-    return Link(event=event, text=text, at_us=history.times_us[position], offset=send.offset)
+    at_us, who = history.times_us[position], operation(history, position)
+    return kind(at_us, None, value=send.value, operation=who, offset=send.offset)
 
 
 def polled(history: HistoryIndex, position: int, pair: Pair) -> Link:
     """Return the link that says which operation read a record."""
-    where = f"polled at offset {pair[0]} ({operation(history, position)})"
-    text = told_at(history, position, f"{shown(pair[1])} {where}")
-    return Link(event="polled", text=text, at_us=history.times_us[position], offset=pair[0])
+    who = operation(history, position)
+    return polled_by(history.times_us[position], None, value=pair[1], offset=pair[0], operation=who)
 
 
 def reader(partition: PartitionHistory, pair: Pair) -> int | None:
-    """Return the position of an operation that read a pair, None if nobody did."""
+    """Return the position of an operation that read a pair, None if none did."""
     position = partition.polled.get(pair)
     return partition.polled_in_vain.get(pair) if position is None else position
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:
-    """Return who says that values stand at offsets: the sends that were told so, a poll that saw each.
+    """Return what shows that values stand at offsets: the sends with such an ack, a poll that returned each.
 
-    Sends that were told nothing are there too, first; of very many links some are left out.
+    Sends that learned no offset come first; of very many links some are left out.
     """
     wanted = list(pairs)
     links = [
@@ -77,14 +116,8 @@ def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[P
         if position is not None:
             links.append(polled(history, position, (offset, value)))
     if len(wanted) > _CLAIMS_SHOWN:
-        links.append(Link(event="folded", text=f"({len(wanted) - _CLAIMS_SHOWN} more)"))
+        links.append(claims_folded.conclude(count=len(wanted) - _CLAIMS_SHOWN))
     return tuple(links)
-
-
-def shown(value: Value) -> str:
-    """Return a value for people: what would disturb a terminal is spelled out."""
-    text = str(value)
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def numbers(history: HistoryIndex, *positions: int) -> list[int]:

@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
@@ -45,7 +47,7 @@ def dom(page: Path, profile: Path, fragment: str = "") -> str:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     return ended.stdout

@@ -5,16 +5,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.cli import warm_process
-from tests.plain_environment import plain_environment
+from tests.patience import PATIENCE_S
+from tests.plain_environment import PYTHONPATH, plain_environment
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 120
 
 CAMPAIGNS = {
     "calm": """
@@ -93,18 +93,48 @@ cluster:
 Harrow = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def wait_until_it_has_worked(process: subprocess.Popen[str], cpu_s: float) -> None:
-    """Wait until a process has used so many seconds of a core: how far it is, however busy the machine is."""
-    stat = Path(f"/proc/{process.pid}/stat")
-    if not stat.exists():
-        time.sleep(2 * cpu_s)
-        return
-    ticks_per_s = os.sysconf("SC_CLK_TCK")
-    while process.poll() is None:
-        user, system = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
-        if (int(user) + int(system)) / ticks_per_s >= cpu_s:
-            return
+WAITED_FOR = """
+import sys
+from pathlib import Path
+from harrow.campaigns.run.runner import Run
+from harrow.cli.__main__ import main
+
+begin, left = Run.__init__, int(sys.argv.pop(1))
+campaign, sign = sys.argv.pop(1), Path(sys.argv.pop(1))
+
+def marked(self, plan, *rest, **named):
+    global left
+    begin(self, plan, *rest, **named)
+    left -= plan.campaign == campaign
+    if not left:
+        sign.touch()
+
+Run.__init__ = marked
+main()
+"""
+
+
+def interrupted_in_a_run(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, campaign: str, run: int
+) -> tuple[int, str, str]:
+    """Run the command, and interrupt it as soon as so many runs of a campaign have begun.
+
+    Return its exit code and what it printed.
+    """
+    sign = folder / "begun"
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITED_FOR, str(run), campaign, str(sign), *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not sign.exists() and process.poll() is None:
         time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, stdout, stderr
 
 
 @pytest.fixture
@@ -118,7 +148,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment() -> dict[str, str]:
     """Return an environment in which nothing says how output should look."""
-    return {**plain_environment(), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    return {**plain_environment(), "PYTHONPATH": PYTHONPATH, "TERM": "xterm-256color"}
 
 
 @pytest.fixture
@@ -128,16 +158,16 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         # Some variables are read while modules are imported, and a sweep starts processes itself.
         if not variables and arguments[:1] != ("sweep",):
-            return warm_process.run(arguments, folder, environment, TIMEOUT_S)
+            return warm_process.run(arguments, folder, environment, PATIENCE_S)
         return subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "harrow", *arguments],
             cwd=folder,
             env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
 
@@ -165,7 +195,7 @@ def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tupl
             theirs, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (lines, columns, 0, 0))
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "harrow", *arguments],
             cwd=folder,
             env={**environment, **variables},
             stdin=theirs,
@@ -183,6 +213,6 @@ def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tupl
         except OSError:
             pass  # Linux says so when the other end is closed
         os.close(ours)
-        return process.wait(timeout=60), shown.decode("utf-8").replace("\r\n", "\n")
+        return process.wait(timeout=PATIENCE_S), shown.decode("utf-8").replace("\r\n", "\n")
 
     return run

@@ -3,12 +3,12 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
-from cli.options import ReportFormat, RunFormat
+from harrow.cli.options import ReportFormat, RunFormat
 from tests.cli.conftest import ROOT, Harrow
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -80,5 +80,5 @@ def test_harrow_is_there_before_it_is_installed() -> None:
 
 def test_every_format_is_told_of() -> None:
     table = PAGE.partition("| format |")[2].partition("\n\n")[0]
-    for known in {*map(str, RunFormat), *map(str, ReportFormat)}:
+    for known in {*get_args(RunFormat), *get_args(ReportFormat)}:
         assert f"`{known}`" in table

@@ -5,12 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.library_index import library_names
+from harrow.campaigns.language.library_index import library_names
 from tests.cli.conftest import Harrow
 
 Complete = Callable[..., list[str]]
 
-HEAVY = {"yaml", "rich", "rich.console", "hypothesis", "pyarrow", "campaigns.loader", "campaigns.runner"}
+HEAVY = {
+    "yaml",
+    "rich",
+    "rich.console",
+    "hypothesis",
+    "pyarrow",
+    "harrow.campaigns.language.loader",
+    "harrow.campaigns.run.runner",
+}
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ def test_runs(complete: Complete, harrow: Harrow, folder: Path) -> None:
 
 
 def test_every_name_that_is_explained_is_completed(complete: Complete) -> None:
-    from cli.catalogue import all_names
+    from harrow.cli.render.catalogue import all_names
 
     assert set(complete("explain", "")) >= set(all_names())
 

@@ -76,6 +76,26 @@ def test_what_is_not_there_is_told(harrow: Harrow, run: Path, arguments: tuple[s
     assert "Traceback" not in ended.stderr
 
 
+LINE_ENDS = r"""
+name: line-ends
+workload: {producers: [{}]}
+script: [{do: [{send: "a\u2028b"}, {send: "c\u2029d"}, {send: "e\u0085f"}]}]
+"""
+
+
+@pytest.mark.parametrize("command", ["diff", "trace", "replay"])
+def test_values_may_have_what_unicode_takes_for_the_end_of_a_line(
+    harrow: Harrow, folder: Path, command: str
+) -> None:
+    (folder / "line-ends.yaml").write_text(LINE_ENDS, encoding="utf-8")
+    assert harrow("run", "line-ends.yaml").returncode == 0
+    ended = harrow(command, "results/latest")
+    assert ended.returncode == 0, ended.stderr
+    assert not {"\u2028", "\u2029", "\u0085"} & set(ended.stdout)
+    if command == "diff":
+        assert r"a\u2028b" in ended.stdout
+
+
 def damage(path: Path, change: Callable[[str], str]) -> None:
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -95,6 +115,11 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
             "history.jsonl:1:1: not an operation",
         ),
         ("history.jsonl", lambda text: f"{text}[]\n", "not an operation of a history"),
+        (
+            "history.jsonl",
+            lambda text: text.replace('"m0"', '{"m0":0}', 1),
+            "history.jsonl:1:1: not an operation",
+        ),
         (
             "run.json",
             lambda text: text.replace('"rules":{', '"rules":{"x":1,'),

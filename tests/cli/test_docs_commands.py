@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from cli.main import app
+from harrow.cli.main import app
 from tests.cli import warm_process
-from tests.cli.conftest import ROOT, TIMEOUT_S
+from tests.cli.conftest import ROOT
 from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
 from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
-from tests.plain_environment import plain_environment
+from tests.patience import PATIENCE_S
+from tests.plain_environment import PYTHONPATH, plain_environment
 
 PAGES = [
     read_page(path, ROOT)
@@ -32,11 +33,11 @@ def run(command: Command, folder: Path) -> tuple[int, str]:
     text = command.text
     for longer, shorter in SMALLER:
         text = text.replace(longer, shorter)
-    environment = {**plain_environment(), "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
+    environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, "PYTHON": sys.executable}
     if command.columns is not None:
         environment["COLUMNS"] = str(command.columns)
     if text.startswith("harrow ") and not any(sign in text for sign in OF_ITS_OWN):
-        ended = warm_process.run(shlex.split(text)[1:], folder, environment, TIMEOUT_S)
+        ended = warm_process.run(shlex.split(text)[1:], folder, environment, PATIENCE_S)
     else:
         ended = run_in_a_shell(text, folder, environment)
     return ended.returncode, ended.stdout + ended.stderr
@@ -44,8 +45,8 @@ def run(command: Command, folder: Path) -> tuple[int, str]:
 
 TOOLS = """
 set -o pipefail
-harrow() { "$PYTHON" -m cli "$@"; }
-pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p pytest_harrow.plugin -p no:cacheprovider "$@"; }
+harrow() { "$PYTHON" -m harrow "$@"; }
+pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p harrow.pytest_harrow.plugin -p no:cacheprovider "$@"; }
 """
 
 
@@ -58,7 +59,7 @@ def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subp
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -1,4 +1,4 @@
-"""The fault and the rule of docs/extending.md work as the page says, once they are registered as it says."""
+"""The examples of docs/extending.md work as the page says, once they are registered as it says."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
-from tests.plain_environment import plain_environment
+from tests.plain_environment import PYTHONPATH, plain_environment
 
 FILES = read_page(ROOT / "docs" / "extending.md", ROOT).files
 
@@ -24,17 +24,17 @@ def module(name, path):
     spec.loader.exec_module(found)
     return found
 
-from faults.catalogue import FAULTS
-from checks.catalogue import RULES
-from checks.promise import PROMISES
+from harrow.faults.catalogue import FAULTS
+from harrow.checks.rules.catalogue import RULES
 
-fault = module("faults.outage", "faults/outage.py").Outage
+fault = module("outage", "faults/outage.py").Outage
 FAULTS[fault.name] = fault
-rule = module("checks.elected_outside_isr", "checks/elected_outside_isr.py")
-RULES[rule.NAME] = rule.RULE
-PROMISES[rule.NAME] = rule.PROMISE
+rule = module("elected_outside_isr", "checks/elected_outside_isr.py").RULE
+RULES[rule.name] = rule
 
-from cli.main import main
+module("seeking_disk", "cluster_model/seeking_disk.py")
+
+from harrow.cli.main import main
 main()
 """
 
@@ -43,7 +43,7 @@ main()
 def project(tmp_path: Path) -> Path:
     """Return a folder with the files of the page."""
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
@@ -52,7 +52,7 @@ def harrow(project: Path, *arguments: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-P", "-c", REGISTERED, *arguments],
         cwd=project,
-        env={**plain_environment(), "PYTHONPATH": str(ROOT)},
+        env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -80,6 +80,13 @@ def test_the_fault_strikes(project: Path) -> None:
 
 def test_the_fault_is_explained(project: Path) -> None:
     assert "How long until they are started." in harrow(project, "explain", "outage")
+
+
+def test_the_key_and_the_setting_are_known(project: Path) -> None:
+    options = ("--set", "cluster.disk.seek=2ms", "--set", "compression.level=3")
+    assert runs(project, "outages.yaml", *options)[0]["expected"]
+    assert "How hard a producer compresses." in harrow(project, "explain", "compression.level")
+    assert "How long a head moves." in harrow(project, "schema")
 
 
 def test_the_rule_is_permitted_where_it_is_enabled(project: Path) -> None:

@@ -2,14 +2,16 @@
 
 import re
 import shlex
+from typing import get_args
 
 import pytest
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from cli.catalogue import Kind, entries
-from cli.command_help import EXAMPLES, GROUPS, OTHERS, grouped
-from cli.usage_errors import with_a_way_out
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.cli.command_help import EXAMPLES, GROUPS, OTHERS, grouped
+from harrow.cli.options import Kind
+from harrow.cli.render.catalogue import entries
+from harrow.cli.usage_errors import with_a_way_out
 from tests.cli.conftest import Harrow
 
 COMMANDS = sorted(EXAMPLES)
@@ -53,23 +55,22 @@ def test_examples_that_need_nothing_run(harrow: Harrow, typed: str) -> None:
 
 
 def test_every_catalogue_says_how_its_names_are_used() -> None:
-    for kind in Kind:
+    for kind in get_args(Kind):
         for entry in entries(kind):
-            assert {part.heading for part in entry.parts} & {"in a campaign", "try"}, entry.name
+            assert entry.parts.keys() & {"in a campaign", "try"}, entry.name
 
 
 def test_what_an_explanation_tells_to_try_can_be_loaded() -> None:
-    for kind in (Kind.SETTINGS, Kind.RELEASES, Kind.BEHAVIOURS, Kind.MUTANTS):
+    for kind in ("settings", "releases", "behaviours", "mutants"):
         for entry in entries(kind):
-            (typed,) = (value for part in entry.parts if part.heading == "try" for _, value in part.items)
-            _, _, campaign, *options = shlex.split(typed)
+            _, _, campaign, *options = shlex.split(entry.parts["try"]["run"])
             load_campaign(resolve(campaign)[0], overrides=[option for option in options if option != "--set"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("list", "fautls"), "there is no `fautls`; did you mean `faults`? known: faults, rules, "),
+        (("list", "fautls"), "there is no `fautls`; did you mean `faults`? known: faults, actions, "),
         (("run", "calm.yaml", "--format", "junti"), "did you mean `junit`?"),
         (("explain", "broker_crahs"), "did you mean `broker_crash`?"),
         (("explain", "xyzzy"), "`harrow list faults` shows"),

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.interrupts import Interrupts, end_at_once_when_interrupted
-from tests.cli.conftest import wait_until_it_has_worked
+from harrow.cli.interrupts import Interrupts, end_at_once_when_interrupted
+from tests.cli.conftest import interrupted_in_a_run
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 
@@ -86,8 +87,8 @@ def test_who_ignores_interrupts_goes_on_ignoring_them() -> None:
 
 def test_before_anything_runs_it_ends_without_a_word(environment: dict[str, str]) -> None:
     script = (
-        "import cli.__main__, cli.interrupts, os, signal\n"
-        "cli.interrupts.end_at_once_when_interrupted()\n"
+        "import harrow.cli.__main__, harrow.cli.interrupts, os, signal\n"
+        "harrow.cli.interrupts.end_at_once_when_interrupted()\n"
         "signal.raise_signal(signal.SIGINT)\n"
     )
     ended = subprocess.run(
@@ -102,7 +103,7 @@ def test_workers_of_a_sweep_never_hear_of_it(environment: dict[str, str]) -> Non
     script = (
         "import os, signal, time\n"
         "from multiprocessing import forkserver\n"
-        "from campaigns.sweep.process_engine import ProcessEngine\n"
+        "from harrow.campaigns.sweep.process_engine import ProcessEngine\n"
         "engine = ProcessEngine([], 1)\n"
         "engine._living_pool()\n"
         "server = forkserver._forkserver._forkserver_pid\n"
@@ -123,8 +124,8 @@ def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: di
     pytest.importorskip("pyarrow")
     command = ["sweep", "calm.yaml", "--seeds", "0..3000", "--engine", "process", "--out", "s"]
     script = (
-        "import campaigns.sweep.process_engine as e, signal, sys, threading\n"
-        "from cli.main import main\n"
+        "import harrow.campaigns.sweep.process_engine as e, signal, sys, threading\n"
+        "from harrow.cli.main import main\n"
         # Several threads hand out chunks; whoever presses the keys twice does not want to wait.
         "pressed = threading.Lock()\n"
         "def press(self, chunk):\n"
@@ -142,24 +143,15 @@ def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: di
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert (ended.returncode, ended.stdout) == (130, "")
     assert ended.stderr == "harrow: interrupted before a run was finished\n"
 
 
 def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "run", "swarm", "--engine", "hypothesis", "--max-examples", "100000"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until_it_has_worked(process, 5)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    search = ("run", "swarm", "--engine", "hypothesis", "--max-examples", "100000")
+    code, _, stderr = interrupted_in_a_run(search, folder, environment, campaign="swarm", run=50)
+    assert code == 130
     assert stderr.endswith("harrow: interrupted: 0 searches are finished\n")
     assert "ignored" not in stderr

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
 
-from cli.catalogue import Kind
+from harrow.cli.options import Kind
 from tests.cli.conftest import ROOT, Harrow
 
 
@@ -48,7 +49,7 @@ def test_validate_applies_options(harrow: Harrow) -> None:
     assert "cluster.brokers=none" in ended.stdout
 
 
-@pytest.mark.parametrize("kind", [str(kind) for kind in Kind])
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_every_catalogue_can_be_listed_and_every_name_explained(harrow: Harrow, kind: str) -> None:
     ended = harrow("list", kind, "--format", "json")
     assert ended.returncode == 0

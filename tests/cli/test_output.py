@@ -109,11 +109,16 @@ def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
         assert ended.returncode == 0
         loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
         assert "typer" in loaded
-        assert not loaded & {"yaml", "rich.console", "cluster_model.cluster", "campaigns.loader"}
+        assert not loaded & {
+            "yaml",
+            "rich.console",
+            "harrow.cluster_model.sim.cluster",
+            "harrow.campaigns.language.loader",
+        }
 
 
 def test_version(harrow: Harrow) -> None:
-    from campaigns.version import VERSION
+    from harrow.campaigns.version import VERSION
 
     assert harrow("--version").stdout == f"harrow {VERSION}\n"
 

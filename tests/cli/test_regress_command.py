@@ -2,14 +2,11 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Harrow, wait_until_it_has_worked
+from tests.cli.conftest import Harrow, interrupted_in_a_run
 from tests.library_swarm import first_failing_seed
 
 LOSS = """
@@ -195,23 +192,13 @@ def test_an_interrupt_keeps_what_was_run(
     slow = corpus / "zz.yaml"
     text = (folder / "endless.yaml").read_text(encoding="utf-8").replace("duration: 60s", "duration: 24h")
     slow.write_text(f"{text}found: {{version: 0.1.0, rule: lost-write, status: fixed}}\n", encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "regress", "corpus", "--format", output_format],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    code, stdout, stderr = interrupted_in_a_run(
+        ("regress", "corpus", "--format", output_format), folder, environment, campaign="endless", run=1
     )
-    assert process.stdout is not None
-    begun = "".join(process.stdout.readline() for _ in range(2)) if output_format == "table" else ""
-    wait_until_it_has_worked(process, 4)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
+    assert code == 130, stderr
     assert "interrupted: 2 entries of 3 files were run" in stderr
     if output_format == "table":
-        assert "2 entries: 1 STILL FAILING, 1 FIXED; all as recorded" in begun + stdout
+        assert "2 entries: 1 STILL FAILING, 1 FIXED; all as recorded" in stdout
     else:
         document = json.loads(stdout)
         assert (document["interrupted"], document["as_recorded"]) == (True, False)
@@ -240,7 +227,7 @@ def test_a_failing_campaign_is_put_in(harrow: Harrow, folder: Path) -> None:
     assert harrow("regress", "corpus").returncode == 0
     ended = harrow("regress", "corpus", "--add", "loss.yaml", "--name", "first")
     assert ended.returncode == 2
-    assert "exists already and is left as it is" in ended.stderr
+    assert "exists already and stays as it is" in ended.stderr
 
 
 def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None:
@@ -261,7 +248,7 @@ def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None
         (("--add", "nothing.yaml"), 2, "no such file or folder"),
         (("--add", "several"), 2, "name one of them"),
         (("--add", "calm.yaml", "--variant", "x"), 2, "no campaign here has a variant"),
-        (("--seed", "1"), 2, "it goes with --add"),
+        (("--seed", "1"), 2, "needs --add"),
         (("--add", "failing.yaml", "--name", "../x"), 2, "cannot name a campaign"),
         (("--add", "failing.yaml", "--name", ""), 2, "cannot name a campaign"),
     ],

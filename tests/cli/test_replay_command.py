@@ -18,8 +18,8 @@ def run(harrow: Harrow, folder: Path) -> Path:
 
 def changed_trace(run: Path, line: int, old: str, new: str) -> None:
     """Change a line of the trace, and the digest with it: the record of some other model."""
-    from campaigns.recorded_run import _read_trace
-    from cluster_model.trace import digest
+    from harrow.campaigns.record.recorded_run import _read_trace
+    from harrow.cluster_model.trace import digest
 
     path = run / "trace.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -80,7 +80,7 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
     assert ended.returncode == 1
     assert "calm, seed 3: DIFFERENT from what was recorded" in ended.stdout
     assert "the plan digest and the version are the same" in ended.stdout
-    assert f"they part at line {line} of trace.jsonl:" in ended.stdout
+    assert f"they differ from line {line} of trace.jsonl:" in ended.stdout
     assert re.search(r"recorded +\d+\.\d{6}s append broker=7", ended.stdout)
     assert re.search(r"now +\d+\.\d{6}s append broker=0", ended.stdout)
     assert "different: broker\n" in ended.stdout
@@ -93,15 +93,30 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
 
 def test_another_plan_or_version_is_said(harrow: Harrow, run: Path) -> None:
     about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    (run / "run.json").write_text(json.dumps({**about, "version": "0.0.1"}), encoding="utf-8")
+    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99"}), encoding="utf-8")
     campaign = run / "campaign.yaml"
     campaign.write_text(
         campaign.read_text(encoding="utf-8").replace("brokers: 1", "brokers: 2"), encoding="utf-8"
     )
     ended = harrow("replay", str(run))
     assert ended.returncode == 1
-    assert "version: recorded 0.0.1, now" in ended.stdout
+    assert "version: recorded 0.2.99, now" in ended.stdout
     assert "plan digest: recorded" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "version"), [("replay", "0.1.0"), ("diff", "0.1.0"), ("trace", "0.1.0"), ("replay", "99.0.0")]
+)
+def test_what_another_version_recorded_is_refused_in_one_line(
+    harrow: Harrow, run: Path, command: str, version: str
+) -> None:
+    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**about, "version": version}), encoding="utf-8")
+    ended = harrow(command, run.name)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    (line,) = ended.stderr.splitlines()
+    assert f"run.json: recorded by harrow {version}, whose runs" in line
+    assert "run its campaign.yaml again" in line
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from campaigns.version import VERSION
+from harrow.campaigns.version import VERSION
 from tests.cli.conftest import Harrow
 
 FILES = {"run.json", "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md"}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.version import VERSION
+from harrow.campaigns.version import VERSION
 from tests.cli.conftest import Harrow
+from tests.patience import PATIENCE_S
 
 RUN_KEYS = {
     *("campaign", "plan_digest", "seed", "verdict", "variant", "expected", "trace_digest", "events"),
@@ -249,7 +250,7 @@ def test_a_campaign_named_twice_runs_once(harrow: Harrow, folder: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 def test_an_interrupt_ends_with_what_was_finished(folder: Path, environment: dict[str, str]) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "run", "endless.yaml", "--seeds", "0..1000000", "--format", "json"],
+        [sys.executable, "-m", "harrow", "run", "endless.yaml", "--seeds", "0..1000000", "--format", "json"],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -260,7 +261,7 @@ def test_an_interrupt_ends_with_what_was_finished(folder: Path, environment: dic
     while not latest.exists() and process.poll() is None:
         pass
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
@@ -278,7 +279,7 @@ def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> N
         [
             sys.executable,
             "-m",
-            "cli",
+            "harrow",
             "run",
             "calm.yaml",
             "--seeds",
@@ -299,15 +300,15 @@ def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> N
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=PATIENCE_S) == 141
 
 
 def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[str, str]) -> None:
     script = (
-        "import campaigns.runner\n"
+        "import harrow.campaigns.run.runner\n"
         "def broken(plan, seed): raise ZeroDivisionError('on purpose')\n"
-        "campaigns.runner.run_plan = broken\n"
-        "from cli.main import main\n"
+        "harrow.campaigns.run.runner.run_plan = broken\n"
+        "from harrow.cli.main import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", script, "run", "calm.yaml"]

@@ -6,9 +6,10 @@ from typing import NoReturn
 
 import pytest
 
-from campaigns import shrink
-from cli.progress import ProgressLine
-from cli.shrink_session import ShrinkRequest, shrink_session
+from harrow.campaigns.search import shrink
+from harrow.cli.commands.shrink import session
+from harrow.cli.progress import ProgressLine
+from harrow.cli.requests import ShrinkRequest
 from tests.cli.conftest import Harrow
 from tests.library_swarm import first_failing_seed
 
@@ -118,8 +119,8 @@ def test_an_interrupt_keeps_the_best_so_far(
 
     monkeypatch.setattr(ProgressLine, "update", interrupt)
     output = folder / "small.yaml"
-    request = ShrinkRequest(argument="swarm", seed=SEED, overrides=FLAWED[-1:], output=output)
-    assert shrink_session(request, quiet=False, no_color=True) == 130
+    request = ShrinkRequest(campaign="swarm", seed=SEED, overrides=[FLAWED[-1]], output=output)
+    assert session(request) == 130
     shown = capsys.readouterr()
     assert "interrupted: this is the best so far" in shown.err
     assert output.read_text(encoding="utf-8") == shown.out
@@ -134,7 +135,7 @@ def test_an_interrupt_before_there_is_a_best(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shrink, "run_plan", interrupt)
-    assert shrink_session(ShrinkRequest(argument="swarm", seed=SEED), quiet=False, no_color=True) == 130
+    assert session(ShrinkRequest(campaign="swarm", seed=SEED)) == 130
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "interrupted before" in shown.err

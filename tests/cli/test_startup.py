@@ -4,7 +4,13 @@ import pytest
 
 from tests.cli.conftest import Harrow
 
-RUNS = {"campaigns.loader", "campaigns.runner", "campaigns.schema", "cluster_model.cluster", "yaml"}
+RUNS = {
+    "harrow.campaigns.language.loader",
+    "harrow.campaigns.run.runner",
+    "harrow.campaigns.language.schema",
+    "harrow.cluster_model.sim.cluster",
+    "yaml",
+}
 LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
 RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
 
@@ -12,14 +18,26 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
 @pytest.mark.parametrize(
     ("arguments", "not_loaded"),
     [
-        (("--version",), RUNS | LIBRARIES | RENDERING | {"pydantic", "checks.catalogue", "faults.catalogue"}),
-        (("--help",), RUNS | LIBRARIES | RENDERING | {"pydantic", "checks.catalogue", "faults.catalogue"}),
+        (
+            ("--version",),
+            RUNS
+            | LIBRARIES
+            | RENDERING
+            | {"pydantic", "harrow.checks.rules.catalogue", "harrow.faults.catalogue"},
+        ),
+        (
+            ("--help",),
+            RUNS
+            | LIBRARIES
+            | RENDERING
+            | {"pydantic", "harrow.checks.rules.catalogue", "harrow.faults.catalogue"},
+        ),
         (("run", "--help"), RUNS | LIBRARIES | RENDERING),
         (("list", "faults"), RUNS | LIBRARIES),
         (("list", "settings"), RUNS | LIBRARIES),
         (("explain", "lost-write"), RUNS | LIBRARIES),
         (("clean",), RUNS | LIBRARIES),
-        (("run", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree", "campaigns.sweep.sweep"}),
+        (("run", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree", "harrow.campaigns.sweep.sweep"}),
         (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

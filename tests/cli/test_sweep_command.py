@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Harrow
+from tests.patience import PATIENCE_S
 
 SMALL = """
 name: small
@@ -187,7 +188,7 @@ def test_a_java_that_is_too_old(harrow: Harrow, small: Path) -> None:
 
 def start(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", "sweep", *words],
+        [sys.executable, "-m", "harrow", "sweep", *words],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -216,7 +217,7 @@ def test_an_interrupt_keeps_what_is_done(small: Path, environment: dict[str, str
     process = start(small, environment, "small.yaml", *LONG)
     wait_for(lambda: len(parts(small)) > 0, process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "what was finished is written; to go on: harrow sweep small.yaml" in err
     assert "--resume" in err
@@ -253,7 +254,7 @@ def test_a_worker_that_is_killed_costs_no_row(small: Path, environment: dict[str
     wait_for(lambda: len(descendants(process.pid)) >= 3, process)
     workers = [pid for pid in descendants(process.pid) if not children(pid)]
     os.kill(workers[-1], signal.SIGKILL)
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert [row["seed"] for row in rows(small / "s")] == list(range(600))
     assert {row["verdict"] for row in rows(small / "s")} <= {"held", "permitted", "inconclusive"}
@@ -274,7 +275,7 @@ def test_a_driver_that_is_killed_can_go_on_and_leaves_nobody_behind(
     ended = harrow("sweep", *words, "--resume")
     assert ended.returncode == 0, ended.stderr
     assert [row["seed"] for row in rows(small / "s")] == list(range(1_200))
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + PATIENCE_S
     while any(Path(f"/proc/{pid}").exists() for pid in orphans) and time.monotonic() < deadline_s:
         time.sleep(0.1)
     assert [pid for pid in orphans if Path(f"/proc/{pid}").exists()] == []

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import ROOT, Harrow
 from tests.cli.test_sweep_command import BROKEN, SMALL, parts, rows, start, wait_for
+from tests.patience import PATIENCE_S
 
 BY_PROCESSES = ("--engine", "process", "--out", "s")
 
@@ -38,7 +39,7 @@ def test_a_sweep_of_another_version_is_not_gone_on_with_but_printed(harrow: Harr
     (small / "s" / "sweep.json").write_text(json.dumps({**state(small), "version": "0.0.1"}))
     refused = harrow(*words, "--resume")
     assert refused.returncode == 2
-    assert "s has another sweep: its campaigns, settings or version are not these" in refused.stderr
+    assert "s has another sweep: its campaigns, settings or version differ" in refused.stderr
     again = harrow("sweep", "--report", "s")
     assert again.returncode == 0
     assert "a sweep by harrow 0.0.1" in again.stderr
@@ -93,7 +94,7 @@ def test_a_folder_that_another_one_sweeps_into(
     wait_for(lambda: len(parts(small)) > 0, process)
     refused = harrow("sweep", "small.yaml", "--seeds", "0..4000", *BY_PROCESSES, "--resume")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 2
     assert "s: another harrow is sweeping into it just now" in refused.stderr
     assert process.returncode == 130
@@ -103,7 +104,7 @@ def test_an_interrupt_from_a_keyboard_reaches_every_process(small: Path, environ
     process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
     wait_for(lambda: len(parts(small)) > 0, process)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out
@@ -112,7 +113,7 @@ def test_an_interrupt_from_a_keyboard_reaches_every_process(small: Path, environ
 
 INTERRUPTED = """
 import sys
-import campaigns.sweep.failures as failures
+import harrow.campaigns.sweep.failures as failures
 
 def shrunk_until_interrupted(*_, **__):
     raise KeyboardInterrupt
@@ -121,7 +122,7 @@ def shrunk_until_interrupted(*_, **__):
 if __name__ == "__main__":
     failures.write_failures = shrunk_until_interrupted
     sys.argv[0] = "harrow"
-    from cli.main import main
+    from harrow.cli.main import main
     main()
 """
 
@@ -274,5 +275,5 @@ def test_the_queries_that_are_shown_answer(harrow: Harrow, small: Path) -> None:
     )
     assert [row[:2] for row in answer] == [[cell, 8] for cell in cells]
     assert answer[0][2] == sum(r["verdict"] == "violated" for r in runs if r["cell"] == cells[0]) / 8
-    script = shown_query("python", "pandas").replace("results/sweep-1f0c35ab-0.1.0", str(out))
+    script = shown_query("python", "pandas").replace("results/sweep-1f0c35ab-0.2.0", str(out))
     assert re.search(r"base acks=1 +\w+ +\d", asked(script, small))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from campaigns.cluster_states import ClusterState
-from campaigns.replica_states import ReplicaState
-from campaigns.trace_page_data import GAP, page_data
-from campaigns.trace_selection import Window
-from campaigns.trace_story import TraceStory, read_story
-from cli.trace_page import embedded, trace_page
+from harrow.campaigns.story.trace_page_data import GAP, page_data
+from harrow.campaigns.story.trace_selection import Window
+from harrow.campaigns.story.trace_story import TraceStory, read_story
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.partition_state import ReplicaState
+from harrow.cli.page.trace_page import embedded, trace_page
 from tests.cli.chromium import dom, measured, needs_chromium
 from tests.written_runs import written_run
 
@@ -107,13 +107,13 @@ def test_a_page_is_whole_and_loads_nothing(lost: TraceStory) -> None:
 
 def test_the_data_of_a_page_says_what_the_story_says(standard: TraceStory) -> None:
     data = json.loads(Page(trace_page(standard, Window())).scripts[0])
-    assert texts_of(data["events"]) == [event.told.text for event in standard.events]
+    assert texts_of(data["events"]) == [event.narration.text for event in standard.events]
     at_us = 0
     for difference, event in zip(data["events"]["at"], standard.events, strict=True):
         at_us += difference
         assert at_us == event.at_us
     assert [data["lanes"][lane] for lane in data["events"]["lane"]] == [
-        event.told.lane for event in standard.events
+        event.narration.lane for event in standard.events
     ]
 
 
@@ -133,7 +133,7 @@ def test_the_changes_of_a_page_add_up_to_the_cluster(
     story = read_story(written_run(tmp_path, campaign, variant))
     data = page_data(story, Window())
     shown = Accumulated(data)
-    happened = story.happened
+    happened = story.run
     state = ClusterState(happened.replicas, (broker.id for broker in happened.plan.cluster.brokers))
     for position, event in enumerate(happened.events):
         state.advance(event, happened.numbers[position])
@@ -220,16 +220,19 @@ def test_a_window_has_only_its_events(lost: TraceStory) -> None:
 # In a browser
 
 
-def test_it_filters_ten_thousand_events_at_once(standard: TraceStory, tmp_path: Path) -> None:
+def test_of_ten_thousand_events_it_lays_out_those_that_can_be_seen(
+    standard: TraceStory, tmp_path: Path
+) -> None:
     needs_chromium()
     page = on_disk(standard, tmp_path)
     for words in ("", "broker 1", "producer-0:45", "truncated"):
         found = dom(page, tmp_path / "profile", f"filter={words}&routine=1")
-        expected = [event for event in standard.events if matches(event.told.lane, event.told.text, words)]
+        expected = [
+            event for event in standard.events if matches(event.narration.lane, event.narration.text, words)
+        ]
         assert measured(found, "shown") >= len(expected)
-        # A tenth of a second is where people begin to notice; a busy machine gets some more.
-        assert measured(found, "filter-ms") < 400
-        assert found.count('role="option"') < 120
+        # What makes it quick: of all that is shown, only the rows that can be seen are in the page.
+        assert 0 < found.count('role="option"') < 120
 
 
 def matches(lane: str, text: str, words: str) -> bool:
@@ -262,7 +265,7 @@ def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
     for keys, expected in (
         ("1nn", places[1]),
         ("nnnp", places[1]),
-        ("jj", lost.events[next(e.position for e in lost.events if not e.told.routine)].position + 1),
+        ("jj", lost.events[next(e.position for e in lost.events if not e.narration.routine)].position + 1),
     ):
         presses = "".join(f'dispatchEvent(new KeyboardEvent("keydown",{{key:"{key}"}}));' for key in keys)
         script = f"<script>{presses.replace('dispatchEvent', 'document.body.dispatchEvent')}</script>"

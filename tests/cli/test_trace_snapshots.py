@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.trace import TraceFormat
-from cli.trace_session import TraceRequest, trace_session
+from harrow.cli.commands.trace import session
+from harrow.cli.requests import TraceRequest
 from tests.written_runs import written_run
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "trace"
@@ -37,15 +37,10 @@ def told(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, 
         results=results,
         record=options.get("record"),
         around=options.get("around"),
-        begin=None,
-        end=None,
-        everything=False,
-        output_format=TraceFormat.TABLE,
         output=output,
         quiet=True,
-        no_color=False,
     )
-    assert trace_session(request) == 0
+    assert session(request) == 0
     return output.read_text(encoding="utf-8")
 
 

@@ -126,7 +126,7 @@ def test_what_cannot_be_meant(harrow: Harrow, arguments: tuple[str, ...], told: 
 def test_whoever_does_not_watch_does_not_load_it(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--no-results", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
-    assert not loaded & {"campaigns.playback", "cli.watch_run", "rich.live"}
+    assert not loaded & {"harrow.campaigns.story.playback", "harrow.cli.watch.watch_run", "rich.live"}
 
 
 SWEEP = ("sweep", "permitted.yaml", "--engine", "process", "--out", "swept", "--watch")

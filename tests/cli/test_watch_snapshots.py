@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.canvas import Canvas
-from cli.render_watch import frame
+from harrow.cli.watch.canvas import Canvas
+from harrow.cli.watch.run_screen import frame
 from tests.cli.conftest import ROOT
 from tests.played_runs import drawn, library_run, played
 

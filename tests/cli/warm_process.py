@@ -16,7 +16,14 @@ from unittest import mock
 
 from tests.plain_environment import plain_environment
 
-_IMPORTED = ("cli.main", "cli.run_session", "cli.render_run", "campaigns.loader", "campaigns.runner", "yaml")
+_IMPORTED = (
+    "harrow.cli.main",
+    "harrow.cli.commands.run",
+    "harrow.cli.render.run",
+    "harrow.campaigns.language.loader",
+    "harrow.campaigns.run.runner",
+    "yaml",
+)
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -48,13 +55,13 @@ def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str],
     for number, name in enumerate(_STREAMS):
         os.dup2(os.open(streams / name, os.O_RDWR | os.O_CREAT), number)
     # No with: they are open for as long as the process lives.
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - see above
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - see above
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - see above
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["harrow", *arguments]
-    from cli.__main__ import main
+    from harrow.cli.__main__ import main
 
     main()

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from random import Random
 
-from campaigns.library_index import library_names, resolve
-from campaigns.template import new_campaign
-from tests.unit.campaign_texts import reference_example
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.template import new_campaign
+from tests.campaigns.language.campaign_texts import reference_example
 
 # Words apart by blanks; a blank inside of one is a no-break space here.
 _NASTY = """\

@@ -8,7 +8,7 @@ their leader.
 
 from collections.abc import Callable
 
-from tests.unit.checks.evidence_builder import RunBuilder
+from tests.checks.evidence_builder import RunBuilder
 
 PARTITIONS = ("t-0", "t-1")
 BROKERS: tuple[int, ...] = (0, 1, 2)

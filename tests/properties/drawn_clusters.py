@@ -5,9 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from campaigns.strategies import settings
-from cluster_model.settings import BROKER, PRODUCER, TOPIC, Value
-from cluster_model.topology import (
+from harrow.campaigns.search.strategies import settings, specs
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value
+from harrow.cluster_model.topology import (
     BrokerSpec,
     ClusterSpec,
     DiskSpec,
@@ -110,6 +111,17 @@ times = st.one_of(
 ranges = st.tuples(times, times).map(lambda pair: (min(pair), max(pair)))
 intervals = st.one_of(st.integers(100, 10_000_000), st.integers(100, 10 * DAY_US))
 
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    kinds.DurationMarker: times,
+    kinds.DurationRangeMarker: ranges,
+    kinds.DurationOrNeverMarker: st.none() | times.filter(bool),
+    kinds.RateMarker: intervals,
+    kinds.CountMarker: st.integers(1, 2**63 - 1),
+    kinds.SkipMarker: st.integers(0, 2**63 - 1),
+    str: texts,
+}
+"""What fields of a kind can hold where a campaign file takes more than runs need."""
+
 
 def _first(count: int) -> Callable[[Sequence[int]], tuple[int, ...]]:
     return lambda numbers: tuple(numbers[:count])
@@ -148,16 +160,13 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
                 settings=own,
             )
         )
-    low_us, high_us = draw(ranges)
     return ClusterSpec(
         brokers=brokers,
         topics=tuple(topics),
         controller=draw(st.none() | st.sampled_from(ids)),
         settings=draw(settings(BROKER, kafka=release)),
-        network=draw(
-            st.sampled_from([NetworkSpec(), NetworkSpec(latency_min_us=low_us, latency_max_us=high_us)])
-        ),
-        disk=draw(st.just(DiskSpec()) | st.builds(DiskSpec, writeback_us=st.none() | times.filter(bool))),
+        network=draw(st.just(NetworkSpec()) | specs(NetworkSpec, VALUES)),
+        disk=draw(st.just(DiskSpec()) | specs(DiskSpec, VALUES)),
         zookeeper_tick_us=draw(st.just(2_000_000) | times.filter(bool)),
     )
 

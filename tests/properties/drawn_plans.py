@@ -1,43 +1,36 @@
 """Plans of every kind that a campaign file can say, drawn for the tests that write and read them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from campaigns import strategies
-from campaigns.generated_sections import _NUMBER_FIELDS, _TEXT_FIELDS
-from campaigns.plan import (
-    Action,
-    Core,
-    ElectPreferredLeaders,
-    Expect,
-    Expectation,
-    Plan,
-    RestartProducer,
-    Send,
-    Step,
-    Wait,
-)
-from campaigns.sections.judged import Judged
-from checks.finding import STATUSES
-from cluster_model.invariants import INVARIANTS
-from cluster_model.release import RELEASES, switch_docs
-from cluster_model.settings import CONSUMER
-from cluster_model.topology import ClusterSpec, ConsumerSpec
-from cluster_model.trace import FIELDS
-from faults import fields as markers
-from faults.catalogue import FAULTS
-from faults.condition import Condition, EventCondition, ReplicaCondition
-from faults.fault import Fault
-from faults.injection import At, Every, Injection, Rate, Timing, When
-from faults.message import Message, Release
+from harrow.campaigns.language.plan import Core, Expectation, Plan, Step
+from harrow.campaigns.language.readers.judgement import Judgement
+from harrow.campaigns.search import strategies
+from harrow.checks.finding import STATUSES
+from harrow.cluster_model import fields as markers
+from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.release import RELEASES, switch_docs
+from harrow.cluster_model.settings import CONSUMER
+from harrow.cluster_model.topology import ClusterSpec, ConsumerSpec
+from harrow.faults.action import Action
+from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.condition import Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.fault import Fault
+from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
+from harrow.faults.message import Message, Release
+from tests.conditions import condition
 from tests.properties.drawn_clusters import (
     DAY_US,
+    VALUES,
     clusters,
     intervals,
     producers,
-    ranges,
     texts,
     times,
 )
@@ -62,13 +55,11 @@ class Names:
         references = [*self.brokers, "any", "controller"]
         references += [f"{role} of {name}" for role in ("leader", "follower") for name in self.partitions]
         return {
-            markers.DurationMarker: times,
-            markers.DurationRangeMarker: ranges,
+            **VALUES,
             markers.BrokerMarker: st.sampled_from(references),
             markers.ProbabilityMarker: st.floats(0, 1).map(abs),
-            markers.CountMarker: st.integers(1, 2**63 - 1),
-            markers.SkipMarker: st.integers(0, 2**63 - 1),
-            str: texts,
+            markers.MessageRuleNameMarker: texts,
+            markers.MessageRuleMarker: texts,
         }
 
 
@@ -92,31 +83,37 @@ def _keyed(keys: Sequence[Any], value: st.SearchStrategy[Any]) -> st.SearchStrat
     return st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0]).map(tuple)
 
 
-def _event_value(name: str, names: Names) -> st.SearchStrategy[Any]:
-    if name == "partition":
+_TEXT: Final = {
+    *(FieldKind.TEXT, FieldKind.TEXTS, FieldKind.VALUES, FieldKind.CLIENT, FieldKind.PROCESS),
+}
+_MIXED: Final = {FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS}
+
+
+def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:
+    if kind is FieldKind.PARTITION:
         return st.sampled_from(names.partitions)
-    if name in ("broker", "controller", "leader"):
+    if kind is FieldKind.BROKER:
         return st.sampled_from(names.brokers)
     number = st.integers(-(2**62), 2**62)
-    single: st.SearchStrategy[Any] = texts if name in _TEXT_FIELDS else number
-    if name not in _TEXT_FIELDS | _NUMBER_FIELDS:
+    single: st.SearchStrategy[Any] = texts if kind in _TEXT else number
+    if kind in _MIXED:
         single = st.one_of(texts, number, st.booleans())
     return st.one_of(single, st.none(), _some(single), _some(_some(single)))
 
 
 @st.composite
-def events(draw: st.DrawFn, names: Names) -> EventCondition:
+def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
-    event = draw(st.sampled_from(list(FIELDS)))
-    known = FIELDS[event]
-    fields = draw(st.lists(st.sampled_from(known), unique=True, max_size=3)) if known else []
-    return EventCondition(
-        event=event, fields=tuple((name, draw(_event_value(name, names))) for name in fields)
+    event = draw(st.sampled_from(list(EVENTS)))
+    known = event_fields(event)
+    fields = draw(st.lists(st.sampled_from(list(known)), unique=True, max_size=3)) if known else []
+    return EventPattern(
+        event=event, fields=tuple((name, draw(_event_value(known[name], names))) for name in fields)
     )
 
 
 @st.composite
-def rows(draw: st.DrawFn, names: Names) -> ReplicaCondition:
+def rows(draw: st.DrawFn, names: Names) -> ReplicaIs:
     """Draw a row of a table of replicas."""
     partition = draw(st.sampled_from(names.partitions))
     replicas = names.replicas[partition]
@@ -130,7 +127,7 @@ def rows(draw: st.DrawFn, names: Names) -> ReplicaCondition:
         "log": _some(texts, 40),
     }
     given: dict[str, Any] = {name: draw(st.none() | option) for name, option in options.items()}
-    return ReplicaCondition(partition=partition, broker=draw(st.sampled_from(replicas)), **given)
+    return ReplicaIs(partition=partition, broker=draw(st.sampled_from(replicas)), **given)
 
 
 @st.composite
@@ -140,19 +137,19 @@ def conditions(draw: st.DrawFn, names: Names) -> Condition:
     replica = st.sampled_from(names.replicas[partition])
     found: dict[str, Any] = {
         "replicas": draw(_some(rows(names))),
-        "leaders": draw(_keyed([partition], st.just(-1) | replica)),
-        "leader_epochs": draw(_keyed(names.partitions, st.integers(-1, 5))),
-        "isrs": draw(_keyed([partition], _some(replica))),
-        "controller": draw(st.none() | st.sampled_from(names.brokers)),
+        "leader": draw(_keyed([partition], st.just(-1) | replica)),
+        "leader_epoch": draw(_keyed(names.partitions, st.integers(-1, 5))),
+        "isr": draw(_keyed([partition], _some(replica))),
+        "controller": draw(_some(st.sampled_from(names.brokers), 1)),
         "brokers": draw(_keyed(names.brokers, st.sampled_from(["up", "down", "paused"]))),
         "registered": draw(_keyed(names.brokers, st.booleans())),
         **{key: draw(_some(texts)) for key in ("acked", "not_acked", "failed", "consumed", "not_consumed")},
-        "events": draw(_some(events(names))),
-        "no_events": draw(_some(events(names), 1)),
+        "event": draw(_some(events(names))),
+        "no_event": draw(_some(events(names), 1)),
     }
     kept = draw(st.sets(st.sampled_from(list(found)), max_size=4))
-    condition = Condition(**{key: found[key] for key in kept})
-    return condition if condition != Condition() else Condition(acked=("m0",))
+    made = condition(**{key: found[key] for key in kept})
+    return made if made.facts else condition(acked=("m0",))
 
 
 @st.composite
@@ -231,12 +228,14 @@ def written_plans(draw: st.DrawFn) -> Plan:
     )
     makers = tuple(draw(producers(name, release, cluster, duration_us)) for name in names)
     consumers = tuple(
-        ConsumerSpec(
-            name=f"c{number}",
-            settings=draw(strategies.settings(CONSUMER, kafka=release)),
-            partitions=tuple(draw(st.lists(st.sampled_from(cluster.partition_names()), unique=True))),
-            start_us=draw(times),
-            poll_interval_us=draw(st.just(100_000) | times.filter(bool)),
+        draw(
+            strategies.specs(
+                ConsumerSpec,
+                VALUES,
+                name=f"c{number}",
+                settings=strategies.settings(CONSUMER, kafka=release),
+                partitions=st.lists(st.sampled_from(cluster.partition_names()), unique=True).map(tuple),
+            )
         )
         for number in range(draw(st.integers(0, 2)))
     )
@@ -247,8 +246,8 @@ def written_plans(draw: st.DrawFn) -> Plan:
     watched = draw(st.just(list(INVARIANTS)) | st.lists(st.sampled_from(list(INVARIANTS)), unique=True))
     invariants = tuple(name for name in INVARIANTS if name in watched)
     order = st.lists(st.sampled_from([broker.id for broker in cluster.brokers]), unique=True).map(tuple)
-    core = draw(st.none() | st.builds(Core, order=order, within_us=st.none() | times.filter(bool)))
-    judged = sorted(Judged(invariants=invariants, core=core is not None).rules())
+    core = draw(st.none() | strategies.specs(Core, VALUES, order=order))
+    judged = sorted(Judgement(invariants=invariants, core=core is not None).rules())
     demand = draw(st.just(judged) | st.lists(st.sampled_from(judged), unique=True, max_size=3))
     rules = draw(_keyed(judged, st.sampled_from(STATUSES)))
     return Plan(

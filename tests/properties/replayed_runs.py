@@ -5,24 +5,24 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from campaigns.campaign_copy import campaign_copy
-from campaigns.library_index import library_names, resolve
-from campaigns.loader import Campaign, load_campaign
-from campaigns.plan import Plan
-from campaigns.recorded_run import read_run
-from campaigns.replay import replay
-from campaigns.report import run_as_mapping
-from campaigns.results_folder import write_run
-from campaigns.runner import run_plan
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import Campaign, load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.record.recorded_run import read_run
+from harrow.campaigns.record.replay import replay
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.runner import run_plan
 
 OPEN = ("swarm", "standard")
 """Campaigns of which each seed is another run; the scripts of the others leave little to chance."""
 
 
-def record(results: Path, number: int) -> list[tuple[Path, str]]:
-    """Write so many runs: half of them with new seeds, half of all campaigns and variants in turn."""
+def record(results: Path, numbers: range) -> list[tuple[Path, str]]:
+    """Write the runs of these numbers: half of them with new seeds, half of all campaigns and variants in turn."""
     written = []
-    for campaign, plan, seed in islice(_runs(), number):
+    for campaign, plan, seed in islice(_runs(), numbers.start, numbers.stop):
         result = run_plan(plan, seed)
         run: dict[str, Any] = run_as_mapping(result, "harrow run")
         folder = write_run(results, result, run, campaign_copy(campaign, plan, seed))

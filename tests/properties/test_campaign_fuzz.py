@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaigns.loader import Campaign, CampaignError, Problem, load_campaign, load_text
+from harrow.campaigns.language.loader import Campaign, CampaignError, Problem, load_campaign, load_text
 from tests.properties.campaign_mutants import EVERYTHING, SOURCES, mutants
-
-CHUNKS = 20
-FILES_IN_CHUNK = 500
 
 
 def check_refusal(error: CampaignError, text: str) -> None:
@@ -33,7 +30,7 @@ def problems_of(load: Callable[[], Campaign]) -> tuple[Problem, ...]:
     try:
         load()
     except CampaignError as error:
-        assert error.problems  # noqa: PT017
+        assert error.problems  # noqa: PT017 - it may be raised, or not
         return error.problems
     return ()
 
@@ -55,27 +52,30 @@ def test_sources_are_good(source: int) -> None:
     assert load_or_refuse(SOURCES[source]) is not None
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_mutated_files(chunk: int) -> None:
-    made = mutants(Random(chunk))
-    outcomes = [load_or_refuse(next(made)) is not None for _ in range(FILES_IN_CHUNK)]
+@pytest.mark.soak(size=500, test=3, soak=100)
+def test_mutated_files(numbers: range) -> None:
+    made = mutants(Random(numbers.start))
+    outcomes = [load_or_refuse(next(made)) is not None for _ in numbers]
     # Both outcomes have to occur, or the mutations are too wild or too tame to try anything.
-    assert 0.02 < sum(outcomes) / FILES_IN_CHUNK < 0.9
+    assert 0.02 < sum(outcomes) / len(numbers) < 0.9
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.soak(size=100, test=1, soak=100)
+@settings(max_examples=100)
 @given(st.text())
 def test_any_text(text: str) -> None:
     load_or_refuse(text)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.soak(size=100, test=1, soak=100)
+@settings(max_examples=100)
 @given(st.text(alphabet="{}[]:,-#&*!|>'\"%@`? \n\tab01"))
 def test_text_of_yaml_punctuation(text: str) -> None:
     load_or_refuse(text)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
 @given(st.text(), st.text())
 def test_any_option(key: str, value: str) -> None:
     for option in (
@@ -89,7 +89,8 @@ def test_any_option(key: str, value: str) -> None:
         assert all(str(problem).isprintable() for problem in problems)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.soak(size=100, test=1, soak=50)
+@settings(max_examples=100)
 @given(content=st.binary())
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("bytes") / "mutant.yaml"

@@ -6,15 +6,15 @@ from functools import cache
 
 import pytest
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from campaigns.report import finding_as_mapping
-from campaigns.runner import run_plan
-from checks.finding import Finding
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.phrases import because, sentence
+from harrow.campaigns.record.report import finding_as_mapping
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import Finding
+from harrow.cluster_model.mutants import MUTANTS
 
-SEEDS = range(6)
 LINKS_MAX = 14
 RULES = (
     *("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen"),
@@ -29,30 +29,32 @@ def yardstick() -> Plan:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_chains_of_a_flawed_model(name: str) -> None:
+@pytest.mark.soak(size=3, test=1, soak=30)
+def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
     plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
-    for seed in SEEDS:
+    for seed in numbers:
         for rule, result in run_plan(plan, seed).verdict.rules.items():
             for finding in result.findings:
                 check(rule, seed, finding)
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0"])
-def test_chains_of_earlier_releases(release: str) -> None:
-    for seed in SEEDS:
+@pytest.mark.soak(size=6, test=1, soak=100)
+def test_chains_of_earlier_releases(release: str, numbers: range) -> None:
+    for seed in numbers:
         for rule, result in run_plan(replace(yardstick(), kafka=release), seed).verdict.rules.items():
             for finding in result.findings:
                 check(rule, seed, finding)
-                assert finding.prevented_by, f"{rule}, seed {seed}: {finding.because}"
+                assert finding.prevented_by, f"{rule}, seed {seed}: {because(finding)}"
 
 
 def check(rule: str, seed: int, finding: Finding) -> None:
     where = f"{rule}, seed {seed}"
-    assert 0 < len(finding.chain) <= LINKS_MAX, f"{where}: {finding.because}"
-    assert all(link.event and link.text for link in finding.chain), where
+    assert 0 < len(finding.chain) <= LINKS_MAX, f"{where}: {because(finding)}"
+    assert all(link.event and sentence(link) for link in finding.chain), where
     if rule in RULES:
         times = [link.at_us for link in finding.chain if link.at_us is not None]
-        assert times == sorted(times), f"{where}: {finding.because}"
+        assert times == sorted(times), f"{where}: {because(finding)}"
     mapping = finding_as_mapping(finding)
     assert json.loads(json.dumps(mapping)) == mapping, where

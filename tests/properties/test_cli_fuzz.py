@@ -6,25 +6,23 @@ from random import Random
 import pytest
 from typer.main import get_command
 
-from cli.main import app
+from harrow.cli.main import app
 from tests.properties.campaign_mutants import mutants
 
-CHUNKS = 20
-FILES_IN_CHUNK = 500
 # A mutant may ask for a thousand records a second for a day: what matters is how it ends.
 EVENTS_MAX = 3_000
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.soak(size=250, test=2, soak=100)
 def test_mutated_files_on_the_command_line(
-    chunk: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    numbers: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = mutants(Random(1_000 + chunk))
+    made = mutants(Random(1_000_000 + numbers.start))
     path = tmp_path / "mutant.yaml"
     words = ["run", str(path), "--no-results", "--quiet", "--set", f"limits.events={EVENTS_MAX}"]
     harrow = get_command(app)
     exit_codes = dict.fromkeys(range(4), 0)
-    for _ in range(FILES_IN_CHUNK):
+    for _ in numbers:
         text = next(made)
         path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
         with pytest.raises(SystemExit) as ended:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,18 +17,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from campaigns.live_run import LiveRun
-from campaigns.loader import load_text
-from campaigns.plan import Plan, Send
-from campaigns.plan_file import campaign_text
-from campaigns.runner import run_plan
-from cluster_model.settings import Value
-from cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from faults.broker_crash import BrokerCrash, BrokerRestart
-from faults.broker_pause import BrokerPause, BrokerResume
-from faults.controller_failover import ControllerFailover
-from faults.network_ack_loss import NetworkAckLoss
-from faults.partition import NetworkPartition
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.live_run import LiveRun
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from harrow.faults.actions import Send
+from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.network_ack_loss import NetworkAckLoss
+from harrow.faults.partition import NetworkPartition
 
 BROKERS = (0, 1, 2)
 SOUND: Mapping[str, Value] = {"epoch_cache_cut_at_log_end": True}
@@ -105,7 +106,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(["delete_znode", "session_expiry", "crash"]))
     def fail_over(self, how: str) -> None:
-        self.run.inject(ControllerFailover(how=how))  # type: ignore[arg-type]
+        self.run.inject(ControllerFailover(how=how))  # type: ignore[arg-type]  # drawn from its literals
 
     @rule(one=brokers, other=st.sampled_from([*BROKERS, "zookeeper", "producer-0"]), length_us=lengths)
     def cut(self, one: int, other: int | str, length_us: int) -> None:
@@ -135,8 +136,10 @@ class ClusterMachine(RuleBasedStateMachine):
             raise AssertionError(campaign_text(plan))
 
 
-def test_whatever_is_done_to_it() -> None:
-    run_state_machine_as_test(ClusterMachine, settings=QUICK)
+@pytest.mark.soak(size=20, test=1, soak=100)
+def test_whatever_is_done_to_it(numbers: range) -> None:
+    machine = seed(numbers.start)(ClusterMachine)
+    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=len(numbers)))
 
 
 def test_the_machine_notices_a_flaw() -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaigns.history_file import HistoryError, read_history
-from checks.finding import Finding, Verdict
-from checks.history.judge import judge_history
+from harrow.campaigns.record.history_file import HistoryError, read_history
+from harrow.campaigns.record.phrases import because
+from harrow.checks.finding import Finding, Verdict
+from harrow.checks.history.judge import judge_history
 from tests.properties.correct_history import correct_histories, lines, random_history
 from tests.properties.correct_log import HUGE_GAP, History, Key, Line
 from tests.properties.malformed_operations import MALFORMED
@@ -51,7 +52,8 @@ def check_not_accused(history: History) -> None:
     assert not (verdict.reasons and any(micro[0] == "send" for line in answered for micro in line["value"]))
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.soak(size=75, test=1, soak=100)
+@settings(max_examples=75)
 @given(HISTORIES | correct_histories(min_steps=30, max_steps=80))
 def test_a_correct_log_is_never_accused(history: History) -> None:
     check_not_accused(history)
@@ -79,7 +81,7 @@ def check_found(name: str, planted: Planted) -> None:
         assert not planted.values or finding.value in planted.values
         assert not planted.offsets or finding.offset in planted.offsets
         assert (finding.permitted_by is not None) == (planted.status == "permitted")
-        assert finding.because
+        assert because(finding)
     if planted.each:
         assert {finding.value for finding in result.findings} == planted.values
     # That nobody read on at all says nothing of what was not read.
@@ -93,7 +95,8 @@ def test_there_is_a_plant_for_every_anomaly() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTS)
-@settings(deadline=None, max_examples=40)
+@pytest.mark.soak(size=40, test=1, soak=50)
+@settings(max_examples=40)
 @given(history=HISTORIES, data=st.data())
 def test_a_planted_anomaly_is_found_and_is_the_only_one(
     name: str, history: History, data: st.DataObject
@@ -209,7 +212,8 @@ def with_an_anomaly_perhaps(history: History, data: st.DataObject) -> History:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@settings(deadline=None, max_examples=40)
+@pytest.mark.soak(size=40, test=1, soak=50)
+@settings(max_examples=40)
 @given(history=HISTORIES, data=st.data(), seed=st.integers(0, 2**32))
 def test_a_change_that_does_not_matter(
     change: Callable[[History, Random], History], history: History, data: st.DataObject, seed: int
@@ -219,7 +223,8 @@ def test_a_change_that_does_not_matter(
     assert summary(judge(change(deepcopy(history), Random(seed)))) == before
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.soak(size=40, test=1, soak=50)
+@settings(max_examples=40)
 @given(history=HISTORIES, data=st.data())
 def test_how_a_line_is_written_does_not_matter(history: History, data: st.DataObject) -> None:
     history = with_an_anomaly_perhaps(history, data)

@@ -7,27 +7,28 @@ was written. Then what one replica had below its high watermark, every leader af
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from campaigns.clients import Clients
-from campaigns.fault_injector import FaultInjector
-from campaigns.observer import ClusterObserver
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from cluster_model.choices import Choices
-from cluster_model.cluster import Cluster
-from cluster_model.partition import Partition
-from cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from faults.broker_crash import BrokerCrash
-from faults.broker_pause import BrokerPause
-from faults.controller_failover import ControllerFailover
-from faults.fault import Fault
-from faults.injection import At, Injection
-from faults.message import Message
-from faults.network_ack_loss import NetworkAckLoss
-from faults.partition import NetworkPartition
-from faults.slow_follower import SlowFollower
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.fault import Fault
+from harrow.faults.injection import At, Injection
+from harrow.faults.message import Message
+from harrow.faults.network_ack_loss import NetworkAckLoss
+from harrow.faults.partition import NetworkPartition
+from harrow.faults.slow_follower import SlowFollower
 
 MS = 1_000
 SECOND = 1_000_000
@@ -60,7 +61,7 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
             and_=st.sampled_from(ends).map(lambda end: (end,)),
             one_way=st.booleans(),
             duration=st.just(last),
-        ).filter(NetworkPartition.links),
+        ).filter(lambda partition: partition.problem() is None),
         st.builds(
             NetworkAckLoss,
             how=st.sampled_from(["reset", "timeout"]),
@@ -84,7 +85,7 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
             skip=st.integers(0, 20),
         ),
     ]
-    return draw(st.one_of(kinds))  # type: ignore[no-any-return]
+    return draw(st.one_of(kinds))  # type: ignore[no-any-return]  # strategies of several types
 
 
 @st.composite
@@ -203,11 +204,12 @@ class Running:
     """A plan's cluster, clients and faults, to be run step by step."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
-        self.cluster = Cluster(plan.cluster, plan.kafka, plan.behaviour_switches(), Choices.from_seed(seed))
-        clients = Clients(plan.producers, plan.consumers, self.cluster, plan.kafka)
-        self.cluster.start()
-        clients.start()
-        injector = FaultInjector(self.cluster, clients, ClusterObserver(self.cluster, clients))
+        choices = Choices.from_seed(seed)
+        target = ModelTarget(plan, choices, tuple(INVARIANTS))
+        self.cluster = target.cluster
+        target.start()
+        target.clients.start()
+        injector = FaultInjector(target, choices.schedule)
         for injection in plan.faults:
             injector.schedule(injection)
 
@@ -215,7 +217,8 @@ class Running:
 seeds = st.integers(0, 2**16)
 
 
-@settings(deadline=None, max_examples=250)
+@pytest.mark.soak(size=50, test=2, soak=100)
+@settings(max_examples=50)
 @given(plan=plans(), seed=seeds)
 def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     cluster = Running(plan, seed).cluster
@@ -236,7 +239,8 @@ def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     event("something was committed" if watcher.hw_max else "nothing was committed")
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.soak(size=50, test=2, soak=100)
+@settings(max_examples=50)
 @given(plan=plans(power_loss=True), seed=seeds)
 def test_no_promise_is_broken(plan: Plan, seed: int) -> None:
     verdict = run_plan(plan, seed).verdict

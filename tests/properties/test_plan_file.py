@@ -1,13 +1,14 @@
 """Whatever a plan says, its campaign file says the same."""
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from campaigns.loader import load_text
-from campaigns.plan import Plan
-from campaigns.plan_file import campaign_text
-from campaigns.yaml_text import Items, Rows, yaml_text
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.language.yaml_text import Items, Rows, yaml_text
 from tests.properties.drawn_clusters import texts
 from tests.properties.drawn_plans import written_plans
 from tests.properties.test_model import plans
@@ -24,13 +25,15 @@ def check_round_trip(plan: Plan) -> None:
     assert campaign_text(again) == text
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=SLOW)
+@pytest.mark.soak(size=50, test=2, soak=100)
+@settings(max_examples=50, suppress_health_check=SLOW)
 @given(plan=written_plans())
 def test_round_trip(plan: Plan) -> None:
     check_round_trip(plan)
 
 
-@settings(deadline=None, max_examples=50)
+@pytest.mark.soak(size=50, test=1, soak=20)
+@settings(max_examples=50)
 @given(plan=plans(power_loss=True))
 def test_round_trip_of_plans_that_are_run(plan: Plan) -> None:
     check_round_trip(plan)
@@ -48,7 +51,8 @@ trees = st.recursive(
 )
 
 
-@settings(deadline=None)
+@pytest.mark.soak(size=100, test=1, soak=50)
+@settings(max_examples=100)
 @given(tree=st.dictionaries(texts, trees, min_size=1), comments=st.lists(texts))
 def test_any_reader_of_yaml_finds_what_was_written(tree: dict[str, object], comments: list[str]) -> None:
     text = yaml_text(Rows(tree), comments)

@@ -1,23 +1,22 @@
-"""A recorded run replays to the same digest, in every process and under every hash seed.
-
-``HARROW_REPLAYS=1000`` replays as many runs; by default it is a sample of them.
-"""
+"""A recorded run replays to the same digest, in every process and under every hash seed."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.plain_environment import PYTHONPATH
 from tests.properties.replayed_runs import record
 
 ROOT = Path(__file__).parents[2]
-RUNS = int(os.environ.get("HARROW_REPLAYS", "60"))
 HASH_SEEDS = ("0", "1", "4242", "random")
 
 
 def replayed(folders: list[Path], hash_seed: str) -> list[str]:
     """Return the digests that a fresh process finds."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(
         [sys.executable, "-B", "-m", "tests.properties.replayed_runs"],
         env=environment,
@@ -30,10 +29,11 @@ def replayed(folders: list[Path], hash_seed: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path) -> None:
-    recorded = record(tmp_path, RUNS)
-    assert len({folder for folder, _ in recorded}) == RUNS
-    assert len({digest for _, digest in recorded}) > RUNS / 2, "the runs differ"
+@pytest.mark.soak(size=40, test=1, soak=50)
+def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path, numbers: range) -> None:
+    recorded = record(tmp_path, numbers)
+    assert len({folder for folder, _ in recorded}) == len(numbers)
+    assert len({digest for _, digest in recorded}) > len(numbers) / 2, "the runs differ"
     for number, hash_seed in enumerate(HASH_SEEDS):
         # In pairs, for they come in turn from two kinds of campaigns.
         share = [run for place, run in enumerate(recorded) if place // 2 % len(HASH_SEEDS) == number]

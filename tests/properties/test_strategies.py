@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign, load_text
-from campaigns.plan import Plan, Send, Step
-from campaigns.plan_file import campaign_text
-from campaigns.runner import run_plan
-from campaigns.strategies import (
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.strategies import (
     Workload,
     clusters,
     conditions,
@@ -24,24 +24,26 @@ from campaigns.strategies import (
     search,
     workloads,
 )
-from cluster_model.settings import SETTINGS
-from cluster_model.topology import ProducerSpec
-from faults.broker_crash import BrokerCrash
-from faults.catalogue import FAULTS
-from faults.condition import Condition, ReplicaCondition
-from faults.injection import At, When
+from harrow.cluster_model.settings import SETTINGS
+from harrow.cluster_model.topology import ProducerSpec
+from harrow.faults.actions import Send
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.condition import FACTS, Condition
+from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.injection import At, When
+from tests.conditions import condition
 
 MUTANT = {"epoch_cache_cut_at_log_end": True, "ack_waits_for_hw": False}
 DISASTERS = ("broker_crash", "partition", "slow_follower")
-LOOSE = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+LOOSE = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def open_plan() -> Plan:
     return load_campaign(resolve("swarm")[0]).plans[0]
 
 
+@pytest.mark.soak(size=40, test=1, soak=50)
 @LOOSE
 @given(plan=plans())
 def test_a_drawn_plan_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
@@ -50,6 +52,7 @@ def test_a_drawn_plan_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> N
     assert run_plan(plan, 0).verdict.status != "violated"
 
 
+@pytest.mark.soak(size=40, test=1, soak=50)
 @LOOSE
 @given(plan=drawn_from(open_plan()))
 def test_an_open_campaign_is_decided_to_the_last_fault(plan: Plan) -> None:
@@ -78,6 +81,7 @@ def test_a_fault_that_nobody_knows() -> None:
         faults(kinds=["meteor"])
 
 
+@pytest.mark.soak(size=40, test=1, soak=50)
 @LOOSE
 @given(plan=plans(triggered=True, steps=(1, 4)))
 def test_a_drawn_script_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
@@ -86,21 +90,21 @@ def test_a_drawn_script_is_a_campaign_file_and_keeps_its_promises(plan: Plan) ->
     assert run_plan(plan, 0).verdict.status != "violated"
 
 
-QUIET = settings(database=None, derandomize=True, deadline=None)
+QUIET = settings(database=None, derandomize=True)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Condition)])
+@pytest.mark.parametrize("name", FACTS)
 def test_a_condition_can_speak_of_all_that_there_is(name: str) -> None:
     def says_it(condition: Condition) -> bool:
-        return bool(getattr(condition, name) != getattr(Condition(), name))
+        return any(fact.name == name for fact in condition.facts)
 
     assert says_it(find(conditions(), says_it, settings=QUIET))
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(ReplicaCondition) if f.default is None])
+@pytest.mark.parametrize("name", [f.name for f in fields(ReplicaIs) if f.default is None])
 def test_a_row_can_speak_of_all_that_there_is(name: str) -> None:
     def says_it(condition: Condition) -> bool:
-        return any(getattr(row, name) is not None for row in condition.replicas)
+        return any(getattr(row, name) is not None for row in condition.facts)
 
     assert says_it(find(conditions(says=["replicas"]), says_it, settings=QUIET))
 
@@ -148,7 +152,7 @@ def test_a_loss_is_made_small_with_its_script() -> None:
 def test_a_fault_can_wait_for_a_condition() -> None:
     upon = schedules(faults(kinds=["broker_crash"]), size=(1, 1), waits=conditions(says=["acked"]))
     (injection,) = find(upon, lambda found: isinstance(found[0].timing, When), settings=QUIET)
-    assert injection.timing == When(condition=Condition(acked=("m0",)))
+    assert injection.timing == When(condition=condition(acked=("m0",)))
 
 
 def test_what_shrinks_is_plain() -> None:
@@ -160,13 +164,15 @@ def test_what_shrinks_is_plain() -> None:
     assert find(workloads(), lambda _: True, settings=quiet).names() == ("producer-0",)
 
 
+@pytest.mark.soak(size=40, test=1, soak=50)
 @LOOSE
 @given(producer=producers(options=None))
-def test_settings_come_from_the_catalogue(producer: object) -> None:
-    for name in getattr(producer, "settings"):  # noqa: B009
+def test_settings_come_from_the_catalogue(producer: ProducerSpec) -> None:
+    for name in producer.settings:
         assert ("producer", name) in SETTINGS
 
 
+@pytest.mark.soak(size=40, test=1, soak=50)
 @LOOSE
 @given(data=st.data())
 def test_what_is_given_stays(data: st.DataObject) -> None:
@@ -203,7 +209,7 @@ def test_a_sound_campaign_holds() -> None:
     done = search(
         drawn_from(open_plan()),
         examples_max=15,
-        told=lambda examples, shrinks: told.append((examples, shrinks)),
+        on_run=lambda examples, shrinks: told.append((examples, shrinks)),
     )
     assert done.found is None
     assert (done.examples, done.shrinks) == (15, 0)

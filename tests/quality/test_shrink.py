@@ -1,16 +1,18 @@
 """What a swarm finds becomes small enough to read, and still fails for the same reason."""
 
+from itertools import islice
+
 import pytest
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign, load_text
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from campaigns.shrink import NothingToShrinkError, Shrinker
-from campaigns.shrunk_campaign import shrunk_text
-from campaigns.signature import same_failure, signatures
-from checks.finding import PERMITTED
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
+from harrow.campaigns.search.shrunk_campaign import shrunk_text
+from harrow.campaigns.search.signature import same_failure, signatures
+from harrow.checks.finding import PERMITTED
+from harrow.cluster_model.mutants import MUTANTS
 from tests.library_swarm import (
     SEEDS_MAX,
     first_failing_seed,
@@ -26,13 +28,16 @@ RUNS_MAX = 5_000
 """A bound for the search that goes wrong; the others need some hundred runs."""
 
 
-def first_data_failure(plan: Plan) -> int:
-    """Return the first seed with which clients lose or double data."""
-    for seed in range(SEEDS_MAX):
-        broken = signatures(run_plan(plan, seed))
-        if broken and next(iter(broken)).rule in DATA_RULES:
-            return seed
-    raise AssertionError(f"no {', '.join(DATA_RULES)} in {SEEDS_MAX} seeds")
+def data_failure(plan: Plan, number: int) -> int:
+    """Return the seed with which clients lose or double data for the first time, or the next, as *number* says."""
+    failing = (
+        seed
+        for seed in range((number + 1) * SEEDS_MAX)
+        if (broken := signatures(run_plan(plan, seed))) and next(iter(broken)).rule in DATA_RULES
+    )
+    seed = next(islice(failing, number, None), None)
+    assert seed is not None, f"no {', '.join(DATA_RULES)} in {SEEDS_MAX} seeds"
+    return seed
 
 
 def shrunk(plan: Plan, seed: int) -> Shrinker:
@@ -46,22 +51,33 @@ def shrunk(plan: Plan, seed: int) -> Shrinker:
 @pytest.mark.parametrize(
     "mutant",
     [
-        "hw-truncation",
         "no-truncation",
         "silent-unclean-election",
-        "preferred-leader-outside-isr",
         "isr-counted-before-commit",
         "zombie-keeps-its-isr",
-        "unconditional-isr-write",
         "ack-before-replication",
         "deposed-leader-acks-pending",
         "uncommitted-reads",
         "no-dedup",
     ],
 )
-def test_a_failure_becomes_small(mutant: str) -> None:
+@pytest.mark.soak(size=1, test=1, soak=5)
+def test_a_failure_becomes_small(mutant: str, numbers: range) -> None:
+    check_becomes_small(mutant, numbers.start)
+
+
+# Flaws whose failures take thousands of runs to make small.
+@pytest.mark.parametrize(
+    "mutant", ["hw-truncation", "preferred-leader-outside-isr", "unconditional-isr-write"]
+)
+@pytest.mark.soak(size=1, test=0, soak=2)
+def test_a_failure_becomes_small_in_the_long_run(mutant: str, numbers: range) -> None:
+    check_becomes_small(mutant, numbers.start)
+
+
+def check_becomes_small(mutant: str, number: int) -> None:
     plan = swarm_with_mutant(mutant)
-    shrinker = shrunk(plan, first_data_failure(plan))
+    shrinker = shrunk(plan, data_failure(plan, number))
     best = shrinker.best
     faults, records = best.size()
     assert 1 <= faults <= FAULTS_MAX

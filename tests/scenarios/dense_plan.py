@@ -3,15 +3,15 @@
 from dataclasses import replace
 from functools import cache
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from cluster_model.virtual_time import US_PER_MS, US_PER_SECOND
-from faults.broker_crash import BrokerCrash
-from faults.broker_pause import BrokerPause
-from faults.fault import Fault
-from faults.injection import Rate
-from faults.partition import NetworkPartition
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.fault import Fault
+from harrow.faults.injection import Rate
+from harrow.faults.partition import NetworkPartition
 
 _S = US_PER_SECOND
 

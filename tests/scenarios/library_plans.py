@@ -1,8 +1,8 @@
 """The plans of the campaigns that ship: each campaign, and each of its variants."""
 
-from campaigns.library_index import library_names, resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
 
 
 def library_plans() -> dict[str, Plan]:

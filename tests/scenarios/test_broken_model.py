@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from checks.finding import INCONCLUSIVE
-from cluster_model.settings import Value
-from cluster_model.virtual_time import US_PER_SECOND
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import INCONCLUSIVE
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.scenarios.library_plans import library_plans
 
 # A campaign whose script waits in vain need not wait long to be of no use here.

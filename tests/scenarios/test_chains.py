@@ -9,9 +9,11 @@ from typing import Final
 
 import pytest
 
-from campaigns.report import finding_as_mapping
-from campaigns.runner import run_plan
-from checks.finding import Finding, Link
+from harrow.campaigns.record.phrases import because, preventions, timed_sentence
+from harrow.campaigns.record.report import finding_as_mapping
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import Finding
+from harrow.checks.link import Link
 from tests.scenarios.library_plans import library_plans
 
 Wanted = tuple[str, int | None, str]
@@ -119,11 +121,11 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("paused", 2, "the controller"),
             ("controller-elected", None, "controller epoch 2"),
             ("elected", 0, "epoch 2"),
-            ("resumed", 2, "still controller for all that it knew"),
-            ("deposed-controller", 2, "told of its election of broker 1 (epoch 1)"),
+            ("resumed", 2, "still controller as far as it knew"),
+            ("deposed-controller", 2, "announced its election of broker 1 (epoch 1)"),
             ("deposed-leader", 1, "led again, in epoch 1, although epoch 2 had begun"),
             ("appended", 1, "m2 at offset 2 (epoch 1, which had ended)"),
-            ("acked", 1, "for all that it knew alone in the ISR [1]"),
+            ("acked", 1, "alone in the ISR [1] as far as it knew"),
             ("truncated", 1, "asked broker 0 where epoch 1 ends, was told 2, and cut off m2"),
             ("conclusion", None, "a leader that had been succeeded"),
         ),
@@ -278,10 +280,10 @@ def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
         for key, (links, prevented) in wanted.items():
             finding = found[key]
             missing = first_missing(links, finding.chain)
-            assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {finding.because}"
+            assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {because(finding)}"
             assert len(finding.chain) <= 13
             assert len(finding.prevented_by) == len(prevented), finding.prevented_by
-            assert all(map(str.startswith, finding.prevented_by, prevented)), finding.prevented_by
+            assert all(map(str.startswith, preventions(finding), prevented)), finding.prevented_by
 
 
 def first_missing(wanted: tuple[Wanted, ...], chain: tuple[Link, ...]) -> Wanted | None:
@@ -289,7 +291,7 @@ def first_missing(wanted: tuple[Wanted, ...], chain: tuple[Link, ...]) -> Wanted
     links = iter(chain)
     for event, broker, text in wanted:
         if not any(
-            link.event == event and (broker is None or link.broker == broker) and text in link.text
+            link.event == event and (broker is None or link.broker == broker) and text in timed_sentence(link)
             for link in links
         ):
             return event, broker, text
@@ -302,5 +304,7 @@ def test_every_finding_is_the_same_in_json(name: str) -> None:
         for finding in result.findings:
             mapping = finding_as_mapping(finding)
             assert json.loads(json.dumps(mapping)) == mapping
-            assert mapping["prevented_by"], finding.because
-            assert [link["text"] for link in mapping["chain"]] == [link.text for link in finding.chain]
+            assert mapping["prevented_by"], because(finding)
+            assert [link["text"] for link in mapping["chain"]] == [
+                timed_sentence(link) for link in finding.chain
+            ]

@@ -5,20 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.plan import Expectation, Plan
-from campaigns.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome, reproduce_command, run_as_mapping
-from campaigns.required_probes import as_only_run
-from campaigns.runner import run_plan
-from checks.finding import HELD, INCONCLUSIVE, VIOLATED
-from cli.ci_suite import EXPECTATIONS, Status, Suite
-from cli.run_cases import cases_of
-from cli.run_tally import FinishedRun, Tally
+from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.record.report import (
+    AS_EXPECTED,
+    UNDECIDED,
+    UNEXPECTED,
+    outcome,
+    reproduce_command,
+    run_as_mapping,
+)
+from harrow.campaigns.run.required_probes import as_only_run
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.cli.ci.run_cases import cases_of
+from harrow.cli.ci.suite import EXPECTATIONS, Status, Suite
+from harrow.cli.commands.run_tally import FinishedRun, Tally
 from tests.scenarios.library_plans import library_plans
 
 PLANS = library_plans()
 STATUS = {AS_EXPECTED: Status.PASSED, UNEXPECTED: Status.FAILED, UNDECIDED: Status.SKIPPED}
 EXPECTED = {
-    "as it stands": None,
     "nothing": Expectation(),
     "held": Expectation(verdict=HELD),
     "violated": Expectation(verdict=VIOLATED),
@@ -28,11 +34,22 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("expected", EXPECTED)
+ONE_OF_EACH = {plan.expect.verdict: name for name, plan in PLANS.items() if plan.expect.verdict}
+
+
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_a_suite_is_what_its_run_is(plan: Plan, expected: str) -> None:
-    expect = EXPECTED[expected]
-    result = as_only_run(run_plan(plan if expect is None else replace(plan, expect=expect), 0))
+def test_a_suite_is_what_its_run_is(plan: Plan) -> None:
+    check_suite(plan)
+
+
+@pytest.mark.parametrize("verdict", [HELD, PERMITTED, VIOLATED, INCONCLUSIVE])
+@pytest.mark.parametrize("expected", EXPECTED)
+def test_a_suite_is_what_its_run_is_whatever_is_expected(verdict: str, expected: str) -> None:
+    check_suite(replace(PLANS[ONE_OF_EACH[verdict]], expect=EXPECTED[expected]))
+
+
+def check_suite(plan: Plan) -> None:
+    result = as_only_run(run_plan(plan, 0))
     mapping = run_as_mapping(result, reproduce_command(plan.campaign, 0, plan.variant))
     run = FinishedRun(result=result, mapping=mapping, file=Path("campaign.yaml"), folder=None)
     cases = tuple(cases_of(run))

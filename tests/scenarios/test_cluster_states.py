@@ -1,23 +1,23 @@
 """What is replayed from a run's events is what the run ended with, for every campaign that ships."""
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from campaigns.cluster_states import ClusterState, state_at
-from campaigns.plan import Plan
-from campaigns.recorded_run import TRACE, read_run
-from campaigns.report import run_as_mapping
-from campaigns.results_folder import RUN, write_run
-from campaigns.run_events import RunEvents, events_of_recorded, events_of_result
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from checks.index import Index
-from cluster_model.trace import digest
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.recorded_run import read_run
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.record.run_events import RunEvents, events_of_recorded, events_of_result
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.run_state import RunState, state_at
+from harrow.checks.index import Index
+from harrow.cluster_model.log.record_batch import RecordBatch
+from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
-from tests.unit.eventful_plan import eventful_plan
 
 PLANS = library_plans()
 SWARM_SEEDS = range(40)
@@ -66,9 +66,9 @@ def check_end(result: RunResult) -> None:
         assert partition.reads.keys() == set(index.polled.get(name, ()))
 
 
-def first_sequence(offset: int, batches: object, sequence: int) -> int:
+def first_sequence(offset: int, batches: Iterable[RecordBatch], sequence: int) -> int:
     """Return the sequence of the first record of the batch that a record is in."""
-    for batch in batches:  # type: ignore[attr-defined]
+    for batch in batches:
         if batch.base_offset <= offset < batch.base_offset + len(batch.values):
             return sequence if sequence < 0 else sequence - (offset - batch.base_offset)
     raise AssertionError(offset)
@@ -93,28 +93,7 @@ def recorded(result: RunResult, folder: Path, text: str) -> RunEvents:
     return events_of_recorded(read_run(write_run(folder, result, run_as_mapping(result, ""), text)))
 
 
-def test_a_run_that_was_recorded_before_strikes_were_numbered_is_read(tmp_path: Path) -> None:
-    text = Path("campaigns/library/swarm.yaml").read_text(encoding="utf-8")
-    result = run_plan(library_swarm(), 4)
-    folder = write_run(tmp_path, result, run_as_mapping(result, ""), text)
-    lines = [json.loads(line) for line in (folder / TRACE).read_text(encoding="utf-8").splitlines()]
-    assert sum("strike" in line for line in lines) > 1
-    for line in lines:
-        line.pop("strike", None)
-    (folder / TRACE).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    faults = {"fault", "fault_ended"}
-    trace = [event[:-1] if event[1] in faults else event for event in result.evidence.trace]
-    run = json.loads((folder / RUN).read_text(encoding="utf-8")) | {"trace_digest": digest(trace)}
-    (folder / RUN).write_text(json.dumps(run), encoding="utf-8")
-    happened = events_of_recorded(read_run(folder))
-    assert [event[:-1] for event in happened.events if event[1] in faults] == [
-        event for event in trace if event[1] in faults
-    ]
-    assert {event[-1] for event in happened.events if event[1] in faults} == {None}
-    assert state_at(happened).faults == []
-
-
-def snapshot(state: ClusterState) -> object:
+def snapshot(state: RunState) -> object:
     """Return a state as plain data."""
     return (
         state.at_us,
@@ -148,7 +127,7 @@ def test_a_run_on_disk_gives_the_same_states_as_in_memory(tmp_path: Path) -> Non
 def test_moving_forward_is_the_same_as_going_there() -> None:
     plan: Plan = eventful_plan("2.4")
     run = events_of_result(run_plan(plan, 1))
-    state = ClusterState(run.replicas, (broker.id for broker in plan.cluster.brokers))
+    state = RunState(run.replicas, (broker.id for broker in plan.cluster.brokers))
     for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True)):
         state.advance(event, number)
         is_last_of_number = position + 1 == len(run.numbers) or run.numbers[position + 1] > number

@@ -1,8 +1,8 @@
 """A controller that dies or sleeps between its write to ZooKeeper and the answer: what it decided holds meanwhile."""
 
-from campaigns.loader import load_text
-from campaigns.runner import run_plan
-from checks.finding import HELD, PERMITTED
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, PERMITTED
 
 UNHEARD = """
 name: unheard-election

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
-from campaigns.loader import load_text
-from campaigns.plan import Expectation, Plan
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from campaigns.shrink import Shrinker
-from checks.evidence import HealedCore
-from checks.finding import Finding
-from cluster_model.kafka_controller import KafkaController
-from cluster_model.mutants import MUTANTS
-from cluster_model.partition import Partition
-from cluster_model.trace import named
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.record.phrases import because
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.shrink import Shrinker
+from harrow.checks.evidence import HealedCore
+from harrow.checks.finding import Finding
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.events import BrokerStarted
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.protocol import LOG_END
+from harrow.cluster_model.trace import select
 from tests.scenarios.mutant_campaigns import SCRIPTED
 
 LEADER_DIES = """
@@ -81,7 +84,7 @@ def test_a_core_serves_while_the_others_stay_as_they_are(text: str, core: tuple[
 def test_nothing_that_was_planned_happens_to_the_others() -> None:
     result = run_plan(plan_of(LEADER_DIES), 0)
     core = core_of(result)
-    started = [event[0] for event in named(result.evidence.trace, "broker_started") if event[2] == 0]
+    started = [event.at_us for event in select(result.evidence.trace, BrokerStarted) if event.broker == 0]
     assert not [at_us for at_us in started if core.healed_us <= at_us < core.looked_us]
     assert [at_us for at_us in started if at_us >= core.looked_us]
 
@@ -94,7 +97,7 @@ def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.Mon
     finding = found_in(LEADER_DIES)
     assert lacks(finding) == "no-leader"
     assert [link.event for link in finding.chain] == ["elected", "stopped", "core-healed", "conclusion"]
-    assert finding.because.endswith("the leader of t-0 was still broker 0, which was down")
+    assert because(finding).endswith("the leader of t-0 was still broker 0, which was down")
 
 
 def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,13 +105,13 @@ def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     finding = found_in(FOLLOWER_IS_STUCK)
     assert lacks(finding) == "hw-behind"
     assert finding.value == "m0"
-    assert "2 records of t-0, 2 of them acked, could not be read" in finding.because
-    assert "broker 1 alive with a fault still in force" in finding.because
+    assert "2 records of t-0, 2 of them acked, could not be read" in because(finding)
+    assert "broker 1 alive with a fault still in force" in because(finding)
 
 
 def test_a_leader_that_serves_no_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def readable_end(self: Partition, *, is_follower: bool) -> int:
-        return self.log.log_end_offset if is_follower else 0
+    def readable_end(self: Partition, isolation: int) -> int:
+        return self.log.log_end_offset if isolation == LOG_END else 0
 
     monkeypatch.setattr(Partition, "readable_end", readable_end)
     finding = found_in(LEADER_DIES)
@@ -126,7 +129,7 @@ def test_a_leader_that_nobody_has_told_is_noticed() -> None:
     broken = run_plan(replace(with_core, behaviours={mutant.switch: mutant.value}), 0)
     (finding,) = broken.verdict.rules["unavailable"].findings
     assert lacks(finding) == "leader-unaware"
-    assert "broker 0 still did not know that it leads t-0" in finding.because
+    assert "broker 0 still did not know that it leads t-0" in because(finding)
 
 
 def test_a_leader_that_is_left_in_its_place_is_healed() -> None:

@@ -1,6 +1,6 @@
 """What `harrow diff` shows of the library's losses, divergences and duplicates, to the letter.
 
-``HARROW_SNAPSHOTS=write pytest tests/scenarios/test_diff_snapshots.py`` writes the files anew, to be read
+``HARROW_WRITE_SNAPSHOTS=1 pytest tests/scenarios/test_diff_snapshots.py`` writes the files anew, to be read
 before they are committed.
 """
 
@@ -13,15 +13,15 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from campaigns.plan_file import campaign_text
-from campaigns.recorded_run import RecordedRun, read_run
-from campaigns.report import run_as_mapping
-from campaigns.results_folder import write_run
-from campaigns.run_diff import At, diff_run
-from campaigns.runner import run_plan
-from campaigns.runs_diff import diff_runs
-from cli.render_diff import show_run_diff
-from cli.render_runs_diff import show_runs_diff
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.record.recorded_run import RecordedRun, read_run
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.run_diff import DiffMoment, diff_run
+from harrow.campaigns.story.runs_diff import diff_runs
+from harrow.cli.render.diff import show_run_diff
+from harrow.cli.render.runs_diff import show_runs_diff
 from tests.scenarios.library_plans import library_plans
 
 SNAPSHOTS = Path(__file__).parent / "diffs"
@@ -73,7 +73,7 @@ def check(name: str, width: int, text: str) -> None:
     """Compare a text with its file; nothing may be wider than the terminal but what is to be copied."""
     size = "piped" if width == PIPED else str(width)
     path = SNAPSHOTS / f"{name.replace('[', '.').rstrip(']')}.{size}.txt"
-    if os.environ.get("HARROW_SNAPSHOTS") == "write":
+    if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
     assert "\x1b" not in text
@@ -85,16 +85,18 @@ def check(name: str, width: int, text: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_the_logs_of_a_run_are_shown_as_ever(name: str, width: int, recorded: Recorded) -> None:
     console = console_of(width)
-    show_run_diff(console, diff_run(recorded(name), At()), "results/latest", only_different=False)
+    show_run_diff(console, diff_run(recorded(name), DiffMoment()), "results/latest", only_different=False)
     check(name, width, text_on(console))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorded) -> None:
     run = recorded("loss-by-hw-truncation[base]")
-    moment = diff_run(run, At()).partitions[0].moments()[0]
+    moment = diff_run(run, DiffMoment()).partitions[0].moments()[0]
     console = console_of(width)
-    show_run_diff(console, diff_run(run, At(number=moment.number)), "results/latest", only_different=False)
+    show_run_diff(
+        console, diff_run(run, DiffMoment(number=moment.number)), "results/latest", only_different=False
+    )
     check("loss-by-hw-truncation-before", width, text_on(console))
 
 
@@ -102,7 +104,7 @@ def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorde
 def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
     runs = (recorded("loss-by-hw-truncation[base]"), recorded("loss-by-hw-truncation[0.11]"))
     console = console_of(width)
-    show_runs_diff(console, diff_runs(*runs, At()), only_different=False)
+    show_runs_diff(console, diff_runs(*runs, DiffMoment()), only_different=False)
     check("loss-by-hw-truncation-releases", width, text_on(console))
 
 
@@ -113,7 +115,7 @@ def test_every_lost_record_of_the_library_is_told_of(name: str, recorded: Record
         str(finding.value)
         for finding in (run.rules["lost-write"].findings if "lost-write" in run.rules else ())
     }
-    found = diff_run(run, At())
+    found = diff_run(run, DiffMoment())
     told = {
         value
         for diff in found.partitions

@@ -1,27 +1,50 @@
 """What is replayed from a run's events is what the model had, at every moment of the run."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
-from campaigns.cluster_states import NO_CONTROLLER, ClusterState, FaultInForce
-from campaigns.fault_injector import FaultInjector
-from campaigns.loader import load_text
-from campaigns.plan import Plan
-from campaigns.replica_states import LEADER, ReplicaState
-from campaigns.runner import Run
-from campaigns.swarm import drawn
-from cluster_model.assignment import partition_assignments
-from cluster_model.choices import Choices
-from cluster_model.cluster import Cluster
-from cluster_model.simulator import Simulator
-from faults.endpoints import process_name
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.run_events import events_of_result
+from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import Run
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.story.faults_in_force import FaultInForce
+from harrow.campaigns.story.run_state import RunState, state_at
+from harrow.checks.replay.partition_state import (
+    ACKED,
+    FAILED,
+    LEADER,
+    NO_ROLE,
+    SENDING,
+    UNKNOWN,
+    LogEntry,
+    PartitionState,
+    ReplicaState,
+)
+from harrow.checks.rules.catalogue import watched_in
+from harrow.cluster_model.controller.assignment import partition_assignments
+from harrow.cluster_model.events import NO_CONTROLLER, BatchAcknowledged, IsrReduced, PartitionStateWritten
+from harrow.cluster_model.history import FAIL, INVOKE, OK
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
+from harrow.cluster_model.protocol import NO_LEADER, LeaderAndIsr
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.trace import select
+from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
+from harrow.cluster_model.zookeeper.protocol import CONTROLLER_EPOCH
+from harrow.faults.fault import process_name
+from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
-from tests.unit.eventful_plan import eventful_plan
 
 LOGS_EVERY: Final = 50
 """After how many comparisons the records themselves are compared, not only how far the logs go."""
@@ -56,7 +79,6 @@ faults:
 
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
-    **{f"swarm, seed {seed}": (library_swarm(), seed) for seed in range(1, 20)},
     **{text.split()[1]: (load_text(text, "file.yaml").plans[0], 0) for text in (DOUBLE_RESTART, TWO_LOSSES)},
     **{f"eventful, {release}": (eventful_plan(release), 3) for release in ("0.10.2", "2.4")},
 }
@@ -68,12 +90,28 @@ class Moments:
     def __init__(self, plan: Plan, cluster: Cluster, injector: FaultInjector) -> None:
         self._cluster = cluster
         self._injector = injector
-        self._state = ClusterState(
+        self._state = RunState(
             partition_assignments(plan.cluster), (broker.id for broker in plan.cluster.brokers)
         )
         self._taken = 0
+        self._isr_at_ack: list[tuple[str, tuple[int, ...]]] = []
+        cluster.trace.subscribe(BatchAcknowledged, self._acknowledged)
+        self._raised: dict[str, dict[int, LeaderAndIsr]] = {name: {} for name in self._state.partitions}
+        cluster.trace.subscribe(PartitionStateWritten, self._written)
         self._is_core_healed = False
         self.compared = 0
+
+    def _acknowledged(
+        self, _: int, broker: int, partition: str, _offset: int, _acks: int, values: tuple[str, ...]
+    ) -> None:
+        isr = self._cluster.brokers[broker].replicas.partitions[partition].isr
+        self._isr_at_ack += [(value, isr) for value in values]
+
+    def _written(
+        self, _: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_epochs: int
+    ) -> None:
+        if state.leader_epoch > before.leader_epoch:
+            self._raised[partition][state.leader_epoch] = state
 
     def look(self) -> None:
         """Take what has happened since into account, and compare."""
@@ -95,15 +133,17 @@ class Moments:
     def _compare_brokers(self) -> None:
         cluster, state = self._cluster, self._state
         where = (self._taken, cluster.trace.events[-1])
+        assert (state.number, state.at_us) == (self._taken, cluster.trace.events[-1][0]), where
         for broker, process in cluster.processes.items():
             known, life = state.brokers[broker], cluster.brokers.get(broker)
             assert (known.is_live, known.is_paused) == (process.running, process.paused), where
-            is_active = life is not None and life.controller.is_active
+            assert known.stopped_by == stopped_by(process), where
+            is_active = life is not None and life.is_active_controller
             assert known.is_active_controller == is_active, (*where, broker)
-            # A broker tells that it is registered, or elected, when it has heard of that itself.
-            assert cluster.is_registered(broker) or not known.is_registered, (*where, broker)
-            assert state.controller == broker or not is_active or cluster.controller() != broker, where
-        assert state.controller in (cluster.controller(), NO_CONTROLLER), where
+            assert known.is_registered == cluster.is_registered(broker), (*where, broker)
+        controller, zookeeper = cluster.controller(), cast("ZkControlPlane", cluster.control_plane)._zookeeper
+        assert state.controller == (NO_CONTROLLER if controller is None else controller), where
+        assert state.controller_epoch == zookeeper.data(CONTROLLER_EPOCH), where
 
     def _compare_partitions(self) -> None:
         cluster = self._cluster
@@ -115,20 +155,60 @@ class Moments:
                 assert found == (znode.leader, znode.leader_epoch, znode.isr), where
             for replica in partition.replicas.values():
                 self._compare_replica(name, replica, (*where, replica.broker))
+            if self.compared % LOGS_EVERY == 0:
+                self._compare_copies(partition, where)
 
     def _compare_replica(self, name: str, replica: ReplicaState, where: tuple[Any, ...]) -> None:
         cluster, broker = self._cluster, replica.broker
         file = cluster.disks[broker].log_file(name)
         assert (replica.leo, replica.flushed) == (file.log_end_offset, file.flushed_offset), where
+        checkpointed = cluster.disks[broker].checkpoint(REPLICATION_OFFSET_CHECKPOINT, name)
+        assert replica.checkpointed_high_watermark == checkpointed, where
         life = cluster.brokers.get(broker)
         live = None if life is None else life.replicas.partitions.get(name)
         assert replica.is_open == (live is not None), where
         if live is not None:
             assert replica.high_watermark == live.log.high_watermark, where
             assert (replica.role == LEADER) == live.is_leader(), where
+            assert (replica.leader, replica.leader_epoch) == (live.leader, live.leader_epoch), where
+            assert replica.isr == live.isr, where
+        else:
+            assert (replica.role, replica.leader, replica.isr) == (NO_ROLE, NO_LEADER, ()), where
         if self.compared % LOGS_EVERY == 0:
-            stored = [(batch.leader_epoch, value) for batch in file.batches for value in batch.values]
-            assert [(entry.leader_epoch, entry.value) for entry in replica.log] == stored, where
+            assert [record_of(entry) for entry in replica.log] == list(records_in(file.batches)), where
+
+    def _compare_copies(self, partition: PartitionState, where: tuple[Any, ...]) -> None:
+        """Compare what there was once with what is there, and acks with what leaders went by."""
+        copies = [entry for copies in partition.by_value.values() for entry in copies]
+        for replica in partition.replicas.values():
+            of_broker = [entry for entry in copies if entry.broker == replica.broker]
+            there = [entry for entry in of_broker if entry.removed is None]
+            assert sorted(map(record_of, there)) == [record_of(entry) for entry in replica.log], where
+            gone = [entry.removed for entry in of_broker if entry.removed is not None]
+            assert sorted(map(id, gone)) == sorted(map(id, replica.removed)), where
+            if replica.is_open:
+                committed = [entry for entry in replica.log if entry.offset < replica.high_watermark]
+                assert all(entry.is_committed for entry in committed), where
+
+    def compare_elections(self) -> None:
+        """Compare elections with what was written: of raised epochs those that only reduce the ISR are left out."""
+        for name, partition in self._state.partitions.items():
+            raised = dict(self._raised[name])
+            for _, election in partition.elections:
+                state = raised.pop(election.leader_epoch, None)
+                if state is not None:  # else the partition was created with it
+                    assert (election.leader, election.isr) == (state.leader, state.isr), name
+            reduced = {
+                e.leader_epoch for e in select(self._cluster.trace.events, IsrReduced) if e.partition == name
+            }
+            assert raised.keys() == reduced, name
+
+    def compare_acks(self) -> None:
+        """Compare acks with the ISRs that their leaders had."""
+        for partition in self._state.partitions.values():
+            for value, acks in partition.acks.items():
+                isrs = [isr for acked, isr in self._isr_at_ack if acked == value]
+                assert [ack.isr for ack in acks] == isrs, value
 
     def _compare_faults(self) -> None:
         """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
@@ -180,25 +260,93 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
     return links if fault.detail("one_way") else links + [(other, one) for one, other in links]
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_what_is_replayed_is_what_there_was(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, seed = RUNS[name]
-    plan = drawn(given, seed).plan
-    run = Run(plan, seed, Choices.from_seed(seed))
-    moments = Moments(plan, run.cluster, run.injector)
-    one_step = Simulator.step
+def stopped_by(process: Process) -> str:
+    if process.running:
+        return ""
+    return "process" if process.powered else "power_loss"
 
-    def step(simulator: Simulator, end_us: int) -> bool:
-        handled = one_step(simulator, end_us)
+
+def record_of(entry: LogEntry) -> tuple[int, str, int, int, int]:
+    return entry.offset, entry.value, entry.leader_epoch, entry.producer_id, entry.sequence
+
+
+def records_in(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, str, int, int, int]]:
+    for batch in batches:
+        for place, value in enumerate(batch.values):
+            sequence = NO_SEQUENCE if batch.base_sequence == NO_SEQUENCE else batch.base_sequence + place
+            yield batch.base_offset + place, value, batch.leader_epoch, batch.producer_id, sequence
+
+
+def compare_clients(result: RunResult) -> None:
+    """Compare what clients know of their records with what the history says."""
+    partitions = state_at(events_of_result(result)).partitions.values()
+    found: Counter[Any] = Counter()
+    for partition in partitions:
+        for sends in partition.sends.values():
+            for s in sends:
+                found[
+                    partition.name, s.client, s.value, s.invoked_us, s.status, s.ended_us, s.offset, s.error
+                ] += 1
+        for record, by_client in partition.reads.items():
+            for client, read in by_client.items():
+                found[partition.name, client, record] += read.times
+    assert found == known_to_clients(result)
+
+
+def known_to_clients(result: RunResult) -> Counter[Any]:
+    known: Counter[Any] = Counter()
+    invoked: dict[Any, int] = {}
+    for operation in result.evidence.operations:
+        client = result.evidence.process_names[operation.process]
+        for partition, offset, value in operation.sends():
+            at_us = operation.time_us
+            if operation.type == INVOKE:
+                invoked[partition, client, value] = at_us
+            else:
+                status = {OK: ACKED, FAIL: FAILED}.get(operation.type, UNKNOWN)
+                sent_us = invoked.pop((partition, client, value))
+                known[partition, client, value, sent_us, status, at_us, offset, operation.error] += 1
+        for partition, offset, value in operation.polls():
+            known[partition, client, (offset, value)] += 1
+    for (partition, client, value), sent_us in invoked.items():
+        known[partition, client, value, sent_us, SENDING, None, None, None] += 1
+    return known
+
+
+def compare_every_moment(given: Plan, seed: int) -> None:
+    plan = draw_for_seed(given, seed).plan
+    choices = Choices.from_seed(seed)
+    target = ModelTarget(plan, choices, watched_in(plan.invariants, plan.kafka, plan.demand))
+    run = Run(plan, seed, choices, target)
+    moments = Moments(plan, target.cluster, run.injector)
+    one_step, to_the_end = target.step, target.advance
+
+    def step(end_us: int) -> bool:
+        handled = one_step(end_us)
         moments.look()
         return handled
 
-    def run_until(simulator: Simulator, end_us: int) -> None:
-        while step(simulator, end_us):
+    def advance(end_us: int) -> None:
+        while step(end_us):
             pass
-        simulator.now_us = max(simulator.now_us, end_us)
+        to_the_end(end_us)
 
-    monkeypatch.setattr(Simulator, "step", step)
-    monkeypatch.setattr(Simulator, "run_until", run_until)
-    run.result()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target, "step", step)
+        patch.setattr(target, "advance", advance)
+        result = run.result()
     assert moments.compared >= 10
+    moments.compare_elections()
+    moments.compare_acks()
+    compare_clients(result)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_is_replayed_is_what_there_was(name: str) -> None:
+    compare_every_moment(*RUNS[name])
+
+
+@pytest.mark.soak(size=25, test=20, soak=800)
+def test_what_is_replayed_of_swarms_is_what_there_was(numbers: range) -> None:
+    for seed in numbers:
+        compare_every_moment(library_swarm(), seed)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from campaigns.plan import Plan
-from campaigns.runner import run_plan
-from checks.finding import INCONCLUSIVE
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import INCONCLUSIVE
 from tests.scenarios.library_plans import library_plans
 
 PLANS = library_plans()

@@ -7,14 +7,14 @@ from textwrap import dedent
 
 import pytest
 
-from campaigns.loader import load_text
-from campaigns.plan import Plan
-from campaigns.report import AS_EXPECTED, UNEXPECTED, outcome
-from campaigns.run_result import RunResult
-from campaigns.runner import run_plan
-from checks.catalogue import RULES
-from cluster_model.mutants import MUTANTS
-from cluster_model.virtual_time import US_PER_SECOND
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.report import AS_EXPECTED, UNEXPECTED, outcome
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.quality.test_yardstick import FOUND
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import library_plans

@@ -6,17 +6,20 @@ from functools import cache
 
 import pytest
 
-from campaigns.plan import Plan
-from campaigns.probes import PROBES
-from campaigns.runner import run_plan
-from cluster_model.mutants import MUTANTS
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.mutants import MUTANTS
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import library_plans
 
 STANDARD = "standard[base]"
 DENSE = "many faults and power losses"
 
-# A campaign of the library, or a mutant of standard.yaml, and a seed by which it gets there.
+SEEDS_MAX = 160
+
+# A campaign of the library, or a mutant of standard.yaml, and a seed that gets there, to begin with. Where a change of the
+# model has made it another one, it is looked for.
 REACHED: dict[str, tuple[str, int]] = {
     "controller-changed": ("divergence-by-hw[unclean-election]", 0),
     "controller-died": ("divergence-by-hw[unclean-election]", 0),
@@ -37,13 +40,13 @@ REACHED: dict[str, tuple[str, int]] = {
     "clean-election": ("rack-outage[spread]", 0),
     "unclean-election": ("divergence-by-hw[unclean-election]", 0),
     "preferred-leader-elected": ("preferred-leader[base]", 0),
-    "fast-leader-changes": ("power-loss[base]", 0),
+    "fast-leader-changes": ("rack-outage[base]", 0),
     "leader-hw-behind": ("divergence-by-hw[unclean-election]", 0),
     "leader-restarted-in-its-epoch": (STANDARD, 22),
     "zombie-leader-accepted-write": ("controller-split-brain[no-fencing]", 0),
     "zombie-leader-acknowledged": ("controller-split-brain[no-fencing]", 0),
-    "zombie-leader-served-read": (STANDARD, 80),
-    "zombie-leader-changed-isr": ("unconditional-isr-write", 80),
+    "zombie-leader-served-read": (STANDARD, 71),
+    "zombie-leader-changed-isr": ("unconditional-isr-write", 59),
     "paused-leader-woke-deposed": ("epoch-without-records[fixed]", 0),
     "isr-shrank": ("divergence-by-hw[unclean-election]", 0),
     "isr-shrank-to-one": ("retry-reorders[base]", 0),
@@ -57,7 +60,7 @@ REACHED: dict[str, tuple[str, int]] = {
     "follower-truncated-twice": ("hw-truncation", 0),
     "epoch-unknown-to-leader": ("epoch-without-records[fixed]", 0),
     "epoch-undefined-answer": ("no-epoch-entry-on-election", 11),
-    "follower-gave-up": (DENSE, 150),
+    "follower-gave-up": (DENSE, 108),
     "fenced-by-leader-epoch": ("epoch-without-records[fixed]", 0),
     "leader-epoch-unknown": ("failed-broker-set[base]", 0),
     "fetch-out-of-range": ("no-truncation", 80),
@@ -95,5 +98,5 @@ def probes_of(where: str, seed: int) -> Mapping[str, int]:
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_probe_can_be_reached(probe: str) -> None:
-    where, last = REACHED[probe]
-    assert any(probes_of(where, seed).get(probe, 0) for seed in range(last + 1))
+    where, first = REACHED[probe]
+    assert any(probes_of(where, seed).get(probe, 0) for seed in (first, *range(SEEDS_MAX)))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.corpus import ERROR, FIXED, STILL_FAILING, check_file, corpus_files
-from campaigns.plan import Plan
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.search.corpus import ERROR, FIXED, STILL_FAILING, check_file, corpus_files
 
 CORPUS = Path(__file__).parents[1] / "regressions"
 
@@ -27,7 +27,7 @@ def test_a_run_that_crashes_is_an_error_with_its_place() -> None:
         raise ValueError(f"{plan.campaign} {seed}")
 
     file = CORPUS / "dedup.yaml"
-    (item,) = check_file(file, crash)  # type: ignore[arg-type]
+    (item,) = check_file(file, crash)  # type: ignore[arg-type]  # it never returns
     assert (item.outcome, item.as_recorded) == (ERROR, False)
     (problem,) = item.problems
     line = file.read_text(encoding="utf-8").splitlines()[problem.line - 1]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from campaigns.loader import load_text
-from campaigns.plan import Plan
-from campaigns.plan_file import campaign_text
-from campaigns.template import new_campaign
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.language.template import new_campaign
+from tests.campaigns.language.campaign_texts import reference_example
+from tests.campaigns.language.test_campaign_schema import errors
 from tests.properties.campaign_mutants import EVERYTHING
 from tests.scenarios.library_plans import library_plans
-from tests.unit.campaign_texts import reference_example
-from tests.unit.test_campaign_schema import errors
 
 
 @pytest.mark.parametrize("plan", library_plans().values(), ids=library_plans().keys())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from campaigns.loader import load_text
-from campaigns.runner import run_plan
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
 
 # The leader cannot write its ISR, so every request for the partition waits behind the first.
 REQUESTS_PILE_UP = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.sweep.spark_availability import what_is_missing
+from harrow.campaigns.sweep.spark_availability import what_is_missing
 
 HERE = Path(__file__).parent
 

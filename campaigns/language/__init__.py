@@ -1,0 +1,1 @@
+"""A campaign as text: read, checked, written."""

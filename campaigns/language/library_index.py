@@ -1,0 +1,75 @@
+"""Finds campaign files: by path, in a folder, or by the name of a campaign that ships."""
+
+import atexit
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.language.spelling import quoted, suggestion
+
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+def library_names() -> list[str]:
+    """Return the names of the campaigns that ship, sorted."""
+    return sorted(_library())
+
+
+def resolve(argument: str) -> list[Path]:
+    """Return the campaign files that a path, a folder or a library name stands for, sorted.
+
+    Raises:
+        CampaignError: there are none.
+
+    """
+    if not argument:
+        return _fail(argument, "an empty name names nothing")
+    path = Path(argument)
+    in_library = _library().get(argument)
+    try:
+        if path.is_dir():
+            found = sorted(file for file in path.iterdir() if _is_campaign(file))
+            if found or in_library is None:
+                return found or _fail(argument, "the folder has no campaign files (*.yaml)")
+        elif path.exists():
+            return [path]
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return _fail(argument, f"cannot be read: {reason}")
+    if in_library is not None:
+        return [in_library]
+    if argument.endswith(_SUFFIXES) or len(path.parts) > 1:
+        return _fail(argument, "no such file or folder")
+    hint = suggestion(argument, library_names())
+    return _fail(argument, f"no file, folder or campaign of the library is called {quoted(argument)}{hint}")
+
+
+def _fail(argument: str, message: str) -> list[Path]:
+    raise CampaignError([Problem(argument, 0, 0, message)])
+
+
+def _is_campaign(path: Path) -> bool:
+    return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
+
+
+@cache
+def _library() -> dict[str, Path]:
+    """Return the campaigns that ship, by name; out of a zip file they are unpacked until the exit."""
+    folder = files("harrow.campaigns") / "library"
+    if not folder.is_dir():
+        return {}
+    root = folder if isinstance(folder, Path) else _unpacked(folder)
+    return {path.stem: path for path in root.iterdir() if _is_campaign(path)}
+
+
+def _unpacked(folder: Traversable) -> Path:
+    unpacked = TemporaryDirectory(prefix="harrow-library-")
+    atexit.register(unpacked.cleanup)
+    for file in folder.iterdir():
+        if file.is_file():
+            Path(unpacked.name, file.name).write_bytes(file.read_bytes())
+    return Path(unpacked.name)

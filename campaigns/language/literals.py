@@ -1,0 +1,443 @@
+"""How single values are written in a campaign: durations, rates, numbers, brokers.
+
+A function that is called like a kind of value takes text as it stands in the file and returns what it
+means; it raises `LiteralError`, whose message says what would be right. One that ends in ``_text`` is
+the way back.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from fractions import Fraction
+from typing import Any, Final
+
+from harrow.campaigns.language.spelling import nearest, quoted
+from harrow.campaigns.language.units import duration_text as spaced_duration_text
+from harrow.campaigns.language.units import value_text
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import BROKER_ID_MAX
+
+LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
+FASTEST_PER_SECOND: Final = 10_000
+SLOWEST_HOURS: Final = 1_000_000
+
+DURATION_PATTERN: Final = r"[0-9]{1,12}(\.[0-9]{1,6})?(us|ms|s|m|h)"
+RATE_PATTERN: Final = rf"[0-9]{{1,9}}(\.[0-9]{{1,6}})?/(s|m|h|{DURATION_PATTERN})"
+BROKER_WORDS: Final = ("any", "controller")
+BROKER_PATTERN: Final = "(any|controller|(leader|follower) of .+)"
+
+_US_PER_UNIT: Final = {
+    "us": 1,
+    "ms": US_PER_MS,
+    "s": US_PER_SECOND,
+    "m": 60 * US_PER_SECOND,
+    "h": 3_600 * US_PER_SECOND,
+}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
+_RATE: Final = re.compile(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
+BOUND_PATTERN: Final = "(<=|>=|<|>) *"
+_BOUND: Final = re.compile(BOUND_PATTERN)
+_MILLIONTHS_PER_PERCENT: Final = 10_000
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+# As many digits as it takes to tell any two floats apart.
+_PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?")
+_WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
+_SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
+_BROKER_OF: Final = re.compile(r"(leader|follower) of ([^ ]+)")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
+_VERSION_CHARACTERS_MAX: Final = 60
+_RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|core-reader|any|controller|broker-[0-9]+|[0-9]+")
+
+
+class LiteralError(ValueError):
+    """A value that a campaign cannot have there; the message says what would be right."""
+
+
+def boolean(text: str) -> bool:
+    """Return what ``true`` or ``false`` says."""
+    word = text.lower()
+    if word in ("true", "false"):
+        return word == "true"
+    if word in ("on", "yes", "y", "1", "off", "no", "n", "0"):
+        meant = "true" if word in ("on", "yes", "y", "1") else "false"
+        raise LiteralError(f"write true or false, not {quoted(text)} (did you mean {meant}?)")
+    raise LiteralError(f"write true or false, not {quoted(text)}")
+
+
+def whole_number(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], int]:
+    """Return the reader of whole numbers from *minimum* to *maximum*."""
+
+    def read(text: str) -> int:
+        if not _WHOLE_NUMBER.fullmatch(text):
+            raise LiteralError(f"expected a whole number, not {quoted(text)}{_whole_number_hint(text)}")
+        number = int(text)
+        if number < minimum:
+            raise LiteralError(f"{number} is too small: at least {minimum}")
+        if number > maximum:
+            raise LiteralError(f"{number} is too large: at most {maximum}")
+        return number
+
+    return read
+
+
+def _whole_number_hint(text: str) -> str:
+    if not _ALMOST_WHOLE.fullmatch(text):
+        return ""
+    number = int(text.partition(".")[0].replace("_", ""))
+    return f"; write {number}"
+
+
+def duration(text: str) -> int:
+    """Return a duration such as ``500ms``, ``2s``, ``1.5s`` or ``1m`` in microseconds; at most 24 h."""
+    us = _unbounded_duration(text)
+    if us > LONGEST_US:
+        raise LiteralError(f"{text} is too long: at most 24h")
+    return us
+
+
+def time_of_run(text: str) -> int:
+    """Return a time of a run in microseconds: a duration, negative (``-1s``) where the cluster is only starting."""
+    return -duration(text[1:]) if text.startswith("-") else duration(text)
+
+
+def positive_duration(text: str) -> int:
+    """Return a duration of more than nothing, in microseconds."""
+    us = duration(text)
+    if us == 0:
+        raise LiteralError(f"{text} is too short: it has to be more than 0")
+    return us
+
+
+def _unbounded_duration(text: str) -> int:
+    match = _DURATION.fullmatch(text)
+    if not match:
+        raise LiteralError(_not_a_duration(text))
+    us = Fraction(match[1]) * _US_PER_UNIT[match[2]]
+    if us.denominator != 1:
+        raise LiteralError(f"{text} is finer than a microsecond")
+    return int(us)
+
+
+def _not_a_duration(text: str) -> str:
+    sexagesimal = _SEXAGESIMAL.fullmatch(text)
+    if _NUMBER.fullmatch(text):
+        return f"{text} has no unit: write `{text}s` or `{text}ms`"
+    if sexagesimal:
+        parts = [int(part) for part in sexagesimal.groups() if part is not None]
+        seconds = sum(part * 60**power for power, part in enumerate(reversed(parts)))
+        return f"{quoted(text)} is not a duration: write it with a unit, such as `{seconds}s`"
+    if text.startswith("-"):
+        return f"a duration cannot be negative, as {quoted(text)} is"
+    if ".." in text:
+        return f"expected one duration, not a range such as {quoted(text)}"
+    return f"{quoted(text)} is not a duration: write one such as `500ms`, `2s`, `1m` or `1h`"
+
+
+def range_of(read: Callable[[str], int], *, is_falling: bool = False) -> Callable[[str], tuple[int, int]]:
+    """Return the reader of a value, or of a range such as ``1s..10s``, as a pair; both ends belong to it.
+
+    With *is_falling* a value that is written as more means less, as a rate does whose mean time is meant.
+    """
+
+    def read_range(text: str) -> tuple[int, int]:
+        low_text, dots, high_text = (part.strip() for part in text.partition(".."))
+        ends = (read(low_text), read(high_text)) if dots else (read(text),) * 2
+        low, high = reversed(ends) if is_falling else ends
+        if low > high:
+            raise LiteralError(f"the range {quoted(text)} is empty: {low_text} is more than {high_text}")
+        return low, high
+
+    return read_range
+
+
+def range_pattern(pattern: str) -> str:
+    """Return the pattern of a value with this one, or of a range of such values."""
+    return rf"{pattern}( *\.\. *{pattern})?"
+
+
+duration_range: Final = range_of(duration)
+
+
+def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
+    """Return the reader of a bound such as ``< 500ms``, as the comparison and what is compared with."""
+
+    def read_bound(text: str) -> tuple[str, int]:
+        match = _BOUND.match(text)
+        if match is None:
+            raise LiteralError(f"{quoted(text)} is not a bound: begin with `<`, `<=`, `>` or `>=`")
+        if not text[match.end() :]:
+            raise LiteralError(f"{quoted(text)} has no value to compare with")
+        return match[1], read(text[match.end() :])
+
+    return read_bound
+
+
+def share(text: str) -> int:
+    """Return a percentage such as ``99.9%`` in millionths."""
+    number = text.removesuffix("%").strip()
+    if not text.endswith("%") or not _PROBABILITY.fullmatch(number) or Fraction(number) > 100:
+        raise LiteralError(f"expected a percentage from 0% to 100%, such as 99.9%, not {quoted(text)}")
+    return int(Fraction(number) * _MILLIONTHS_PER_PERCENT)
+
+
+def share_text(millionths: int) -> str:
+    """Return a part of a whole as a percentage, as in ``99.9%``."""
+    whole, rest = divmod(millionths, _MILLIONTHS_PER_PERCENT)
+    digits = str(rest).rjust(4, "0").rstrip("0")
+    return f"{whole}.{digits}%" if digits else f"{whole}%"
+
+
+def _bound_text(text: Callable[[int], str]) -> Callable[[tuple[str, int]], str]:
+    return lambda bound: f"{bound[0]} {text(bound[1])}"
+
+
+def duration_or_never(text: str) -> int | None:
+    """Return a duration in microseconds, None for ``never``."""
+    return None if text == "never" else positive_duration(text)
+
+
+def rate(text: str) -> int:
+    """Return the mean interval, in microseconds, of a rate such as ``10/s``, ``12/m`` or ``1/90s``."""
+    match = _RATE.fullmatch(text)
+    if not match:
+        number = f"; write `{text}/s`, `{text}/m` or `{text}/h`" if _NUMBER.fullmatch(text) else ""
+        example = number or ": write one such as `10/s`, `12/m` or `1/h`"
+        raise LiteralError(f"{quoted(text)} is not a rate{example}")
+    count = Fraction(match[1])
+    unit_us = _US_PER_UNIT.get(match[2]) or _unbounded_duration(match[2])
+    if count == 0:
+        raise LiteralError("a rate has to be more than 0; leave the key out for nothing at all")
+    if unit_us == 0:
+        raise LiteralError(f"the time in {quoted(text)} has to be more than 0")
+    if count / unit_us * US_PER_SECOND > FASTEST_PER_SECOND:
+        raise LiteralError(f"{text} is too fast: at most {FASTEST_PER_SECOND}/s")
+    if unit_us / count > SLOWEST_HOURS * _US_PER_UNIT["h"]:
+        raise LiteralError(f"{text} is too slow: at least 1/{SLOWEST_HOURS}h")
+    return round(unit_us / count)
+
+
+rate_range: Final = range_of(rate, is_falling=True)
+
+
+def whole_range(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], tuple[int, int]]:
+    """Return the reader of whole numbers, or ranges of them such as ``3..5``."""
+    return range_of(whole_number(minimum, maximum))
+
+
+def probability(text: str) -> float:
+    """Return a probability from 0 to 1."""
+    if not _PROBABILITY.fullmatch(text) or Fraction(text) > 1:
+        raise LiteralError(f"a probability is a number from 0 to 1 such as 0.25, not {quoted(text)}")
+    return float(text)
+
+
+def choice(options: Collection[str]) -> Callable[[str], str]:
+    """Return the reader of one of a few words."""
+    words = tuple(options)
+
+    def read(text: str) -> str:
+        if text not in words:
+            close = nearest(text, words)
+            hint = f"; did you mean `{close}`?" if close else ""
+            raise LiteralError(f"{quoted(text)} is not one of {', '.join(words)}{hint}")
+        return text
+
+    return read
+
+
+def broker_reference(text: str) -> int | str:
+    """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on."""
+    words = " ".join(text.split())
+    if words in BROKER_WORDS or _BROKER_OF.fullmatch(words):
+        return words
+    if _WHOLE_NUMBER.fullmatch(words):
+        return broker_id(words)
+    raise LiteralError(
+        f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0` or `follower of t-0`"
+    )
+
+
+def partition_of(reference: int | str) -> str | None:
+    """Return the partition that a reference such as ``leader of t-0`` is about."""
+    match = _BROKER_OF.fullmatch(reference) if isinstance(reference, str) else None
+    return match[2] if match else None
+
+
+broker_id: Final = whole_number(0, BROKER_ID_MAX)
+
+
+def endpoint(text: str) -> int | str:
+    """Return one end of a link: a broker's id, or the name of a client or of ``zookeeper``."""
+    return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else text
+
+
+def campaign_name(text: str) -> str:
+    """Return a campaign's name; it names a folder of results, so it is kept simple."""
+    _check_name(text, _NAME, "campaign", "letters, digits, `.`, `_` and `-`, at most 100, no space")
+    if text == "latest":
+        raise LiteralError("`latest` cannot name a campaign: results/latest is the newest run")
+    return text
+
+
+def variant_name(text: str) -> str:
+    """Return a variant's name."""
+    _check_name(text, _VARIANT, "variant", "at most 100 characters, no slash, no line break")
+    if text == "base":
+        raise LiteralError("`base` is the campaign without a variant; choose another name")
+    return text
+
+
+def topic_name(text: str) -> str:
+    """Return a topic's name, as Kafka allows them."""
+    _check_name(text, _TOPIC, "topic", "letters, digits, `.`, `_` and `-`, at most 249")
+    return text
+
+
+def client_name(text: str) -> str:
+    """Return a producer's or consumer's name."""
+    _check_name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
+    if _RESERVED_CLIENT.fullmatch(text):
+        raise LiteralError(f"{quoted(text)} cannot name a client: something else has this name")
+    return text
+
+
+def _check_name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> None:
+    if not (pattern.fullmatch(text) and text.isprintable()):
+        raise LiteralError(f"{quoted(text)} cannot name a {owner}: {rule}")
+
+
+def release(text: str) -> str:
+    """Return a release's name."""
+    if text in RELEASES:
+        return text
+    close = next((name for name in RELEASES if text.startswith(f"{name}.")), None)
+    hint = f"; write {close}" if close else ""
+    raise LiteralError(f"release {quoted(text)} is not modelled; there are {', '.join(RELEASES)}{hint}")
+
+
+def version(text: str) -> str:
+    """Return a version of harrow."""
+    if len(text) > _VERSION_CHARACTERS_MAX or not re.fullmatch(VERSION_PATTERN, text):
+        raise LiteralError(f"expected a version of harrow such as 0.1.0, not {quoted(text)}")
+    return text
+
+
+def setting_value(setting: Setting, text: str) -> Value:
+    """Return a setting's value as the model takes it: times in the unit that the name ends in."""
+    if setting.kind == "bool":
+        return boolean(text)
+    if setting.kind == "choice":
+        # Kafka's clients take -1 for all.
+        word = "all" if setting.name == "acks" and text == "-1" else text
+        return choice(setting.choices)(word)
+    if setting.kind in ("ms", "seconds") and not _WHOLE_NUMBER.fullmatch(text):
+        text = _in_unit(text, setting.kind)
+    return whole_number(setting.minimum, setting.maximum)(text)
+
+
+def _in_unit(text: str, unit: str) -> str:
+    """Return a duration as a number of milliseconds or seconds."""
+    if _SEXAGESIMAL.fullmatch(text):
+        raise LiteralError(_not_a_duration(text))
+    if not _DURATION.fullmatch(text):
+        number = "milliseconds" if unit == "ms" else "seconds"
+        raise LiteralError(
+            f"{quoted(text)} is no time: write a number of {number}, or a duration such as `10s`"
+        )
+    us = _unbounded_duration(text)
+    unit_us = US_PER_MS if unit == "ms" else US_PER_SECOND
+    if us % unit_us:
+        raise LiteralError(
+            f"{text} is finer than the setting, which is in {'ms' if unit == 'ms' else 'seconds'}"
+        )
+    return str(us // unit_us)
+
+
+# The way back
+
+_MINUTE_US: Final = 60 * US_PER_SECOND
+_HOUR_US: Final = 60 * _MINUTE_US
+_PERIODS: Final = (("s", US_PER_SECOND), ("m", _MINUTE_US), ("h", _HOUR_US))
+
+# Beyond these another form is plainer: 1/3.7s rather than 973/h.
+_PLAIN_COUNT_MAX: Final = {"s": 10_000, "m": 120, "h": 120}
+
+
+def duration_text(us: int) -> str:
+    """Return a time of *us* microseconds exactly, as in ``1.5s``, ``250ms`` or ``10m``."""
+    if us >= _HOUR_US and us % _HOUR_US == 0:
+        return f"{us // _HOUR_US}h"
+    # A minute is 60s, as people say who set timeouts.
+    if us > _MINUTE_US and us % _MINUTE_US == 0:
+        return f"{us // _MINUTE_US}m"
+    return spaced_duration_text(us).replace(" ", "")
+
+
+def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Callable[[tuple[int, int]], str]:
+    """Return how a range is written, or the one value that it consists of."""
+
+    def write(bounds: tuple[int, int]) -> str:
+        low, high = reversed(bounds) if is_falling else bounds
+        return text(low) if low == high else f"{text(low)}..{text(high)}"
+
+    return write
+
+
+def duration_or_never_text(us: int | None) -> str:
+    """Return a time, ``never`` for None."""
+    return "never" if us is None else duration_text(us)
+
+
+def rate_text(interval_us: int) -> str:
+    """Return the rate that has this mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
+    for unit, period_us in _PERIODS:
+        count = round(period_us / interval_us)
+        if 0 < count <= _PLAIN_COUNT_MAX[unit] and round(period_us / count) == interval_us:
+            return f"{count}/{unit}"
+    return f"1/{duration_text(interval_us)}"
+
+
+def probability_text(probability: float) -> str:
+    """Return a probability with all its digits; `1.0e-07`, for YAML knows no number without a point."""
+    digits, e, exponent = repr(probability).partition("e")
+    return f"{digits if '.' in digits or not e else digits + '.0'}{e}{exponent}"
+
+
+def field_text(kind: type[Any], value: Any) -> str | None:
+    """Return how a value of a field of this kind is written, None where YAML says it as it is."""
+    text = kinds.by_kind(_FIELD_TEXTS, kind)
+    return None if text is None else text(value)
+
+
+_FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
+    kinds.DurationMarker: duration_text,
+    kinds.DurationRangeMarker: _range_text(duration_text),
+    kinds.DurationOrNeverMarker: duration_or_never_text,
+    kinds.RateMarker: rate_text,
+    kinds.RateRangeMarker: _range_text(rate_text, is_falling=True),
+    kinds.NumberRangeMarker: _range_text(str),
+    kinds.ProbabilityMarker: probability_text,
+    kinds.DurationBoundMarker: _bound_text(duration_text),
+    kinds.CountBoundMarker: _bound_text(str),
+    kinds.ShareBoundMarker: _bound_text(share_text),
+}
+
+
+def setting_text(name: str, value: Value) -> str:
+    """Return a setting's value: times as durations, where these are shorter to say."""
+    scopes = scopes_of(name)
+    kind = SETTINGS[scopes[0], name].kind if scopes else ""
+    if isinstance(value, int) and not isinstance(value, bool) and kind in ("ms", "seconds"):
+        us = value * (US_PER_MS if kind == "ms" else US_PER_SECOND)
+        least_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
+        # What is longer than a day stands for never, as Kafka's largest number does.
+        if least_us <= us <= LONGEST_US:
+            text = duration_text(us)
+            return text if kind == "ms" or not text.endswith("s") else str(value)
+    return value_text(value)

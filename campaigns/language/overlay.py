@@ -1,0 +1,196 @@
+"""What is laid over a campaign: its variants, and the options ``--set key=value``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.campaigns.language.open_choices import without_choice
+from harrow.campaigns.language.schema import file_section
+from harrow.campaigns.language.spelling import quoted, suggestion
+from harrow.campaigns.language.yaml_positions import (
+    MAX_DEPTH,
+    ListNode,
+    MapEntry,
+    MapNode,
+    Mark,
+    Mistake,
+    Node,
+    Path,
+    Scalar,
+    YamlError,
+    compose,
+    lookup,
+    without,
+)
+from harrow.cluster_model.settings import scopes_of, setting_names
+
+_SETTINGS: Final = "settings"
+_OWNERS: Final[tuple[Path, ...]] = (
+    ("cluster", "brokers"),
+    ("cluster", "topics"),
+    ("workload", "producers"),
+    ("workload", "consumers"),
+)
+"""The lists of what can have settings of its own."""
+
+
+def merged(base: MapNode, variant: MapNode) -> MapNode:
+    """Return a campaign with a variant's keys over its own; the variant's ``expect`` stands alone."""
+    expect = variant.entries.get("expect")
+    result = _merged(base, variant)
+    if expect is not None:
+        result.entries["expect"] = expect
+    return result
+
+
+def _merged(base: MapNode, over: MapNode) -> MapNode:
+    entries = dict(base.entries)
+    for key, entry in over.entries.items():
+        below = entries.get(key)
+        if below is not None and isinstance(below.value, MapNode) and isinstance(entry.value, MapNode):
+            entries[key] = MapEntry(entry.key_mark, _merged(below.value, entry.value))
+        else:
+            entries[key] = entry
+    return MapNode(entries, base.mark, base.lost | over.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One option ``--set key=value``: where it goes, and what is put there.
+
+    A bare setting (``acks=all``) holds everywhere, also where the campaign has a more special place for it.
+    """
+
+    parts: tuple[str, ...]
+    value: Node
+    mark: Mark
+    everywhere: bool = False
+
+
+class OverrideError(Exception):
+    """An option that cannot be applied."""
+
+    def __init__(self, mark: Mark, message: str) -> None:
+        super().__init__(message)
+        self.mistake = Mistake(mark, message)
+
+
+def parse_override(option: str) -> Override:
+    """Return what an option says.
+
+    Raises:
+        OverrideError: it has no value, or names nothing that there is.
+
+    """
+    mark = Mark(0, 0, option)
+    key, equals, text = option.partition("=")
+    key = key.strip()
+    if not option.isprintable():
+        raise OverrideError(mark, "it has characters that cannot be printed")
+    if not equals or not key:
+        raise OverrideError(mark, "write key=value, for example acks=all or cluster.brokers=5")
+    value = _value(text.strip(), mark)
+    if scopes_of(key):
+        return Override((_SETTINGS, key), value, mark, everywhere=True)
+    parts = _parts(key)
+    if len(parts) > MAX_DEPTH:
+        raise OverrideError(mark, f"more than {MAX_DEPTH} levels deep")
+    fields = file_section().keys().keys() - {"variants"}
+    if parts[0] == "variants":
+        raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
+    if parts[0] not in fields:
+        names = fields | set(setting_names())
+        raise OverrideError(
+            mark, f"neither a setting nor a key of a campaign: {quoted(key)}{suggestion(key, names)}"
+        )
+    return Override(parts, value, mark)
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    """Return a path's parts; the name of a setting, dots and all, is one of them."""
+    parts = key.split(".")
+    if _SETTINGS in parts[:-1]:
+        place = parts.index(_SETTINGS)
+        return (*parts[: place + 1], ".".join(parts[place + 1 :]))
+    return tuple(parts)
+
+
+def _value(text: str, mark: Mark) -> Node:
+    """Return an option's value: a YAML scalar, or a list or mapping in brackets."""
+    if not text.startswith(("[", "{", '"', "'")):
+        return Scalar(text, mark)
+    try:
+        document = compose(text)
+    except YamlError as error:
+        raise OverrideError(mark, error.mistakes[0].message) from None
+    if document.mistakes:
+        raise OverrideError(mark, document.mistakes[0].message)
+    return _marked(document.root, mark)
+
+
+def _marked(node: Node, mark: Mark) -> Node:
+    if isinstance(node, MapNode):
+        return MapNode(
+            {key: MapEntry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()}, mark
+        )
+    if isinstance(node, ListNode):
+        return ListNode(tuple(_marked(item, mark) for item in node.items), mark)
+    return Scalar(node.text, mark, node.plain)
+
+
+def overridden(root: MapNode, override: Override) -> MapNode:
+    """Return a campaign with an option applied; a swarm does not draw any more what the option says.
+
+    Raises:
+        OverrideError: there is nothing in the campaign where the option points.
+
+    """
+    if override.everywhere:
+        root = _without_setting(root, override.parts[1])
+    root = _put_into_mapping(root, override.parts, override)
+    return without_choice(root, override.parts, override.value)
+
+
+def _put(node: Node | None, parts: Sequence[str], override: Override) -> Node:
+    if not parts:
+        return override.value
+    if isinstance(node, Scalar) and node.is_null():
+        node = None
+    if isinstance(node, ListNode) or (node is None and parts[0] == "0"):
+        return _put_into_list(node or ListNode((), override.mark), parts, override)
+    if node is None or isinstance(node, MapNode):
+        return _put_into_mapping(node or MapNode({}, override.mark), parts, override)
+    where = ".".join(override.parts[: len(override.parts) - len(parts)])
+    raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here and has no `{parts[0]}`")
+
+
+def _put_into_mapping(node: MapNode, parts: Sequence[str], override: Override) -> MapNode:
+    below = node.entries.get(parts[0])
+    value = _put(below.value if below else None, parts[1:], override)
+    return MapNode({**node.entries, parts[0]: MapEntry(override.mark, value)}, node.mark, node.lost)
+
+
+def _put_into_list(node: ListNode, parts: Sequence[str], override: Override) -> ListNode:
+    length = len(node.items)
+    if not (parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7 and int(parts[0]) <= length):
+        where = ".".join(override.parts[: len(override.parts) - len(parts)])
+        raise OverrideError(
+            override.mark, f"`{where}` is a list: write a number from 0 to {length}, not {quoted(parts[0])}"
+        )
+    index = int(parts[0])
+    items = list(node.items)
+    if index == length:
+        items.append(_put(None, parts[1:], override))
+    else:
+        items[index] = _put(items[index], parts[1:], override)
+    return ListNode(tuple(items), node.mark, node.lost)
+
+
+def _without_setting(root: MapNode, name: str) -> MapNode:
+    """Return a campaign whose brokers, topics and clients do not have a setting of their own."""
+    paths: list[Path] = []
+    for place in _OWNERS:
+        owners = lookup(root, place)[2]
+        if isinstance(owners, ListNode):
+            paths += [(*place, index, _SETTINGS, name) for index in range(len(owners.items))]
+    return without(root, paths)

@@ -1,0 +1,35 @@
+"""What is wrong with a campaign file, and where."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake. ``line`` and ``column`` count from 1; both are 0 when no place in a file is meant."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        """Return the problem as ``file:line:column: message``, which editors make a link of."""
+        if self.line == 0:
+            return f"{self.file}: {self.message}"
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class FileError(Exception):
+    """A file that cannot be used; ``problems`` are all of its mistakes, by position."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class CampaignError(FileError):
+    """A campaign file that cannot be used."""

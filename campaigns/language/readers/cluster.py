@@ -1,0 +1,189 @@
+"""The section ``cluster``: brokers, topics, network and disk."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
+from harrow.campaigns.language.readers.references import References
+from harrow.campaigns.language.readers.section import SectionReader
+from harrow.campaigns.language.section import Section
+from harrow.campaigns.language.spelling import counted, listed
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model.settings import TOPIC
+from harrow.cluster_model.topology import BROKERS_MAX, PARTITIONS_MAX, BrokerSpec, ClusterSpec, TopicSpec
+
+BROKERS_DEFAULT = 3
+REPLICAS_DEFAULT = 3
+
+_BROKERS: Path = ("cluster", "brokers")
+_TOPICS: Path = ("cluster", "topics")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCluster:
+    """The cluster of a plan, the settings that it was made with, and the names that it defines."""
+
+    spec: ClusterSpec
+    topics: dict[str, GivenSettings]
+    brokers: dict[int, GivenSettings]
+    references: References
+
+
+class ClusterReader:
+    """Reads the section and checks it."""
+
+    def __init__(self, draft: Draft, settings: EffectiveSettings) -> None:
+        self._draft = draft
+        self._settings = settings
+        self._section: Section | None = draft.body.cluster
+        self._reader = SectionReader(draft)
+        self._given = {} if self._section is None else self._section.given()
+        self._ids: tuple[int, ...] = ()
+        self._has_all = True
+
+    def read(self) -> CheckedCluster:
+        """Return the cluster."""
+        brokers = self._brokers()
+        self._ids = tuple(brokers)
+        topics = self._topics()
+        specs = tuple(topic for topic, _ in topics.values())
+        self._check_racks([broker for broker, _ in brokers.values()], specs)
+        references = References(self._draft, brokers, specs, has_all=self._has_all)
+        spec = SectionReader(self._draft, references).read(
+            ClusterSpec,
+            self._section,
+            ("cluster",),
+            brokers=tuple(broker for broker, _ in brokers.values()),
+            topics=specs,
+            settings=plain(self._settings.broker()),
+        )
+        return CheckedCluster(
+            spec=spec,
+            topics={name: settings for name, (_, settings) in topics.items()},
+            brokers={broker: settings for broker, (_, settings) in brokers.items()},
+            references=references,
+        )
+
+    def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
+        """Check that racks are known of all brokers or of none, if replicas are to be assigned by them."""
+        without = [broker.id for broker in brokers if broker.rack is None]
+        if not without or len(without) == len(brokers) or not self._knows_brokers():
+            return
+        if any(not topic.assignment for topic in topics):
+            names = f"broker{'s' if len(without) > 1 else ''} {listed(without)}"
+            message = (
+                f"{names} without a `rack`: Kafka assigns replicas to racks only when every broker has one; "
+                "give all a rack, or every topic an `assignment`"
+            )
+            self._draft.problem(_BROKERS, message)
+
+    def _knows_brokers(self) -> bool:
+        return self._has_all and self._draft.is_intact(*_BROKERS)
+
+    def _brokers(self) -> dict[int, tuple[BrokerSpec, GivenSettings]]:
+        sections = self._given.get("brokers")
+        if sections is None:
+            return {number: (BrokerSpec(id=number), {}) for number in range(BROKERS_DEFAULT)}
+        if not sections and not self._draft.has_lost(_BROKERS):
+            self._draft.problem(_BROKERS, "a cluster needs a broker")
+        if len(sections) > BROKERS_MAX:
+            self._draft.problem(_BROKERS, f"{len(sections)} brokers are too many: at most {BROKERS_MAX}")
+            self._has_all = False
+        found: dict[int, tuple[BrokerSpec, GivenSettings]] = {}
+        places: dict[int, Path] = {}
+        for index, section in enumerate(sections[:BROKERS_MAX]):
+            path = (*_BROKERS, index)
+            if not self._draft.is_duplicate("broker", section.id, (*path, "id"), places):
+                found[section.id] = self._broker(section, path)
+        return found
+
+    def _broker(self, section: Section, path: Path) -> tuple[BrokerSpec, GivenSettings]:
+        settings = self._settings.own_of_broker(section, path)
+        return self._reader.read(BrokerSpec, section, path, settings=plain(settings)), settings
+
+    def _topics(self) -> dict[str, tuple[TopicSpec, GivenSettings]]:
+        sections = self._given.get("topics")
+        if sections is None:
+            # Nothing in the file is responsible for a topic that it does not mention.
+            return {"t": self._topic(None, ())}
+        if not sections and not self._draft.has_lost(_TOPICS):
+            self._draft.problem(_TOPICS, "a cluster needs a topic")
+        found: dict[str, tuple[TopicSpec, GivenSettings]] = {}
+        places: dict[str, Path] = {}
+        total = 0
+        for index, section in enumerate(sections):
+            path = (*_TOPICS, index)
+            if self._draft.is_duplicate("topic", section.name, (*path, "name"), places):
+                continue
+            topic = self._topic(section, path)
+            total += topic[0].partitions
+            if total > PARTITIONS_MAX:
+                message = f"more than {PARTITIONS_MAX} partitions in all are too many"
+                self._draft.problem(path, message)
+                self._has_all = False
+                break
+            found[section.name] = topic
+        return found
+
+    def _topic(self, section: Section | None, path: Path) -> tuple[TopicSpec, GivenSettings]:
+        settings = self._settings.own(TOPIC, section, path)
+        given: Mapping[str, Any] = section.given() if section is not None else {"name": "t"}
+        assignment = tuple(tuple(replicas) for replicas in given.get("assignment", ()))
+        if "assignment" in given and self._draft.is_intact(*path, "assignment"):
+            self._check_assignment(given, assignment, path)
+        factor: int | None = given.get("replication_factor")
+        if factor is not None and not assignment:
+            self._check_replication_factor(factor, path)
+        usual = len(assignment[0]) if assignment else 0
+        spec = self._reader.read(
+            TopicSpec,
+            section,
+            path,
+            name=given["name"],
+            partitions=given.get("partitions") or len(assignment) or 1,
+            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._ids))),
+            assignment=assignment,
+            settings=plain(settings),
+        )
+        return spec, settings
+
+    def _check_replication_factor(self, factor: int, path: Path) -> None:
+        if factor > len(self._ids) and self._knows_brokers():
+            message = f"replication factor {factor} is larger than the number of brokers, {len(self._ids)}"
+            self._draft.problem((*path, "replication_factor"), message)
+
+    def _check_assignment(
+        self, given: Mapping[str, Any], assignment: tuple[tuple[int, ...], ...], path: Path
+    ) -> None:
+        """Check what Kafka's AdminUtils.validateReplicaAssignment checks, and that the numbers agree."""
+        place = (*path, "assignment")
+        if not assignment:
+            self._draft.problem(place, "an assignment has a list of brokers for each partition")
+        partitions, factor = given.get("partitions"), given.get("replication_factor")
+        if partitions not in (None, len(assignment)):
+            message = f"the assignment has {counted(len(assignment), 'partition')}, but `partitions` is {partitions}"
+            self._draft.problem(place, message)
+        if len(assignment) > PARTITIONS_MAX:
+            return
+        expected = "`replication_factor` is" if factor else "partition 0 has"
+        factor = factor or (len(assignment[0]) if assignment else 0)
+        for number, replicas in enumerate(assignment):
+            self._check_replicas(replicas, (*place, number))
+            if len(replicas) != factor:
+                message = (
+                    f"partition {number} has {counted(len(replicas), 'replica')}, but {expected} {factor}"
+                )
+                self._draft.problem((*place, number), message)
+
+    def _check_replicas(self, replicas: Iterable[int], path: Path) -> None:
+        knows_brokers = self._knows_brokers()
+        seen: set[int] = set()
+        for index, broker in enumerate(replicas):
+            if broker in seen:
+                self._draft.problem((*path, index), f"broker {broker} has two replicas of the same partition")
+            elif broker not in self._ids and knows_brokers:
+                message = f"unknown broker {broker}; the brokers are {listed(sorted(self._ids))}"
+                self._draft.problem((*path, index), message)
+            seen.add(broker)

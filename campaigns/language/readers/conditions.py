@@ -1,0 +1,143 @@
+"""Conditions: what a step waits for, asserts, or expects at the end."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from harrow.campaigns.language.catalogue_sections import is_value, unkeyed_fields
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.readers.references import References
+from harrow.campaigns.language.section import Section
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.events import FieldKind, event_fields
+from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
+from harrow.faults.condition import FACTS, Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.fact import Fact
+
+_NO_LEADER = -1
+
+Known = Mapping[str, Any]
+"""What the keys on the way say, by attribute."""
+
+
+class ConditionReader:
+    """Reads conditions and checks what they refer to."""
+
+    def __init__(self, draft: Draft, references: References) -> None:
+        self._draft = draft
+        self._references = references
+
+    def read(self, section: Section, path: Path) -> Condition:
+        """Return the condition that stands at *path*."""
+        given = section.given()
+        if not given and not self._draft.has_lost(path):
+            self._draft.problem(path, "a condition needs something that has to hold")
+        facts: list[Fact] = []
+        for name, value in given.items():
+            facts += self._facts(FACTS[name], value, (*path, name))
+        return Condition(tuple(facts))
+
+    def _facts(self, kind: type[Fact], value: Any, path: Path) -> Iterator[Fact]:
+        if not isinstance(value, list):
+            yield from self._below(kind, kind.keyed_by, value, path, {})
+            return
+        if kind.repeats:
+            self._check_says_something(value, path)
+        for index, part in enumerate(value):
+            yield from self._below(kind, kind.keyed_by, part, (*path, index), {})
+
+    def _below(
+        self, kind: type[Fact], keys: tuple[str, ...], value: Any, path: Path, known: Known
+    ) -> Iterator[Fact]:
+        if not keys:
+            yield from self._rows(kind, value, path, known)
+            return
+        self._check_says_something(value, path)
+        item = next(item for item in fields_of(kind) if item.attribute == keys[0])
+        for key, inner in value.items():
+            place = (*path, str(key))
+            if self._check(item, key, place, known, at_key=True):
+                yield from self._below(kind, keys[1:], inner, place, {**known, item.attribute: key})
+
+    def _check_says_something(self, values: Any, path: Path) -> None:
+        if not values and not self._draft.has_lost(path):
+            self._draft.problem(path, "there is nothing in it that has to hold")
+
+    def _rows(self, kind: type[Fact], value: Any, path: Path, known: Known) -> Iterator[Fact]:
+        items = unkeyed_fields(kind)
+        if is_value(items):
+            for read in self._values(items[0], value, path, known):
+                yield kind(**known, **{items[0].attribute: read})
+            return
+        given = value.given()
+        row = {
+            item.attribute: read
+            for item in items
+            if item.key in given
+            for read in self._values(item, given[item.key], (*path, item.key), known)
+        }
+        yield kind(**known, **row)
+
+    def _values(self, item: DeclaredField, value: Any, path: Path, known: Known) -> Iterable[Any]:
+        """Return what a value says: one thing, or several where it names several events."""
+        forms: dict[type[Any], Callable[[Any, Path, Known], Iterable[Any]]] = {
+            kinds.EventMarker: self._events,
+            kinds.OffsetsByBrokerMarker: self._offsets,
+            kinds.EpochStartsMarker: self._epochs,
+        }
+        form = by_kind(forms, item.kind)
+        if form is not None:
+            return form(value, path, known)
+        if not item.many:
+            self._check(item, value, path, known)
+            return (value,)
+        for index, part in enumerate(value):
+            self._check(item, part, (*path, index), known)
+        return (tuple(value),)
+
+    def _check(
+        self, item: DeclaredField, value: Any, path: Path, known: Known, *, at_key: bool = False
+    ) -> bool:
+        """Check what a value refers to; a broker beside a partition has a replica of it."""
+        if item.kind is kinds.PartitionMarker:
+            return self._references.partition(path, value, at_key=at_key)
+        if item.kind in (kinds.BrokerIdMarker, kinds.BrokerOrNoneMarker):
+            if value != _NO_LEADER and "partition" in known:
+                self._references.replica(path, known["partition"], value, at_key=at_key)
+            elif value != _NO_LEADER:
+                self._references.broker(path, value, at_key=at_key)
+            return True
+        return self._references.check(item.kind, value, path)
+
+    def _offsets(self, offsets: Mapping[int, int], path: Path, known: Known) -> Iterable[Any]:
+        for broker in offsets:
+            self._references.replica((*path, str(broker)), known["partition"], broker, at_key=True)
+        return (tuple(offsets.items()),)
+
+    def _epochs(self, pairs: list[list[int]], path: Path, _: Known) -> Iterable[Any]:
+        found: list[tuple[int, int]] = []
+        for index, pair in enumerate(pairs):
+            if len(pair) == 2:
+                found.append((pair[0], pair[1]))
+            elif not self._draft.has_lost((*path, index)):
+                self._draft.problem((*path, index), "write a pair [leader epoch, start offset]")
+        return (tuple(found),)
+
+    def _events(self, section: Section, path: Path, _: Known) -> Iterator[EventPattern]:
+        given = section.given()
+        if not given and not self._draft.has_lost(path):
+            self._draft.problem(path, "name an event")
+        for name, fields in given.items():
+            yield EventPattern(event=name, fields=self._event_fields(fields, (*path, name)))
+
+    def _event_fields(self, section: Section, path: Path) -> tuple[tuple[str, Any], ...]:
+        fields = section.given()
+        declared = event_fields(str(path[-1]))
+        for name, value in fields.items():
+            place = (*path, name)
+            if declared[name] is FieldKind.PARTITION and isinstance(value, str):
+                self._references.partition(place, value)
+            elif declared[name] is FieldKind.BROKER and isinstance(value, int) and value != _NO_LEADER:
+                self._references.broker(place, value)
+        return tuple(fields.items())

@@ -1,0 +1,112 @@
+"""Settings as they reach each process, and whether Kafka would take them together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model import settings as catalogue
+from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
+from harrow.cluster_model.settings import BROKER, IDEMPOTENCE, MIN_ISR, PRODUCER, SCOPES, SETTINGS, Value
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+
+class Given(NamedTuple):
+    """A setting's value, and where the campaign says so."""
+
+    value: Value
+    path: Path
+
+
+GivenSettings = Mapping[str, Given]
+
+
+class EffectiveSettings:
+    """The settings of one plan. The more special place wins over the campaign's ``settings``."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._behaviours = behaviours_of(draft.body)
+        self.release: str = draft.body.kafka or DEFAULT_RELEASE
+        self._checks_release = draft.is_intact("kafka")
+        self._common = self._read(draft.body, (), SCOPES)
+
+    def broker(self) -> GivenSettings:
+        """Return what all brokers get."""
+        return self._known_to(BROKER)
+
+    def own_of_broker(self, broker: Any, path: Path) -> GivenSettings:
+        """Return what one broker gets besides."""
+        return self._read(broker, path, (BROKER,))
+
+    def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:
+        """Return what a topic or a client gets."""
+        settings = {**self._known_to(scope), **self._read(owner, path, (scope,))}
+        if scope == PRODUCER:
+            self._check(settings)
+        return settings
+
+    def _known_to(self, scope: str) -> dict[str, Given]:
+        return catalogue.shared_with(scope, self.release, self._common)
+
+    def _read(self, owner: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
+        """Return the settings that *owner* has, and report those that its release does not know."""
+        section = owner.settings if owner is not None else None
+        if section is None:
+            return {}
+        found: dict[str, Given] = {}
+        for name, value in section.given().items():
+            place = (*path, "settings", name)
+            known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
+            if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
+                self._draft.problem(
+                    place, f"Kafka {self.release} has no {name}; it came with {known[0].since}", at_key=True
+                )
+            else:
+                found[name] = Given(value, place)
+        return found
+
+    def _check(self, settings: GivenSettings) -> None:
+        if not self._checks_release:
+            return
+        for conflict in catalogue.conflicts(self.release, plain(settings), self._behaviours):
+            needed = conflict.needed
+            if isinstance(conflict.remedy, int):
+                needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))
+            if conflict.others == (IDEMPOTENCE,):
+                place = self._draft.place(settings[IDEMPOTENCE].path)
+                needed = f"{IDEMPOTENCE} ({place}) {needed}"
+            self._draft.problem(settings[conflict.setting].path, needed)
+
+    def acks_all(self, settings: GivenSettings) -> bool:
+        """Return whether a producer waits for every replica in the ISR."""
+        return catalogue.producer_config(self.release, plain(settings)).acks == -1
+
+    def min_isr(self, topic: GivenSettings, brokers: Mapping[int, GivenSettings]) -> Given | None:
+        """Return the least `min.insync.replicas` that a topic can have, where one is given."""
+        if MIN_ISR in topic:
+            return topic[MIN_ISR]
+        common = self.broker().get(MIN_ISR)
+        own = [settings.get(MIN_ISR, common) for settings in brokers.values()]
+        given = [one for one in own if one is not None]
+        if len(given) < len(own):
+            return None
+        return min(given, key=lambda one: int(one.value), default=common)
+
+
+def plain(settings: GivenSettings) -> dict[str, Value]:
+    """Return settings as the actors take them."""
+    return {name: given.value for name, given in settings.items()}
+
+
+def switches_of(body: Any) -> dict[str, Value]:
+    """Return the switches that a campaign sets."""
+    return body.behaviours.given() if body.behaviours is not None else {}
+
+
+def behaviours_of(body: Any) -> Behaviours:
+    """Return what the release does, with the campaign's switches."""
+    switches: dict[str, Any] = switches_of(body)
+    return replace(RELEASES[body.kafka or DEFAULT_RELEASE].behaviours, **switches)

@@ -1,0 +1,87 @@
+"""A campaign, or one of its variants, from its sections to the plan."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from harrow.campaigns.language.plan import ActionMarker, Plan
+from harrow.campaigns.language.readers import judgement
+from harrow.campaigns.language.readers.cluster import ClusterReader
+from harrow.campaigns.language.readers.conditions import ConditionReader
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, switches_of
+from harrow.campaigns.language.readers.faults import FaultReader
+from harrow.campaigns.language.readers.script import ScriptReader
+from harrow.campaigns.language.readers.section import SectionReader
+from harrow.campaigns.language.readers.swarm import read_swarm
+from harrow.campaigns.language.readers.workload import WorkloadReader
+from harrow.campaigns.language.section import Section
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model.fields import ConditionMarker, FaultMarker
+
+BASE = "base"
+
+
+def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
+    """Return the plan of a draft; it is of use only when no problem was reported."""
+    body = draft.body
+    settings = EffectiveSettings(draft)
+    cluster = ClusterReader(draft, settings).read()
+    references = cluster.references
+    workload = WorkloadReader(draft, settings, cluster)
+    clients = workload.read()
+    references.add_clients(**clients)
+    sections = SectionReader(draft, references)
+    faults = FaultReader(draft, sections, workload.duration_us)
+    script = ScriptReader(draft, sections, faults)
+    sections.forms |= {
+        ConditionMarker: ConditionReader(draft, references).read,
+        FaultMarker: faults.one_fault,
+        ActionMarker: script.action,
+    }
+    steps = _for_variant(draft, "script", script.step, variants)
+    injections = _for_variant(draft, "faults", faults.injection, variants)
+    swarm = read_swarm(draft, sections)
+    faults.check_releases()
+    judged_by = judgement.Judgement(
+        invariants=judgement.read_invariants(body.invariants, draft),
+        core=body.core is not None or (swarm is not None and swarm.core),
+    )
+    plan: Plan = sections.read(
+        Plan,
+        body,
+        (),
+        campaign=campaign,
+        cluster=cluster.spec,
+        variant=draft.variant,
+        description=(body.description or "").strip(),
+        behaviours=switches_of(body),
+        **clients,
+        script=steps,
+        faults=injections,
+        invariants=judged_by.invariants,
+        swarm=swarm,
+        demand=judgement.read_demand(body.demand, draft, judged_by),
+        expect=judgement.read_expectation(body.expect, draft, judged_by, sections),
+        found=judgement.read_found(body.found, draft, judged_by, sections),
+    )
+    return plan
+
+
+def _for_variant(
+    draft: Draft, key: str, read: Callable[[Section, Path], Any], variants: Collection[str]
+) -> tuple[Any, ...]:
+    return tuple(
+        read(section, (key, index))
+        for index, section in enumerate(getattr(draft.body, key) or ())
+        if _is_meant(draft, section.given().get("only"), (key, index, "only"), variants)
+    )
+
+
+def _is_meant(draft: Draft, only: list[str] | None, path: Path, variants: Collection[str]) -> bool:
+    if only is None:
+        return True
+    known = dict.fromkeys((BASE, *variants))
+    for index, name in enumerate(only):
+        if name not in known:
+            draft.unknown((*path, index), "variant", name, known)
+    return (draft.variant or BASE) in only

@@ -1,0 +1,135 @@
+"""The names that a campaign defines (brokers, partitions, clients), and whether a reference has one."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from harrow.campaigns.language import literals
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.spelling import listed, quoted
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.topology import ProducerSpec, TopicSpec
+
+ZOOKEEPER = "zookeeper"
+
+
+class References:
+    """Checks references and reports those that lead nowhere.
+
+    A kind of name that is not completely known, because its definitions have mistakes of
+    their own, is not checked.
+    """
+
+    def __init__(
+        self, draft: Draft, brokers: Iterable[int], topics: Sequence[TopicSpec], *, has_all: bool
+    ) -> None:
+        self._draft = draft
+        self._brokers = frozenset(brokers)
+        self._topics = {topic.name: topic.partitions for topic in topics}
+        self._replicas = {
+            f"{topic.name}-{number}": replicas
+            for topic in topics
+            for number, replicas in enumerate(topic.assignment)
+        }
+        self.partitions = frozenset(name for topic in topics for name in topic.partition_names())
+        self._producers: tuple[str, ...] = ()
+        self._clients: frozenset[str] = frozenset()
+        self._checks_brokers = has_all and draft.is_intact("cluster", "brokers")
+        self._checks_partitions = self._checks_brokers and draft.is_intact("cluster", "topics")
+        self._checks_clients = draft.is_intact("workload", "producers") and draft.is_intact(
+            "workload", "consumers"
+        )
+
+    def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
+        """Make the workload's clients known."""
+        self._producers = tuple(producer.name for producer in producers)
+        self._clients = frozenset(
+            (*self._producers, *(client.name for clients in others.values() for client in clients))
+        )
+
+    def check(self, kind: type[Any], value: Any, path: Path) -> bool:
+        """Check a value of a field of this *kind*; return whether it may be right."""
+        checks: dict[type[Any], Callable[[Path, Any], bool | None]] = {
+            kinds.BrokerMarker: self.broker_reference,
+            kinds.BrokerIdMarker: self.broker,
+            kinds.EndpointMarker: self.endpoint,
+            kinds.ProducerMarker: self.producer,
+            kinds.ClientMarker: self.client,
+            kinds.PartitionMarker: self.partition,
+        }
+        check = kinds.by_kind(checks, kind)
+        return check is None or check(path, value) is not False
+
+    def broker(self, path: Path, broker: int, *, at_key: bool = False) -> bool:
+        """Check a broker's id; return whether it can be one."""
+        if broker in self._brokers or not self._checks_brokers:
+            return True
+        self._draft.problem(
+            path, f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}", at_key=at_key
+        )
+        return False
+
+    def partition(self, path: Path, name: str, *, at_key: bool = False) -> bool:
+        """Check a partition's name; return whether it can be one."""
+        if name in self.partitions or not self._checks_partitions:
+            return True
+        topic, _, number = name.rpartition("-")
+        if name in self._topics:
+            message = f"{quoted(name)} is a topic; write a partition of it such as `{name}-0`"
+        elif topic in self._topics and number.isdigit():
+            message = (
+                f"unknown partition {quoted(name)}; topic {topic} has {_range(topic, self._topics[topic])}"
+            )
+        else:
+            self._draft.unknown(path, "partition", name, self.partitions, at_key=at_key)
+            return False
+        self._draft.problem(path, message, at_key=at_key)
+        return False
+
+    def replica(self, path: Path, partition: str, broker: int, *, at_key: bool = False) -> None:
+        """Check that a broker has a replica of a partition, if the campaign says who has."""
+        if not self.broker(path, broker, at_key=at_key) or not self._checks_partitions:
+            return
+        replicas = self._replicas.get(partition)
+        if replicas is not None and broker not in replicas:
+            message = f"broker {broker} has no replica of {partition}; its assignment is {list(replicas)}"
+            self._draft.problem(path, message, at_key=at_key)
+
+    def broker_reference(self, path: Path, reference: int | str) -> None:
+        """Check a broker's id, or the partition in ``leader of t-0``."""
+        partition = literals.partition_of(reference)
+        if isinstance(reference, int):
+            self.broker(path, reference)
+        elif partition is not None:
+            self.partition(path, partition)
+
+    def endpoint(self, path: Path, endpoint: int | str) -> None:
+        """Check one end of a link."""
+        if isinstance(endpoint, int):
+            self.broker(path, endpoint)
+        elif endpoint != ZOOKEEPER and endpoint not in self._clients and self._checks_clients:
+            known = (*sorted(self._clients), ZOOKEEPER)
+            self._draft.unknown(path, "end of a link", endpoint, known)
+
+    def client(self, path: Path, name: str) -> None:
+        """Check a client's name."""
+        if name not in self._clients and self._checks_clients:
+            self._draft.unknown(path, "client", name, self._clients)
+
+    def producer(self, path: Path, name: str) -> None:
+        """Check a producer's name."""
+        if name not in self._producers and self._checks_clients:
+            self._draft.unknown(path, "producer", name, self._producers)
+
+    def only_producer(self, path: Path) -> str:
+        """Return the producer that is meant where none is named."""
+        if len(self._producers) != 1 and self._checks_clients:
+            message = "there is no producer to send it"
+            if self._producers:
+                message = f"say which `producer`: {listed(self._producers)}"
+            self._draft.problem(path, message)
+        return self._producers[0] if self._producers else ""
+
+
+def _range(topic: str, partitions: int) -> str:
+    return f"only {topic}-0" if partitions == 1 else f"{topic}-0 to {topic}-{partitions - 1}"

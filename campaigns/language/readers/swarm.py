@@ -1,0 +1,92 @@
+"""The section ``swarm``: what each seed draws."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harrow.campaigns.language.open_choices import open_fields
+from harrow.campaigns.language.plan import Swarm, SwarmFaults
+from harrow.campaigns.language.readers.draft import Draft
+from harrow.campaigns.language.readers.section import SectionReader
+from harrow.campaigns.language.section import Section
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.campaigns.run.clients import application_kinds
+from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.settings import SCOPES, SETTINGS
+
+_SWARM: Path = ("swarm",)
+_FAULTS: Path = ("swarm", "faults")
+
+
+def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
+    """Return what a campaign leaves open; report lists without values, and faults that say too little."""
+    section = draft.body.swarm
+    if section is None:
+        return None
+    given = section.given()
+    for key, value in given.items():
+        if isinstance(value, list) and not value and not draft.has_lost((*_SWARM, key)):
+            draft.problem((*_SWARM, key), f"{key}: there is nothing to draw from")
+    open_faults = given.get("faults")
+    swarm: Swarm = sections.read(
+        Swarm,
+        section,
+        _SWARM,
+        settings=_settings(draft, given),
+        values=tuple(
+            (choice.key, tuple(given[choice.key])) for choice in open_fields() if choice.key in given
+        ),
+        applications=tuple(_applications(draft, given)),
+        faults=None if open_faults is None else _faults(draft, open_faults, sections),
+    )
+    return swarm
+
+
+def _applications(draft: Draft, given: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield how many clients there are of each kind that is left open; report one that the workload has none of."""
+    workload = {} if draft.body.workload is None else draft.body.workload.given()
+    for key, _ in application_kinds():
+        if key in given:
+            if not workload.get(key) and not draft.has_lost(("workload", key)):
+                draft.problem(
+                    (*_SWARM, key), f"what is drawn is like the first of `workload.{key}`, which is not there"
+                )
+            yield key, given[key]
+
+
+def _settings(draft: Draft, given: Mapping[str, Any]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Return the open settings; one that no release in question has is reported."""
+    releases = tuple(given.get("kafka") or (draft.body.kafka or DEFAULT_RELEASE,))
+    found = []
+    for name, values in (given["settings"].given() if "settings" in given else {}).items():
+        place = (*_SWARM, "settings", name)
+        known = [SETTINGS[scope, name] for scope in SCOPES if (scope, name) in SETTINGS]
+        if not any(setting.exists_in(release) for setting in known for release in releases):
+            message = f"Kafka {' and '.join(releases)} has no {name}; it came with {known[0].since}"
+            draft.problem(place, message, at_key=True)
+        elif not values and not draft.has_lost(place):
+            draft.problem(place, f"{name}: there is nothing to draw from")
+        else:
+            found.append((name, tuple(values)))
+    return tuple(found)
+
+
+def _faults(draft: Draft, section: Section, sections: SectionReader) -> SwarmFaults:
+    given = section.given()
+    listed = given.get("any_of", ())
+    if not listed and not draft.has_lost(_FAULTS):
+        draft.problem(_FAULTS, "faults: name some under `any_of`")
+    if "rate" not in given and not draft.has_lost(_FAULTS):
+        draft.problem(_FAULTS, "faults: say how often they strike, as `rate: 1/m..30/m`")
+    most = len(listed)
+    in_play = given.get("in_play", (0, most))
+    if most and in_play[1] > most:
+        draft.problem((*_FAULTS, "in_play"), f"at most {most} can be in play, for there are no more")
+    found: SwarmFaults = sections.read(
+        SwarmFaults,
+        section,
+        _FAULTS,
+        in_play=in_play,
+        mean_us=given.get("rate", (1, 1)),
+        **({} if listed else {"kinds": ()}),
+    )
+    return found

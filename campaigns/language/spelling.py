@@ -1,0 +1,67 @@
+"""Suggestions for names that do not exist, and how messages quote and list names."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from functools import lru_cache
+
+# Beyond these a suggestion is no help, and a hostile file could make it expensive.
+_LONGEST_WORD = 60
+_MOST_NAMES = 400
+_MOST_NAMES_LISTED = 12
+
+
+def nearest(word: str, names: Collection[str]) -> str | None:
+    """Return the name that is spelled most like *word*, None when none comes close."""
+    if len(word) > _LONGEST_WORD or len(names) > _MOST_NAMES:
+        return None
+    return _nearest(word, tuple(sorted(names)))
+
+
+@lru_cache(maxsize=4096)
+def _nearest(word: str, names: tuple[str, ...]) -> str | None:
+    folded = {_folded(name): name for name in names}
+    close = get_close_matches(_folded(word), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def suggestion(word: str, names: Collection[str]) -> str:
+    """Return how a message about an unknown name ends: the nearest name, or all when they are few."""
+    close = nearest(word, names)
+    if close is not None:
+        return f"; did you mean {quoted(close)}?"
+    if 0 < len(names) <= _MOST_NAMES_LISTED:
+        return f"; known: {listed(names)}"
+    return ""
+
+
+def listed(names: Collection[str | int]) -> str:
+    """Return names for a sentence, cut short where they are many."""
+    shown = [printable(str(name)) for name in names]
+    if len(shown) > _MOST_NAMES_LISTED:
+        return ", ".join([*shown[: _MOST_NAMES_LISTED - 1], f"... ({len(shown)} in all)"])
+    return ", ".join(shown)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words, as in ``1 replica`` and ``2 replicas``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def run_name(campaign: str, variant: str | None) -> str:
+    """Return what runs of a campaign are called: ``loss``, or ``loss[0.11]`` where it is a variant's."""
+    return campaign if variant is None else f"{campaign}[{variant}]"
+
+
+def printable(text: str) -> str:
+    """Return text with whatever could disturb a terminal or a line of output escaped."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+def quoted(text: str) -> str:
+    """Return a piece of a file for a message: on one line, and not too long."""
+    shown = printable(text)
+    return f"`{shown}`" if len(shown) <= _LONGEST_WORD else f"`{shown[:_LONGEST_WORD]}...`"

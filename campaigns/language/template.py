@@ -1,0 +1,63 @@
+"""What `harrow new` writes: a campaign to start from, with a comment for each part."""
+
+from harrow.campaigns.language.literals import LiteralError, campaign_name
+
+_TEXT = """\
+# A campaign for harrow: a cluster, a workload, faults, and what you expect of them.
+#   harrow validate {file}           check this file
+#   harrow run {file} --seeds 0..20  run it twenty times, each time with other choices
+#   harrow list faults               what else can go wrong; also: rules, releases, campaigns
+#   harrow schema                    a JSON Schema, so that your editor completes keys
+{name}description: >-
+  A broker crashes now and then, and a producer that waits for all replicas in the ISR
+  must not lose what was acknowledged.
+
+kafka: "2.4"                 # the release whose behaviour and defaults are modelled
+settings:                    # Kafka's own names; each setting goes where Kafka has it
+  acks: all                  # producers: an acknowledged record is in every replica of the ISR
+  min.insync.replicas: 2     # topics: and the ISR has at least two replicas
+
+cluster:
+  brokers: 3                 # ids 0, 1 and 2
+  topics:
+    - name: t
+      partitions: 1
+      replication_factor: 3
+
+workload:
+  duration: 60s              # records are generated and faults are drawn for this long
+  producers:
+    - name: producer-0
+      rate: 10/s
+  consumers:
+    - name: consumer-0
+
+faults:
+  - rate: 6/m                # at random, six times a minute on average
+    until: 50s
+    any_of:                  # one of these is drawn each time
+      - broker_crash: {{broker: any, restart_after: 1s..10s}}
+      - broker_pause: {{broker: leader of t-0, duration: 1s..10s}}
+
+# After the last fault everything is healed, given time to recover, and read back.
+expect:
+  rules:
+    lost-write: held         # nothing that was acknowledged is gone
+
+variants:                    # the same campaign with other settings, each with what it expects
+  acks-1:
+    description: With acks=1 the leader alone answers; what it has not passed on dies with it.
+    settings:
+      acks: 1
+    expect: {{}}
+"""
+
+
+def new_campaign(name: str) -> str:
+    """Return the text of a campaign file called *name*."""
+    try:
+        key = f"name: {campaign_name(name)}\n"
+    except LiteralError:
+        # The file's name will do; the loader makes a campaign's name of it.
+        key = ""
+    return _TEXT.format(name=key, file=f"{name}.yaml")

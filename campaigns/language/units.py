@@ -1,0 +1,60 @@
+"""Times and other values as people read them."""
+
+from typing import Any, Final
+
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+
+_SECONDS_PER_MINUTE: Final = 60
+_MINUTES_PER_HOUR: Final = 60
+
+
+def duration_text(us: int) -> str:
+    """Return a time of *us* microseconds exactly, as in ``1.204 s``."""
+    if us < 0:
+        return f"-{duration_text(-us)}"
+    if 0 < us < US_PER_MS:
+        return f"{us} us"
+    if 0 < us < US_PER_SECOND:
+        return f"{_decimal(us, US_PER_MS)} ms"
+    return f"{_decimal(us, US_PER_SECOND)} s"
+
+
+def milliseconds(time_us: int) -> int | float:
+    """Return a time as JSON has it."""
+    return time_us // US_PER_MS if time_us % US_PER_MS == 0 else time_us / US_PER_MS
+
+
+def rough_duration_text(us: int) -> str:
+    """Return a time to two units at the most, as in ``3 h 4 min``."""
+    seconds = us / US_PER_SECOND
+    if seconds < 1:
+        return f"{us / US_PER_MS:.3g} ms"
+    if seconds < _SECONDS_PER_MINUTE:
+        return f"{seconds:.3g} s"
+    minutes, seconds_left = divmod(round(seconds), _SECONDS_PER_MINUTE)
+    hours, minutes_left = divmod(minutes, _MINUTES_PER_HOUR)
+    if hours:
+        return f"{hours} h {minutes_left} min" if minutes_left else f"{hours} h"
+    return f"{minutes} min {seconds_left} s" if seconds_left else f"{minutes} min"
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a setting, of a switch or of a trace event, as a campaign writes it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(value_text(part) for part in value) + "]"
+    return str(value)
+
+
+def fields_text(fields: tuple[tuple[str, Any], ...]) -> str:
+    """Return named values on one line, as in ``broker=1 kind=process``."""
+    return " ".join(f"{name}={value_text(value)}" for name, value in fields)
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

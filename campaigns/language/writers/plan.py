@@ -1,0 +1,137 @@
+"""A plan as the data of a campaign file: what follows from its fields, and what has a shorter or safer form."""
+
+from typing import Any, Final
+
+from harrow.campaigns.language.literals import field_text, setting_text
+from harrow.campaigns.language.open_choices import open_fields
+from harrow.campaigns.language.plan import Core, Expectation, Plan, Swarm
+from harrow.campaigns.language.readers.judgement import judgement_of
+from harrow.campaigns.language.schema import ALL_RULES, NO_INVARIANTS
+from harrow.campaigns.language.writers.conditions import condition_map
+from harrow.campaigns.language.writers.script import action_entry, injection_rows, listed, script_items
+from harrow.campaigns.language.writers.section import section_map, value_of
+from harrow.campaigns.language.writers.settings import SharedSettings, settings_map
+from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
+from harrow.campaigns.run.clients import application_kinds
+from harrow.cluster_model.fields import NumberRangeMarker
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+
+_ONLY_PRODUCER: Final = {"name": "producer-0"}
+
+
+def document(plan: Plan) -> Rows:
+    """Return the sections, in the order in which a plan declares them."""
+    shared = SharedSettings(plan)
+    sections = section_map(
+        plan,
+        description=Prose(plan.description.strip()) or None,
+        # Written even where it is the default: a later version of harrow may have another.
+        kafka=plan.kafka,
+        behaviours=Rows((key, plan.behaviours[key]) for key in _switches(plan)),
+        cluster=_cluster(plan.cluster, shared),
+        producers=_producers(plan, shared),
+        consumers=Items(_client(client, shared) for client in plan.consumers) or None,
+        script=script_items(plan),
+        faults=Items(injection_rows(injection, plan.duration_us) for injection in plan.faults),
+        swarm=None if plan.swarm is None else _swarm(plan.swarm),
+        core=_core(plan.core),
+        invariants=plan.invariants or NO_INVARIANTS if plan.invariants != tuple(INVARIANTS) else None,
+        demand=_demand(plan),
+        found=None if plan.found is None else section_map(plan.found, seed=plan.found.seed),
+        expect=_expect(plan.expect),
+    )
+    behaviours = sections.pop("behaviours")
+    rows = Rows(name=plan.campaign)
+    for key in ("description", "kafka"):
+        if key in sections:
+            rows[key] = sections.pop(key)
+    rows |= {"behaviours": behaviours, "settings": shared.rows(), **sections}
+    for key, kind in application_kinds():
+        of_kind = [section_map(client) for client in plan.applications if type(client) is kind.spec]
+        if of_kind:
+            rows.setdefault("workload", {})[key] = Items(of_kind)
+    if "workload" in rows:
+        rows["workload"] = Rows(rows["workload"])
+    return Rows((key, value) for key, value in rows.items() if value not in ("", {}, []))
+
+
+def _switches(plan: Plan) -> list[str]:
+    order = list(switch_docs())
+    return sorted(plan.behaviours, key=lambda key: (order.index(key) if key in order else len(order), key))
+
+
+def _cluster(cluster: ClusterSpec, shared: SharedSettings) -> Rows:
+    """Return the section; brokers and topics are always written, for everything else refers to them."""
+    numbered = tuple(BrokerSpec(id=number) for number in range(len(cluster.brokers)))
+    brokers = Items(
+        section_map(broker, settings=settings_map(broker.settings) or None) for broker in cluster.brokers
+    )
+    return Rows(
+        section_map(
+            cluster,
+            brokers=len(brokers) if brokers and cluster.brokers == numbered else brokers,
+            topics=Items(_topic(topic, shared) for topic in cluster.topics),
+        )
+    )
+
+
+def _topic(topic: TopicSpec, shared: SharedSettings) -> dict[str, Any]:
+    assigned = topic.assignment and topic.replication_factor == len(topic.assignment[0])
+    return section_map(
+        topic,
+        partitions=None if topic.partitions == max(1, len(topic.assignment)) else topic.partitions,
+        # How many replicas a topic has by default depends on the brokers; a reader wants to know.
+        replication_factor=None if assigned else topic.replication_factor,
+        settings=shared.own(topic.settings) or None,
+    )
+
+
+def _producers(plan: Plan, shared: SharedSettings) -> Items | None:
+    """Return the producers, None for the one that a campaign has by default."""
+    producers = [_producer(producer, plan.duration_us, shared) for producer in plan.producers]
+    says_more = bool(plan.duration_us or plan.consumers or plan.applications)
+    if not says_more and producers == [_ONLY_PRODUCER]:
+        return None
+    return Items(producers) if producers or not says_more else None
+
+
+def _producer(producer: ProducerSpec, duration_us: int, shared: SharedSettings) -> dict[str, Any]:
+    ends_with_workload = producer.interval_us is not None and producer.stop_us == duration_us
+    return _client(producer, shared, without=("stop_us",) if ends_with_workload else ())
+
+
+def _client(client: Any, shared: SharedSettings, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    return section_map(client, without=without, settings=shared.own(client.settings) or None)
+
+
+def _core(core: Core | None) -> dict[str, Any] | Word | None:
+    """Return the section; an empty one is a core all the same."""
+    return None if core is None else section_map(core) or Word("{}")
+
+
+def _demand(plan: Plan) -> Any:
+    if len(plan.demand) > 1 and plan.demand == tuple(sorted(judgement_of(plan).rules())):
+        return ALL_RULES
+    return plan.demand or None
+
+
+def _expect(expect: Expectation) -> Rows:
+    final = None if expect.final is None else condition_map(expect.final)
+    return Rows(section_map(expect, rules=dict(expect.rules) or None, final=final))
+
+
+def _swarm(swarm: Swarm) -> Rows:
+    settings = Rows(
+        (name, [Word(setting_text(name, value)) for value in values]) for name, values in swarm.settings
+    )
+    rows = Rows(section_map(swarm, without=("faults", "core"), settings=settings or None))
+    opened = {choice.key: choice.field for choice in open_fields()}
+    rows |= {key: [value_of(opened[key], value) for value in values] for key, values in swarm.values}
+    rows |= {key: Word(field_text(NumberRangeMarker, bounds) or "") for key, bounds in swarm.applications}
+    if swarm.faults is not None:
+        rows["faults"] = Rows(section_map(swarm.faults, kinds=listed(map(action_entry, swarm.faults.kinds))))
+    if swarm.core:
+        rows["core"] = True
+    return rows

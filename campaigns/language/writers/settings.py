@@ -1,0 +1,71 @@
+"""Settings: what all owners share stands under ``settings``, the rest in the owner's section."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from harrow.campaigns.language.literals import setting_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.yaml_text import Rows, Word
+from harrow.cluster_model.registry import derived
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, TOPIC, Value, scopes_of
+
+Settings = Mapping[str, Value]
+
+
+@derived
+def _order() -> dict[str, int]:
+    return {name: number for number, (_, name) in reversed(list(enumerate(SETTINGS)))}
+
+
+class SharedSettings:
+    """The campaign's ``settings``, and what is left to say for each owner.
+
+    Brokers have no other place for what all of them get. A setting of topics or clients
+    is shared when everyone who would get it from there has it, and most have the same.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._receivers: dict[str, Sequence[Settings]] = {
+            TOPIC: [topic.settings for topic in plan.cluster.topics],
+            PRODUCER: [producer.settings for producer in plan.producers],
+            CONSUMER: [consumer.settings for consumer in plan.consumers],
+        }
+        self._shared = dict(plan.cluster.settings)
+        for name in _order():
+            value = self._most_common(name)
+            if value is not None:
+                self._shared.setdefault(name, value)
+
+    def rows(self) -> Rows:
+        """Return the campaign's ``settings``."""
+        return Rows(settings_map(self._shared))
+
+    def own(self, settings: Settings) -> dict[str, Word]:
+        """Return what a topic or a client has to say for itself."""
+        return settings_map(
+            {name: value for name, value in settings.items() if not self._is_shared(name, value)}
+        )
+
+    def _is_shared(self, name: str, value: Value) -> bool:
+        if BROKER in scopes_of(name) or name not in self._shared:
+            return False
+        shared = self._shared[name]
+        return shared == value and type(shared) is type(value)
+
+    def _most_common(self, name: str) -> Value | None:
+        """Return the value to share, None when each should say its own."""
+        scopes = scopes_of(name)
+        if BROKER in scopes:
+            return None
+        receivers = [settings for scope in scopes for settings in self._receivers[scope]]
+        if not receivers or any(name not in settings for settings in receivers):
+            return None
+        ((value, count),) = Counter(settings[name] for settings in receivers).most_common(1)
+        return value if count > 1 or len(receivers) == 1 else None
+
+
+def settings_map(settings: Settings) -> dict[str, Word]:
+    """Return settings in the order of the catalogue, as a campaign writes their values."""
+    order = _order()
+    names = sorted(settings, key=lambda name: (order.get(name, len(order)), name))
+    return {name: Word(setting_text(name, settings[name])) for name in names}

@@ -1,0 +1,355 @@
+"""YAML as a tree in which every key and every value knows its line and column.
+
+Scalars stay as they are written: the field that they are for decides what ``2.10``, ``on`` or ``1:30``
+mean, so YAML 1.1 has no surprises. The size of a file is bounded, with its aliases counted in full.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeVar
+
+import yaml
+
+from harrow.campaigns.language.spelling import quoted
+
+MAX_BYTES: Final = 1 << 20
+MAX_NODES: Final = 100_000
+MAX_DEPTH: Final = 64
+
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_NOT_ALLOWED: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
+
+# libyaml is ten times as fast; where PyYAML was built without it, its own parser reads the same.
+_Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Mark(NamedTuple):
+    """A place: line and column in the file, from 1, or the ``--set`` option that it came with."""
+
+    line: int
+    column: int
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Text as written. ``plain`` is whether it stands without quotes."""
+
+    text: str
+    mark: Mark
+    plain: bool = True
+
+    def is_null(self) -> bool:
+        """Return whether nothing was written here, or YAML's word for it."""
+        return self.plain and self.text in _NULLS
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A list. ``lost`` is whether something that was not valid has been taken out of it."""
+
+    items: tuple["Node", ...]
+    mark: Mark
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """A value of a mapping, and where its key stands."""
+
+    key_mark: Mark
+    value: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """A mapping, in the order of the file. ``lost`` are keys that were taken out of it."""
+
+    entries: dict[str, MapEntry]
+    mark: Mark
+    lost: frozenset[str] = frozenset()
+
+
+Node = Scalar | ListNode | MapNode
+N = TypeVar("N", bound=Node)
+Path = tuple[str | int, ...]
+
+
+class Mistake(NamedTuple):
+    """What is wrong, and where."""
+
+    mark: Mark
+    message: str
+
+
+class YamlError(Exception):
+    """Text that is no YAML, or more than is read; ``mistakes`` are what was found up to there."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__(mistakes)
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file's only document, and the mistakes that did not keep it from being read."""
+
+    root: Node
+    mistakes: tuple[Mistake, ...]
+
+
+def compose(text: str) -> Document:
+    """Return the document in *text*.
+
+    Raises:
+        YamlError: it cannot be read.
+
+    """
+    text = text.removeprefix("\ufeff")
+    _check_characters(text)
+    composer = _Composer(text)
+    try:
+        return Document(composer.document(), tuple(composer.mistakes))
+    except YamlError as error:
+        raise YamlError([*composer.mistakes, *error.mistakes]) from None
+    except yaml.MarkedYAMLError as error:
+        raise YamlError([*composer.mistakes, _syntax_mistake(error)]) from None
+    except yaml.YAMLError as error:
+        raise YamlError([*composer.mistakes, Mistake(Mark(1, 1), f"not valid YAML: {error}")]) from None
+    finally:
+        composer.close()
+
+
+def lookup(root: Node, path: Path) -> tuple[Path, Mark, Node]:
+    """Follow *path* as far as the tree goes.
+
+    What is not in the tree is passed over: a value written in short form is shorter
+    than what it stands for. Returns the path that exists, where its last key (or list
+    item) stands, and the node there.
+    """
+    found: list[str | int] = []
+    mark, node = root.mark, root
+    for part in path:
+        if isinstance(node, MapNode) and isinstance(part, str) and part in node.entries:
+            entry = node.entries[part]
+            mark, node = entry.key_mark, entry.value
+        elif isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+            mark = node.mark
+        else:
+            continue
+        found.append(part)
+    return tuple(found), mark, node
+
+
+def without(root: N, paths: Sequence[Path], *, is_mistake: bool = False) -> N:
+    """Return the tree without what stands at *paths*; what goes for a *mistake* is noted as lost."""
+    removals: dict[str | int, Any] = {}
+    # Shorter paths come last, so that they take what is below them along.
+    for path in sorted(paths, key=len, reverse=True):
+        level = removals
+        for part in path[:-1]:
+            level = level.setdefault(part, {})
+        level[path[-1]] = None
+    return _without(root, removals, is_mistake=is_mistake)
+
+
+def _without(node: N, removals: dict[str | int, Any], *, is_mistake: bool) -> N:
+    gone = frozenset(part for part, inner in removals.items() if inner is None)
+    if isinstance(node, MapNode):
+        entries = {
+            key: replace(entry, value=_without(entry.value, removals[key], is_mistake=is_mistake))
+            if key in removals
+            else entry
+            for key, entry in node.entries.items()
+            if key not in gone
+        }
+        lost = node.lost | frozenset(map(str, gone)) if is_mistake else node.lost
+        return replace(node, entries=entries, lost=lost)
+    if isinstance(node, ListNode):
+        items = tuple(
+            _without(item, removals[index], is_mistake=is_mistake) if index in removals else item
+            for index, item in enumerate(node.items)
+            if index not in gone
+        )
+        return replace(node, items=items, lost=node.lost or (is_mistake and bool(gone)))
+    return node
+
+
+def _check_characters(text: str) -> None:
+    """Raise YamlError for characters that YAML has no place for, and for tabs as indentation."""
+    wrong = _NOT_ALLOWED.search(text)
+    if wrong:
+        name = f"U+{ord(wrong[0]):04X}"
+        raise YamlError([Mistake(_mark_at(text, wrong.start()), f"YAML does not allow the character {name}")])
+    tabs = [match.end() - 1 for match in _TAB_INDENT.finditer(text)]
+    if tabs:
+        message = "a tab at the beginning of a line: YAML is indented with spaces"
+        raise YamlError([Mistake(_mark_at(text, tab), message) for tab in tabs[:20]])
+
+
+def _mark_at(text: str, index: int) -> Mark:
+    # The sentinel keeps a line that is still empty at the index from being left out.
+    lines = (text[:index] + "|").splitlines()
+    return Mark(len(lines), len(lines[-1]))
+
+
+def size(node: Node) -> int:
+    """Return how many keys and values there are, those behind aliases counted in full."""
+    if isinstance(node, MapNode):
+        return 1 + sum(1 + size(entry.value) for entry in node.entries.values())
+    return 1 + sum(map(size, node.items)) if isinstance(node, ListNode) else 1
+
+
+def _height(node: Node) -> int:
+    if isinstance(node, MapNode):
+        return max((1 + _height(entry.value) for entry in node.entries.values()), default=0)
+    return max((1 + _height(item) for item in node.items), default=0) if isinstance(node, ListNode) else 0
+
+
+def _fatal(mark: Mark, message: str) -> YamlError:
+    return YamlError([Mistake(mark, message)])
+
+
+class _Composer:
+    """Builds the tree from the parser's events, one at a time, so that bounds end it early."""
+
+    def __init__(self, text: str) -> None:
+        self.mistakes: list[Mistake] = []
+        self._parser = _Loader(text)
+        self._nodes = 0
+        self._anchors: dict[str, Node | None] = {}
+
+    def document(self) -> Node:
+        """Return the only document's root."""
+        self._parser.get_event()
+        if self._parser.check_event(yaml.StreamEndEvent):
+            raise _fatal(Mark(1, 1), "the file is empty; `harrow new NAME` writes one to start from")
+        self._parser.get_event()
+        root = self._node(self._parser.get_event(), 0)
+        self._parser.get_event()
+        if not self._parser.check_event(yaml.StreamEndEvent):
+            second = _mark(self._parser.peek_event())
+            raise _fatal(second, "a second document begins here; a campaign file has only one")
+        return root
+
+    def close(self) -> None:
+        """Let the parser go."""
+        self._parser.dispose()
+
+    def _node(self, event: Any, depth: int) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, depth)
+        mark = _mark(event)
+        self._count(1, mark)
+        if depth > MAX_DEPTH:
+            raise _fatal(mark, f"nested more than {MAX_DEPTH} levels deep")
+        if event.tag is not None:
+            tag = quoted(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self.mistakes.append(Mistake(mark, f"the tag {tag}: campaign files have no tags; leave it out"))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        node: Node
+        if isinstance(event, yaml.ScalarEvent):
+            if _SURROGATE.search(event.value):
+                self.mistakes.append(Mistake(mark, "half of a surrogate pair is no character"))
+            node = Scalar(event.value, mark, plain=not event.style)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._list(mark, depth)
+        else:
+            node = self._mapping(mark, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any, depth: int) -> Node:
+        mark, anchor = _mark(event), event.anchor
+        if anchor not in self._anchors:
+            raise _fatal(mark, f"the alias *{anchor} has no anchor &{anchor} before it")
+        node = self._anchors[anchor]
+        if node is None:
+            raise _fatal(mark, f"the alias *{anchor} stands inside of what it repeats")
+        self._count(size(node), mark)
+        if depth + _height(node) > MAX_DEPTH:
+            raise _fatal(mark, f"nested more than {MAX_DEPTH} levels deep through the alias *{anchor}")
+        return node
+
+    def _count(self, nodes: int, mark: Mark) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            raise _fatal(mark, f"more than {MAX_NODES} keys and values, aliases counted in full")
+
+    def _list(self, mark: Mark, depth: int) -> ListNode:
+        items: list[Node] = []
+        while not isinstance(event := self._parser.get_event(), yaml.SequenceEndEvent):
+            items.append(self._node(event, depth + 1))
+        return ListNode(tuple(items), mark)
+
+    def _mapping(self, mark: Mark, depth: int) -> MapNode:
+        entries: dict[str, MapEntry] = {}
+        while not isinstance(event := self._parser.get_event(), yaml.MappingEndEvent):
+            key_mark = _mark(event)
+            key = self._node(event, depth + 1)
+            value = self._node(self._parser.get_event(), depth + 1)
+            name = self._key(key, key_mark, entries)
+            if name is not None:
+                entries[name] = MapEntry(key_mark, _placed(value, key_mark))
+        return MapNode(entries, mark)
+
+    def _key(self, key: Node, mark: Mark, entries: dict[str, MapEntry]) -> str | None:
+        """Return a key's text, None for one that cannot be used."""
+        if not isinstance(key, Scalar):
+            kind = "list" if isinstance(key, ListNode) else "mapping"
+            message = f"a key has to be text, not a {kind}; quote text that begins with a bracket or a brace"
+        elif key.is_null():
+            message = "a value without a key"
+        elif key.plain and key.text == "<<":
+            message = "merge keys (`<<`) are not supported; repeat the keys, or use `variants`"
+        elif key.text in entries:
+            message = (
+                f"duplicate key {quoted(key.text)}; the first is in line {entries[key.text].key_mark.line}"
+            )
+        else:
+            return key.text
+        self.mistakes.append(Mistake(mark, message))
+        return None
+
+
+def _placed(node: Node, key_mark: Mark) -> Node:
+    """Return a value; where nothing is written, its place is that of its key."""
+    if isinstance(node, Scalar) and node.plain and not node.text:
+        return Scalar(node.text, key_mark)
+    return node
+
+
+def _mark(event: Any) -> Mark:
+    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+_HINTS: Final = (
+    ("mapping values are not allowed", "a colon and a space inside of a value: put the value in quotes"),
+    ("character that cannot start any token", "put the text in quotes"),
+    ("could not find expected ':'", "a key needs a colon, and a space after it"),
+    ("end of stream", "a quote is not closed"),
+    ("expected node content", "a value is missing, or a bracket is not closed"),
+    ("expected the node content", "a value is missing, or a bracket is not closed"),
+)
+
+
+def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
+    """Return what the parser did not like, with a hint where its words are hard to understand."""
+    place = error.problem_mark or error.context_mark
+    mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+    problem = error.problem or "it cannot be parsed"
+    message = f"not valid YAML: {problem}"
+    if error.context and error.context_mark and error.context_mark.line != mark.line - 1:
+        message += f" {error.context} that begins in line {error.context_mark.line + 1}"
+    hint = next((hint for words, hint in _HINTS if words in problem), None)
+    if hint:
+        message += f" ({hint})"
+    return Mistake(mark, message)

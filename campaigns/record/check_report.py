@@ -1,0 +1,63 @@
+"""What is said of a recorded history: the JSON of `harrow check`, and how large the history was."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from harrow.campaigns.record.report import finding_as_mapping
+from harrow.campaigns.version import VERSION
+from harrow.checks.finding import Finding, Verdict
+from harrow.checks.history.index import NO_PROCESS, HistoryIndex
+
+SCHEMA: Final = "harrow.check/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySize:
+    """How much there was to judge. ``lines`` are invocations and completions; ``acked`` sends."""
+
+    lines: int
+    processes: int
+    partitions: int
+    sent: int
+    acked: int
+    polled: int
+
+
+def size_of(history: HistoryIndex) -> HistorySize:
+    """Return the size of a history; ``polled`` counts a record that several polls returned once."""
+    partitions = history.partitions.values()
+    return HistorySize(
+        lines=len(history.processes),
+        processes=len(set(history.processes) - {NO_PROCESS}),
+        partitions=len(partitions),
+        sent=history.sends_total,
+        acked=sum(len(partition.acked) for partition in partitions),
+        polled=sum(len(partition.polled) for partition in partitions),
+    )
+
+
+def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, Any]:
+    """Return the JSON document: ``anomalies`` has all that was seen, permitted or not."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "verdict": verdict.status,
+        "reasons": list(verdict.reasons),
+        "history": {"file": name, **asdict(size)},
+        "anomalies": {
+            rule: [_anomaly(finding) for finding in judged.findings]
+            for rule, judged in verdict.rules.items()
+            if judged.findings
+        },
+        "rules": {
+            rule: {"status": judged.status, "count": len(judged.findings), "promise": judged.promise}
+            for rule, judged in verdict.rules.items()
+        },
+    }
+
+
+def _anomaly(finding: Finding) -> Mapping[str, Any]:
+    """Return a finding; a history has keys where a cluster has partitions."""
+    mapping = finding_as_mapping(finding)
+    return {"key": mapping.pop("partition"), **mapping}

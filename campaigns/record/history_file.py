@@ -1,0 +1,278 @@
+"""Histories as JSON lines: reading them, with the line of every mistake.
+
+Lines are parsed many at once, which is twice as fast as one by one; where that fails the
+lines are looked at singly, to say which one it was. What an operation means is not known
+here: it goes straight into a `harrow.checks.history.index.HistoryIndex`.
+"""
+
+import codecs
+import gc
+import gzip
+import re
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, compress, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any, Final
+
+from pydantic_core import from_json
+
+from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.record import history_line
+from harrow.checks.history.index import HistoryIndex
+from harrow.cluster_model.history import POLL, SEND, TXN
+
+_LINES_AT_ONCE: Final = 4096
+_PROBLEMS_MAX: Final = 20
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_NS_PER_US: Final = 1_000
+
+_INT: Final = frozenset({int})
+_STR: Final = frozenset({str})
+_LIST: Final = frozenset({list})
+_VALUES: Final = frozenset({str, int})
+_BRACE: Final = frozenset(b"{")
+_TWO: Final = frozenset({2})
+_THREE: Final = frozenset({3})
+_SEND_ONLY: Final = frozenset({SEND})
+_POLL_ONLY: Final = frozenset({POLL})
+_first: Final = itemgetter(0)
+_second: Final = itemgetter(1)
+_third: Final = itemgetter(2)
+_fields: Final = itemgetter("process", "type", "f", "value", "time", "index")
+
+_Columns = tuple[
+    Sequence[int], Sequence[str], Sequence[str], Sequence[list[Any]], Sequence[int], Sequence[int]
+]
+"""Process, type, f, value, time (in microseconds) and index of operations."""
+
+
+class HistoryError(FileError):
+    """A history that cannot be judged; ``problems`` say where and why, ``more`` how many are not listed."""
+
+    def __init__(self, problems: Iterable[Problem], more: int = 0) -> None:
+        super().__init__(problems)
+        self.more = more
+
+
+@contextmanager
+def open_history(path: Path | None, stdin: IO[bytes]) -> Iterator[Iterable[bytes]]:
+    """Open a history for reading, from *stdin* where there is no path; compressed ones are unpacked.
+
+    Raises ``OSError`` when it cannot be opened.
+    """
+    if path is None:
+        yield _unpacked(stdin)
+    else:
+        with path.open("rb") as stream:
+            yield _unpacked(stream)
+
+
+def _unpacked(stream: IO[bytes]) -> Iterable[bytes]:
+    peek = getattr(stream, "peek", None)
+    if peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
+        return gzip.open(stream, "rb")
+    return stream
+
+
+def read_history(lines: Iterable[bytes], name: str) -> HistoryIndex:
+    """Read a history.
+
+    Raises ``HistoryError`` with every malformed line (the first twenty in full); *name* is what
+    its messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        reader = _Reader(name)
+        reader.read(iter(lines))
+        return reader.history
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Reader:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.history = HistoryIndex()
+        self._problems: list[Problem] = []
+        self._malformed = 0
+        self._damaged = False
+
+    def read(self, lines: Iterator[bytes]) -> None:
+        line_number = 1
+        while not self._damaged and (chunk := self._next(lines, line_number)):
+            self._read_chunk(chunk, line_number)
+            line_number += len(chunk)
+        self.history.finish()
+        if self._malformed:
+            raise HistoryError(self._problems, self._malformed - len(self._problems))
+
+    def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
+        chunk: list[bytes] = []
+        try:
+            chunk.extend(islice(lines, _LINES_AT_ONCE))
+            if line_number == 1 and chunk:
+                chunk[0] = chunk[0].removeprefix(codecs.BOM_UTF8)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            self._note(line_number + len(chunk), 1, f"the compressed file is damaged: {error}")
+            self._damaged = True
+        return chunk
+
+    def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
+        """Read lines together if there is nothing particular about any of them, else singly."""
+        columns = _columns(chunk)
+        if columns is None:
+            self._read_singly(chunk, line_number)
+        else:
+            self.history.add(*columns)
+
+    def _read_singly(self, chunk: list[bytes], line_number: int) -> None:
+        for number, line in enumerate(chunk, line_number):
+            if line.isspace():
+                continue
+            try:
+                _add(self.history, from_json(line.rstrip()))
+            except ValueError as error:
+                column, reason = _syntax_error(line, error)
+                self._note(number, column, reason)
+            except history_line.MalformedOperation as malformed:
+                column = line.find(b'"%s"' % malformed.field.encode()) + 1
+                self._note(number, max(column, 1), malformed.reason)
+
+    def _note(self, line: int, column: int, message: str) -> None:
+        self._malformed += 1
+        if len(self._problems) < _PROBLEMS_MAX:
+            self._problems.append(Problem(self._name, line, column, message))
+
+
+def _columns(chunk: list[bytes]) -> _Columns | None:
+    """Return the columns of lines that are plain operations; None if any of them is not.
+
+    Whole columns are looked at, so that the interpreter's own loops do it.
+    """
+    text = b",".join(chunk)
+    if not _BRACE.issuperset(map(_first, chunk)) or b"rebalance-log" in text:
+        return None
+    try:
+        operations: list[Any] = from_json(b"[" + text + b"]")
+        if len(operations) != len(chunk):
+            return None
+        processes, types, fs, values, times_ns, numbers = zip(*map(_fields, operations), strict=True)
+        if not history_line.JUDGED.issuperset(fs):
+            return None
+        sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, fs))))
+        polls = list(chain.from_iterable(compress(values, map(POLL.__eq__, fs))))
+        for micro in chain.from_iterable(compress(values, map(TXN.__eq__, fs))):
+            (sends if micro[0] == SEND else polls).append(micro)
+        if not (
+            _are_counts(processes)
+            and _LIST.issuperset(map(type, values))
+            and history_line.TYPES.issuperset(types)
+            and _are_counts(times_ns)
+            and _are_counts(numbers)
+            and _are_sends(sends)
+            and _are_polls(polls)
+        ):
+            return None
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
+    return processes, types, fs, values, [time_ns // _NS_PER_US for time_ns in times_ns], numbers
+
+
+def _are_counts(column: Collection[Any]) -> bool:
+    return (
+        _INT.issuperset(map(type, column))
+        and min(column, default=0) >= 0
+        and max(column, default=0) < history_line.NUMBER_END
+    )
+
+
+def _are_values(column: Iterable[Any]) -> bool:
+    return _VALUES.issuperset(map(type, column))
+
+
+def _are_pairs(pairs: Collection[Any]) -> bool:
+    return _LIST.issuperset(map(type, pairs)) and _TWO.issuperset(map(len, pairs))
+
+
+def _are_sends(micros: Collection[Any]) -> bool:
+    if not (_LIST.issuperset(map(type, micros)) and _THREE.issuperset(map(len, micros))):
+        return False
+    written = list(map(_third, micros))
+    pairs = [pair for pair in written if type(pair) is list]
+    offsets = [offset for offset in map(_first, pairs) if offset is not None]
+    return (
+        _SEND_ONLY.issuperset(map(_first, micros))
+        and _have_named_keys(micros)
+        and _are_pairs(pairs)
+        and _are_counts(offsets)
+        and _are_values(map(_second, pairs))
+        and _are_values(value for value in written if type(value) is not list)
+    )
+
+
+def _have_named_keys(micros: Collection[Any]) -> bool:
+    """Return whether all keys are strings, or can be made so."""
+    keys = list(map(_second, micros))
+    if not _STR.issuperset(map(type, keys)):
+        if not _are_values(keys):
+            return False
+        for micro in micros:
+            # Jepsen numbers its keys; as names of an object's fields they are strings all the same.
+            micro[1] = str(micro[1])
+    return True
+
+
+def _are_polls(micros: Collection[Any]) -> bool:
+    if not (_LIST.issuperset(map(type, micros)) and _POLL_ONLY.issuperset(map(_first, micros))):
+        return False
+    polled = [micro for micro in micros if len(micro) != 1]
+    if not _TWO.issuperset(map(len, polled)):
+        return False
+    read = list(chain.from_iterable(map(dict.values, map(_second, polled))))
+    if not _LIST.issuperset(map(type, read)):
+        return False
+    pairs = list(chain.from_iterable(read))
+    return _are_pairs(pairs) and _are_counts(list(map(_first, pairs))) and _are_values(map(_second, pairs))
+
+
+def _syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:
+    """Return the column and the reason of a line that is no JSON."""
+    text = str(error)
+    match = re.search(r"^(.*) at line 1 column (\d+)$", text)
+    if match is None:
+        return 1, f"no JSON: {text}"
+    # The parser counts bytes from 1; 0 stands for the end of an empty line.
+    before = line[: max(int(match[2]) - 1, 0)]
+    return len(before.decode("utf-8", "replace")) + 1, f"no JSON: {match[1]}"
+
+
+def _add(history: HistoryIndex, operation: Any) -> None:
+    """Add one operation, whatever it is.
+
+    Raises `MalformedOperation` with the first thing that is wrong with it.
+    """
+    history_line.check_operation(operation)
+    process, f = operation["process"], operation["f"] if isinstance(operation["process"], int) else None
+    time_us = (operation.get("time") or 0) // _NS_PER_US
+    number = operation.get("index")
+    number = len(history.processes) if number is None else number
+    if f is None:
+        history.pass_over(time_us, number)
+        return
+    value: list[Any] = []
+    rebalanced: frozenset[str] = frozenset()
+    if f in history_line.ASSIGNING:
+        value = list(map(str, operation["value"]))
+    elif f in history_line.JUDGED:
+        value = [
+            [SEND, str(micro[1]), micro[2]] if micro[0] == SEND else micro for micro in operation["value"]
+        ]
+        rebalanced = frozenset(
+            str(key) for event in operation.get("rebalance-log") or () for key in event["keys"]
+        )
+    history.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})

@@ -1,0 +1,35 @@
+"""Markdown that says what it is given, whatever characters that has: tables, code, text."""
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final
+
+from harrow.campaigns.language.spelling import printable
+
+_SPECIAL: Final = re.compile(r"([\\`*_~]|\](?=[(\[:]))")
+_INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
+
+
+def text(words: str) -> str:
+    """Return words that Markdown shows as they are, on one line."""
+    escaped = _SPECIAL.sub(r"\\\1", escape(printable(" ".join(words.split())), quote=False))
+    return _INSIDE_WORD.sub("_", escaped)
+
+
+def code(words: str) -> str:
+    """Return words as code on one line: fenced by more backticks than they have in a row."""
+    line = printable(" ".join(words.split())) or " "
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; its cells are Markdown, in which a bar is no border."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(markdown: str) -> str:
+    return " ".join(markdown.split()).replace("|", r"\|")

@@ -1,0 +1,140 @@
+"""``report.md``: a run for a reader, in Markdown, as a comment to a pull request shows it.
+
+What went wrong and how to see it again comes first; the tables below are folded away.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.language.units import duration_text, fields_text
+from harrow.campaigns.record.markdown import code, table, text
+from harrow.campaigns.record.phrases import preventions, timed_sentence
+from harrow.campaigns.record.report import AS_EXPECTED, anomalies, outcome, place, run_id
+from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.service import service_of
+from harrow.checks.evidence import FinalLog
+from harrow.checks.finding import HELD
+
+_VALUES_MAX: Final = 12
+_OUTAGES_MAX: Final = 50
+_FINDINGS_MAX: Final = 50
+"""Findings of one rule that are told; run.json has all."""
+
+
+def markdown_report(result: RunResult, reproduce: str) -> str:
+    """Return the report of a run."""
+    sections = (
+        _head(result),
+        f"```console\n$ {reproduce}\n```",
+        _findings(result),
+        _misses(result),
+        _service(result),
+        _rules(result),
+        _faults(result),
+        _replicas(result),
+    )
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _head(result: RunResult) -> str:
+    plan = result.plan
+    met = outcome(result)
+    verdict = f"**{result.verdict.status}**, {met if met == AS_EXPECTED else f'**{met}**'}"
+    run = (
+        f"Kafka {plan.kafka}, seed {result.seed}: {duration_text(result.simulated_us)} of cluster time, "
+        f"{result.events} events, trace `{result.trace_digest}`, run `{run_id(result)}`."
+    )
+    lines = [f"# {text(run_name(plan.campaign, plan.variant))}", verdict]
+    lines += [text(anomaly.sentence()) for anomaly in anomalies(result)]
+    lines += [f"Undecided: {text(reason)}" for reason in result.verdict.reasons]
+    return "\n\n".join([*lines, run, *([text(plan.description)] if plan.description else [])])
+
+
+def _findings(result: RunResult) -> str:
+    lines = []
+    for anomaly in anomalies(result):
+        for finding in anomaly.findings[:_FINDINGS_MAX]:
+            value = "" if finding.value is None else f" {code(str(finding.value))}"
+            judged = text(anomaly.measured_against())
+            lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}, {judged}:")
+            lines += [f"  - {text(timed_sentence(link))}" for link in finding.chain]
+            if finding.prevented_by:
+                lines.append(f"  - prevented by {text('; or by '.join(preventions(finding)))}")
+        if len(anomaly.findings) > _FINDINGS_MAX:
+            lines.append(f"- and {len(anomaly.findings) - _FINDINGS_MAX} more of {anomaly.rule}")
+    return "## Findings\n\n" + "\n".join(lines) if lines else ""
+
+
+def _misses(result: RunResult) -> str:
+    lines = [
+        f"- {f'line {missed.line}: ' if missed.line else ''}{text(missed.message)}"
+        for missed in result.missed
+    ]
+    return "## Missed expectations\n\n" + "\n".join(lines) if lines else ""
+
+
+def _service(result: RunResult) -> str:
+    levels = service_of(result.evidence)
+    if not levels.total.sent and not levels.consumers:
+        return ""
+    lines = [
+        f"- sends: {sends_text(levels.total)}",
+        f"- time to ack: {latency_text(levels.total.ack_latency)}",
+        f"- end to end: {latency_text(levels.end_to_end)}",
+    ]
+    lines += [f"- {text(name)}: {consumer_text(level)}" for name, level in levels.consumers.items()]
+    service = "## Service\n\n" + "\n".join(lines)
+    rows = [tuple(map(text, row)) for row in outage_rows(levels, _OUTAGES_MAX)]
+    if not rows:
+        return service
+    heading = f"Times without an ack: {len(levels.outages)}"
+    return f"{service}\n\n{_folded(heading, ('no acks of', 'from', 'for', 'because'), rows)}"
+
+
+def _rules(result: RunResult) -> str:
+    rows = [
+        (name, judged.status, str(len(judged.findings)), text(judged.promise))
+        for name, judged in result.verdict.rules.items()
+    ]
+    # Those that held are the many of which nobody asks.
+    other = [row for row in rows if row[1] != HELD]
+    held = len(rows) - len(other)
+    heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")
+    heads = ("rule", "status", "findings", "promise")
+    return _folded(heading, heads, [*other, *(row for row in rows if row[1] == HELD)])
+
+
+def _faults(result: RunResult) -> str:
+    rows = [
+        (duration_text(fault.at_us), fault.fault, text(fields_text(fault.details))) for fault in result.faults
+    ]
+    return _folded(f"Faults that struck: {len(rows)}", ("at", "fault", "details"), rows) if rows else ""
+
+
+def _replicas(result: RunResult) -> str:
+    rows = [
+        (text(partition), str(broker), str(log.leo), str(log.hw), epochs_text(log), text(values_text(log)))
+        for partition, replicas in result.evidence.replicas.items()
+        for broker, log in sorted(replicas.items())
+    ]
+    heads = ("partition", "broker", "LEO", "HW", "epoch@start", "log")
+    return _folded("Replicas at the end", heads, rows)
+
+
+def _folded(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return f"<details><summary>{heading}</summary>\n\n{table(heads, rows)}\n\n</details>"
+
+
+def epochs_text(log: FinalLog) -> str:
+    """Return a replica's leader epochs, each with the offset where it starts: ``0@0 2@17``."""
+    return " ".join(f"{epoch}@{start}" for epoch, start in log.epochs)
+
+
+def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
+    """Return the records of a log; only its ends when there are many."""
+    values = ["(marker)" if value is None else value for value in log.values()]
+    if len(values) <= shown_max:
+        return " ".join(values)
+    return f"{values[0]} {values[1]} ... {values[-1]}"

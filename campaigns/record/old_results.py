@@ -1,0 +1,163 @@
+"""Which runs and sweeps below ``results/`` are old, and their removal.
+
+Nothing is removed but what harrow wrote as it is known to write it: a folder two below, with a
+``run.json`` that names it and no file besides those of a run; or a sweep that is complete. Symbolic
+links are neither followed nor removed, but for ``latest``, when there is no run left that it could
+point to.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
+
+_HIDDEN: Final = "."
+_SWEEP: Final = "sweep.json"
+_SWEEP_SCHEMA: Final = "harrow.sweep/"
+_SWEEP_FILES: Final = frozenset(
+    {_SWEEP, "runs", "campaigns", "failures", "repeated.jsonl", "spark.log", ".lock"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A run or a sweep on disk; ``written_ns`` is when it was last written, by its file's time."""
+
+    path: Path
+    campaign: str
+    is_sweep: bool
+    written_ns: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldResults:
+    """What is below a folder of results: what is too old, how many are not, and what is left alone, and why."""
+
+    old: tuple[Result, ...]
+    kept: int
+    left: tuple[tuple[Path, str], ...]
+
+
+def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldResults:
+    """Return which results are not among the newest *keep* of their campaign, the oldest first.
+
+    What ``latest`` points to is kept, unless nothing is. Sweeps are all kept, unless *with_sweeps*: then
+    the newest *keep* of them.
+
+    Raises:
+        OSError: a folder cannot be read.
+
+    """
+    known: dict[str, list[Result]] = {}
+    left: list[tuple[Path, str]] = []
+    for path in _folders(results):
+        if (path / _SWEEP).is_file():
+            if with_sweeps:
+                _sort_in(_sweep(path), known, left)
+            continue
+        for folder in _folders(path):
+            _sort_in(_run(folder), known, left)
+    latest = _latest(results) if keep else None
+    old: list[Result] = []
+    for found in known.values():
+        found.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
+        old += [result for result in found[keep:] if result.path.resolve() != latest]
+    old.sort(key=lambda result: (result.written_ns, str(result.path)))
+    return OldResults(old=tuple(old), kept=sum(map(len, known.values())) - len(old), left=tuple(left))
+
+
+def remove(results: Path, result: Result) -> None:
+    """Remove a run or a sweep, its campaign's folder when it is empty then, and ``latest`` if it pointed there.
+
+    It is renamed first: what can be seen under its name is whole.
+
+    Raises:
+        OSError: it cannot be removed.
+
+    """
+    pointed_to = _latest(results) == result.path.resolve()
+    hidden = result.path.with_name(f".{result.path.name}.{os.getpid()}")
+    result.path.rename(hidden)
+    shutil.rmtree(hidden)
+    if pointed_to:
+        (results / LATEST).unlink()
+    parent = result.path.parent
+    if parent != results and not any(parent.iterdir()):
+        parent.rmdir()
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(_HIDDEN):
+            yield entry
+
+
+def _sort_in(
+    found: Result | tuple[Path, str] | None, known: dict[str, list[Result]], left: list[tuple[Path, str]]
+) -> None:
+    if isinstance(found, Result):
+        known.setdefault("" if found.is_sweep else found.campaign, []).append(found)
+    elif found is not None:
+        left.append(found)
+
+
+def _run(folder: Path) -> Result | tuple[Path, str] | None:
+    """Return the run in a folder, or why it is left alone; None where nothing looks like a run."""
+    if not (folder / RUN).exists():
+        return None
+    said = _mapping(folder / RUN)
+    if said is None or said.get("run_id") != folder.name or said.get("campaign") != folder.parent.name:
+        return folder, f"its {RUN} is not that of a run of this name"
+    if (reason := _foreign(folder, FILES)) is not None:
+        return folder, reason
+    size = sum(file.lstat().st_size for file in folder.iterdir())
+    written_ns = (folder / RUN).stat().st_mtime_ns
+    return Result(
+        path=folder, campaign=folder.parent.name, is_sweep=False, written_ns=written_ns, size_bytes=size
+    )
+
+
+def _sweep(folder: Path) -> Result | tuple[Path, str]:
+    said = _mapping(folder / _SWEEP)
+    if said is None or not str(said.get("schema")).startswith(_SWEEP_SCHEMA):
+        return folder, f"its {_SWEEP} is not that of a sweep"
+    if said.get("complete") is not True:
+        return folder, "a sweep that is not complete"
+    if (reason := _foreign(folder, _SWEEP_FILES)) is not None:
+        return folder, reason
+    size = sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+    written_ns = (folder / _SWEEP).stat().st_mtime_ns
+    return Result(path=folder, campaign="", is_sweep=True, written_ns=written_ns, size_bytes=size)
+
+
+def _foreign(folder: Path, known: frozenset[str]) -> str | None:
+    for entry in sorted(folder.iterdir()):
+        if entry.name not in known or entry.is_symlink():
+            return f"it has {entry.name}, which harrow did not write"
+    return None
+
+
+def _mapping(path: Path) -> dict[str, Any] | None:
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _latest(results: Path) -> Path | None:
+    """Return what ``latest`` points to, whether a symbolic link or a file in its place."""
+    link = results / LATEST
+    if link.is_symlink():
+        return link.resolve()
+    if link.is_file():
+        return (results / link.read_text(encoding="utf-8").strip()).resolve()
+    return None

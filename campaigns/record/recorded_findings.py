@@ -1,0 +1,68 @@
+"""Findings as ``run.json`` has them, read back: the way back from `harrow.campaigns.record.report`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from harrow.checks.finding import Finding, RuleResult
+from harrow.checks.link import KINDS, Link, recorded
+from harrow.checks.prevention import Prevention
+
+_US_PER_MS: Final = 1_000
+_NAMED: Final = frozenset(
+    {
+        *("partition", "offset", "value", "because", "chain", "causes"),
+        *("prevented_by", "preventions", "permitted_by"),
+    }
+)
+
+
+def recorded_rules(rules: Any) -> dict[str, RuleResult]:
+    """Return what each rule said of a run.
+
+    Raises:
+        AttributeError, KeyError, TypeError or ValueError: it is not what `harrow run` writes.
+
+    """
+    return {str(name): _rule(judged) for name, judged in ({} if rules is None else rules).items()}
+
+
+def _rule(judged: Mapping[str, Any]) -> RuleResult:
+    findings = tuple(_finding(found) for found in judged.get("findings", ()))
+    return RuleResult(status=str(judged["status"]), promise=str(judged.get("promise", "")), findings=findings)
+
+
+def _finding(found: Mapping[str, Any]) -> Finding:
+    return Finding(
+        partition=str(found["partition"]),
+        chain=tuple(_link(link) for link in found.get("chain", ())),
+        offset=found.get("offset"),
+        value=found.get("value"),
+        permitted_by=found.get("permitted_by"),
+        prevented_by=_preventions(found),
+        details=tuple((name, value) for name, value in found.items() if name not in _NAMED),
+    )
+
+
+def _link(link: Mapping[str, Any]) -> Link:
+    at_ms, actor = link.get("at_ms"), link.get("actor")
+    at_us = None if at_ms is None else round(at_ms * _US_PER_MS)
+    kind = KINDS.get(link["kind"])
+    if kind is None:
+        # Of a rule that is not installed here: its words are all that is left of it.
+        return recorded.conclude(text=str(link["text"]))
+    operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
+    return Link(kind=kind, at_us=at_us, actor=actor, operands=operands)
+
+
+def as_tuples(value: Any) -> Any:
+    """Return plain data as links and traces have it: JSON knows lists, and no tuples."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+
+def _preventions(found: Mapping[str, Any]) -> tuple[Prevention, ...]:
+    known: Sequence[Mapping[str, Any]] = found.get("preventions", ())
+    texts: Sequence[str] = found.get("prevented_by", ())
+    return tuple(
+        Prevention(str(prevention["kind"]), str(prevention["name"]), prevention["value"], str(text))
+        for prevention, text in zip(known, texts, strict=True)
+    )

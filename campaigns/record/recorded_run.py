@@ -1,0 +1,267 @@
+"""A run as ``results/`` has it: found by its folder or its id, and read back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.language.seeds import SeedError, check_seed
+from harrow.campaigns.language.spelling import counted, quoted
+from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
+from harrow.campaigns.record.results_folder import LATEST, RUN
+from harrow.campaigns.version import VERSION, reads_records_of
+from harrow.checks.finding import RuleResult
+from harrow.cluster_model.trace import TraceEvent, digest
+
+TRACE: Final = "trace.jsonl"
+CAMPAIGN: Final = "campaign.yaml"
+_RUNS_SHOWN: Final = 5
+
+_WANTED: Final[tuple[tuple[str, type], ...]] = (
+    ("campaign", str),
+    ("plan_digest", str),
+    ("seed", int),
+    ("trace_digest", str),
+    ("verdict", str),
+)
+
+
+class RecordError(FileError):
+    """A recorded run that is missing or damaged; the problem says which file and line."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__([problem])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedEvent:
+    """An event of a trace: its time, its name, and its fields by name."""
+
+    at_us: int
+    event: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
+
+    ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
+    ``rules`` is what was said of it by each rule.
+    ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
+    """
+
+    folder: Path
+    seed: int
+    version: str
+    plan_digest: str
+    trace_digest: str
+    verdict: str
+    variant: str | None
+    processes: Mapping[int, str]
+    rules: Mapping[str, RuleResult]
+    plan: Plan
+    lines: tuple[str, ...]
+    events: tuple[RecordedEvent, ...]
+    is_whole: bool
+
+
+def find_run(argument: str, results: Path) -> Path:
+    """Return the folder that a path, ``CAMPAIGN/ID`` or the id of a run below *results* names.
+
+    Raises:
+        RecordError: there is none, or several.
+
+    """
+    for path in (Path(argument), results / argument):
+        try:
+            if argument and path.is_dir():
+                return path
+            if argument and path.is_file():
+                return _of_file(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise _wrong(argument, f"cannot be read: {reason}") from None
+    found = [
+        folder
+        for campaign in _folders(results)
+        if campaign.name != LATEST
+        for folder in _folders(campaign)
+        if folder.name == argument
+    ]
+    if len(found) > 1:
+        raise _wrong(argument, f"several runs have this id: {', '.join(map(str, found))}")
+    if not found:
+        message = f"no folder, and no run below {results} has this id; `harrow run` writes runs there"
+        raise _wrong(argument, message)
+    return found[0]
+
+
+def read_run(folder: Path) -> RecordedRun:
+    """Read a recorded run.
+
+    Raises:
+        RecordError: a file of it is missing or damaged, or an old version has written it.
+        CampaignError: its campaign cannot be read (any more).
+
+    """
+    if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
+        raise _wrong(folder, f"not the folder of a run: {_runs_in(folder)}")
+    run = _read_mapping(folder / RUN)
+    version = _version(run)
+    if not reads_records_of(version):
+        message = f"recorded by harrow {version}, whose runs {VERSION} cannot read; run its {CAMPAIGN} again"
+        raise _wrong(folder / RUN, message)
+    lines, events, values = _read_trace(folder / TRACE)
+    return RecordedRun(
+        folder=folder,
+        seed=run["seed"],
+        version=version,
+        plan_digest=run["plan_digest"],
+        trace_digest=run["trace_digest"],
+        verdict=run["verdict"],
+        variant=run.get("variant"),
+        processes=_processes(run.get("processes")),
+        rules=_rules(folder / RUN, run.get("rules")),
+        plan=_plan(folder / CAMPAIGN, run),
+        lines=lines,
+        events=events,
+        is_whole=digest(values) == run["trace_digest"],
+    )
+
+
+def _runs_in(folder: Path) -> str:
+    """Return which runs are in a folder, as that of a campaign, or where runs are."""
+    runs = [entry for entry in _folders(folder) if entry.name != LATEST and (entry / RUN).is_file()]
+    newest = sorted(runs, key=lambda entry: (entry / RUN).stat().st_mtime_ns, reverse=True)
+    if not newest:
+        return "it has no run.json; runs are in results/CAMPAIGN/ID"
+    shown = [f"{entry} ({_in_short(entry)})" for entry in newest[:_RUNS_SHOWN]]
+    more = f", and {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
+    return f"name one of its {counted(len(runs), 'run')}: {', '.join(shown)}{more}"
+
+
+def _in_short(folder: Path) -> str:
+    """Return the variant and the verdict of a run; its id tells the seed."""
+    try:
+        run = _read_mapping(folder / RUN)
+    except RecordError:
+        return "damaged"
+    return ", ".join(filter(None, (run.get("variant"), run["verdict"])))
+
+
+def _wrong(file: str | Path, message: str, line: int = 0, column: int = 1) -> RecordError:
+    return RecordError(Problem(str(file), line, column if line else 0, message))
+
+
+def _of_file(path: Path) -> Path:
+    """Return the folder of a run that a file of it names, or a file in place of a symbolic link."""
+    if path.name == LATEST:
+        return path.parent / _text(path).strip()
+    if (path.parent / RUN).exists() or path.name in (RUN, TRACE, CAMPAIGN):
+        return path.parent
+    raise _wrong(path, "not a run: name its folder below results/")
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(entry for entry in path.iterdir() if entry.is_dir()) if path.is_dir() else []
+
+
+def _text(path: Path) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # To open a pipe would be to wait for somebody who writes into it.
+        raise _wrong(path, "cannot be read: it is not a file")
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _wrong(path, "is missing: a run cannot be replayed without it") from None
+    except OSError as error:
+        raise _wrong(path, f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        line = bytes(error.object[: error.start]).count(b"\n") + 1
+        raise _wrong(path, "not UTF-8", line) from None
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    text = _text(path)
+    try:
+        run = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _not_json(path, error, 1) from None
+    if not isinstance(run, dict):
+        raise _wrong(path, "the mapping of a run is wanted here", 1)
+    for name, kind in _WANTED:
+        if name not in run:
+            raise _wrong(path, f"`{name}` is missing", 1)
+        if not isinstance(run[name], kind) or isinstance(run[name], bool):
+            kind_text = "a whole number" if kind is int else "text"
+            raise _wrong(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
+    if not isinstance(run.get("variant"), str | None):
+        raise _wrong(path, f"variant: text or null is wanted, not {quoted(json.dumps(run['variant']))}", 1)
+    try:
+        check_seed(run["seed"])
+    except SeedError as error:
+        raise _wrong(path, f"seed: {error}, not {quoted(str(run['seed']))}", 1) from None
+    return run
+
+
+def _not_json(path: Path, error: Exception, line: int) -> RecordError:
+    if isinstance(error, json.JSONDecodeError):
+        return _wrong(path, f"not JSON: {error.msg}", line + error.lineno - 1, error.colno)
+    return _wrong(path, "not JSON that can be read", line)
+
+
+def _processes(names: Any) -> Mapping[int, str]:
+    """Return the clients' names by process; runs that were written before they were kept have none."""
+    if not isinstance(names, dict):
+        return {}
+    return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
+
+
+def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
+    try:
+        return recorded_rules(rules)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _wrong(path, "rules: what each rule found cannot be read", 1) from None
+
+
+def _version(run: Mapping[str, Any]) -> str:
+    """Return the version that made a run; where it does not say so, its id does."""
+    found = run.get("version") or "-".join(str(run.get("run_id", "")).split("-")[2:])
+    return str(found) or "unknown"
+
+
+def _plan(path: Path, run: Mapping[str, Any]) -> Plan:
+    """Return the plan of a run among those of its campaign: in the copy, a variant may be merged in."""
+    if not path.is_file():
+        raise _wrong(path, "is missing: a run cannot be replayed without it")
+    plans = load_campaign(path).plans
+    same = [plan for plan in plans if plan.digest() == run["plan_digest"]]
+    named = [plan for plan in plans if plan.variant == run.get("variant")]
+    return [*same, *named, *plans][0]
+
+
+def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...], list[TraceEvent]]:
+    text = _text(path)
+    lines = tuple(text.split("\n"))
+    if lines[-1]:
+        raise _wrong(path, "the line is cut off: it has no end", len(lines))
+    events: list[RecordedEvent] = []
+    values: list[TraceEvent] = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise _not_json(path, error, number) from None
+        if not isinstance(found, dict) or list(found)[:2] != ["at_us", "event"]:
+            raise _wrong(path, 'an event is wanted here: {"at_us": ..., "event": ..., ...}', number)
+        at_us, name = found.pop("at_us"), found.pop("event")
+        if type(at_us) is not int or not isinstance(name, str):
+            raise _wrong(path, "`at_us` is a whole number and `event` a name", number)
+        events.append(RecordedEvent(at_us=at_us, event=name, fields=found))
+        values.append((at_us, name, *map(as_tuples, found.values())))
+    return lines[:-1], tuple(events), values

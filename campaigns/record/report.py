@@ -1,0 +1,265 @@
+"""What is said of runs: the JSON of a run, the words of an anomaly, the line that reproduces it.
+
+Nothing here prints or needs more than the standard library: the terminal, the files
+under ``results/`` and a machine-readable stream are all made of the same mappings.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.units import milliseconds
+from harrow.campaigns.record.phrases import because, preventions, timed_sentence
+from harrow.campaigns.record.service_report import service_as_mapping
+from harrow.campaigns.run.probes import never_reached
+from harrow.campaigns.run.required_probes import UnreachedProbes
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.service import service_of
+from harrow.campaigns.version import VERSION
+from harrow.checks.evidence import FinalLog
+from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst
+from harrow.checks.link import Link
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+
+SCHEMA: Final = "harrow.run/1"
+BASE: Final = "base"
+"""What the campaign without a variant is called."""
+
+AS_EXPECTED: Final = "as expected"
+UNEXPECTED: Final = "UNEXPECTED"
+UNDECIDED: Final = "undecided"
+
+_SUBJECTS_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingGroup:
+    """What went wrong by one rule: the findings that one setting permits, or that nothing permits."""
+
+    rule: str
+    promise: str
+    permitted_by: str | None
+    findings: tuple[Finding, ...]
+
+    def what(self) -> str:
+        """Return what happened, as in ``lost m1, m2, m3, m4 and 5 more``."""
+        rule = RULES.get(self.rule)
+        verb = self.rule if rule is None else rule.verb or rule.name
+        is_about_place = rule is not None and rule.is_about_place
+        name, shown_max = (place, 1) if is_about_place else (subject, _SUBJECTS_SHOWN)
+        things = list(dict.fromkeys(name(finding) for finding in self.findings))
+        shown = ", ".join(things[:shown_max])
+        rest = len(things) - shown_max
+        return f"{verb} {shown} and {rest} more" if rest > 0 else f"{verb} {shown}"
+
+    def measured_against(self) -> str:
+        """Return which promise was broken, or which setting never gave one."""
+        if self.permitted_by is not None:
+            return f"permitted by {self.permitted_by}"
+        return f"despite {self.promise}" if self.promise else "with nothing that permits it"
+
+    def sentence(self) -> str:
+        """Return both together, as in ``lost m1 despite acks=all``."""
+        return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
+
+    def is_of_invariant(self) -> bool:
+        """Return whether it is about what brokers know of each other, not about what clients saw."""
+        return self.rule in INVARIANTS
+
+
+def anomalies(result: RunResult) -> list[FindingGroup]:
+    """Return what went wrong in a run, broken promises first, what clients saw before invariants."""
+    return anomalies_by(result.verdict.rules)
+
+
+def anomalies_by(rules: Mapping[str, RuleResult]) -> list[FindingGroup]:
+    """Return the same by what each rule says."""
+    found: list[FindingGroup] = []
+    for rule, judged in rules.items():
+        by_setting: dict[str | None, list[Finding]] = {}
+        for finding in judged.findings:
+            by_setting.setdefault(finding.permitted_by, []).append(finding)
+        found += [
+            FindingGroup(rule=rule, promise=judged.promise, permitted_by=setting, findings=tuple(findings))
+            for setting, findings in by_setting.items()
+        ]
+    return sorted(found, key=lambda anomaly: (anomaly.permitted_by is not None, anomaly.is_of_invariant()))
+
+
+def in_short(result: RunResult) -> str:
+    """Return what went wrong in a line; what brokers knew of each other only if clients saw nothing of it.
+
+    When a promise was broken, what was permitted is only counted.
+    """
+    return in_short_by(result.verdict.rules)
+
+
+def in_short_by(rules: Mapping[str, RuleResult]) -> str:
+    """Return the same by what each rule says."""
+    found = anomalies_by(rules)
+    seen = [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
+    broken = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is None]
+    permitted = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is not None]
+    if broken and permitted:
+        count = sum(len(anomaly.findings) for anomaly in seen if anomaly.permitted_by is not None)
+        return "; ".join([*broken, f"and {count} permitted"])
+    return "; ".join(broken or permitted)
+
+
+def subject(finding: Finding) -> str:
+    """Return what a finding is about: the record, else where it stands in which log."""
+    return printable(str(finding.value)) if finding.value is not None else place(finding)
+
+
+def place(finding: Finding) -> str:
+    """Return where a finding is, as in ``t-0 offset 1``; what concerns no partition is the cluster's."""
+    partition = printable(finding.partition) or "the cluster"
+    return partition if finding.offset is None else f"{partition} offset {finding.offset}"
+
+
+def outcome(result: RunResult) -> str:
+    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED` or `UNDECIDED`.
+
+    A run that did not get far enough to tell decides nothing, unless that is what the
+    campaign expects, or unless the script found in the middle that something was wrong.
+    """
+    missed_on_the_way = any(missed.line for missed in result.missed)
+    inconclusive = result.verdict.status == INCONCLUSIVE
+    if inconclusive and result.plan.expect.verdict != INCONCLUSIVE and not missed_on_the_way:
+        return UNDECIDED
+    return AS_EXPECTED if result.expected else UNEXPECTED
+
+
+def variant_name(plan: Plan) -> str:
+    """Return the name by which ``--variant`` knows a plan."""
+    return BASE if plan.variant is None else plan.variant
+
+
+def reproduce_command(argument: str, seed: int, variant: str | None, overrides: Sequence[str] = ()) -> str:
+    """Return the command that runs it again, as one types it."""
+    words = ["harrow", "run", argument, "--seed", str(seed)]
+    if variant is not None:
+        words += ["--variant", variant]
+    for override in overrides:
+        words += ["--set", override]
+    return shlex.join(words)
+
+
+def run_id(result: RunResult) -> str:
+    """Return the name of a run: the same for the same run, on any machine."""
+    return f"{result.plan_digest()[:8]}-{result.seed}-{VERSION}"
+
+
+def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
+    """Return a run as JSON has it."""
+    verdict = result.verdict
+    return {
+        "campaign": result.plan.campaign,
+        "plan_digest": result.plan_digest(),
+        "run_id": run_id(result),
+        "version": VERSION,
+        "seed": result.seed,
+        "kafka": result.plan.kafka,
+        "verdict": verdict.status,
+        "reasons": list(verdict.reasons),
+        "variant": result.plan.variant,
+        "drawn": dict(result.drawn),
+        "expected": result.expected,
+        "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
+        "trace_digest": result.trace_digest,
+        "events": result.events,
+        "simulated_ms": result.simulated_us // 1_000,
+        "wall_ms": result.wall_ms,
+        "rules": {name: _rule_as_mapping(judged) for name, judged in verdict.rules.items()},
+        "faults": [
+            {"at_ms": milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
+            for fault in result.faults
+        ],
+        "service": service_as_mapping(service_of(result.evidence)),
+        "probes": dict(sorted(result.probes.items())),
+        "probes_missed": list(result.probes_missed),
+        "replicas": {
+            partition: {str(broker): _replica_as_mapping(log) for broker, log in sorted(replicas.items())}
+            for partition, replicas in result.evidence.replicas.items()
+        },
+        "processes": {str(process): name for process, name in result.evidence.process_names.items()},
+        "reproduce": reproduce,
+    }
+
+
+def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedProbes] = ()) -> dict[str, Any]:
+    """Return the JSON document of several runs.
+
+    *unreached* are the required probes that none of a plan's runs reached.
+    """
+    verdicts = [run["verdict"] for run in runs]
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "verdict": worst([*verdicts, INCONCLUSIVE] if unreached else verdicts),
+        "reasons": [missed.reason() for missed in unreached],
+        "probes_never_reached": list(never_reached([run["probes"] for run in runs])),
+        "runs": list(runs),
+    }
+
+
+def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
+    return {
+        "status": judged.status,
+        "count": len(judged.findings),
+        "promise": judged.promise,
+        "findings": [finding_as_mapping(finding) for finding in judged.findings],
+    }
+
+
+def finding_as_mapping(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON has it."""
+    line: dict[str, Any] = {
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "value": finding.value,
+        "because": because(finding),
+        "chain": [_link_as_mapping(link) for link in finding.chain],
+        "causes": [_data(link) for link in finding.causes],
+        "prevented_by": list(preventions(finding)),
+        "preventions": [
+            {"kind": prevention.kind, "name": prevention.name, "value": prevention.value}
+            for prevention in finding.prevented_by
+        ],
+    }
+    if finding.permitted_by is not None:
+        line["permitted_by"] = finding.permitted_by
+    return {**line, **{name: value for name, value in finding.details if name not in line}}
+
+
+def _link_as_mapping(link: Link) -> dict[str, Any]:
+    fields = {
+        "event": link.event,
+        "at_ms": None if link.at_us is None else milliseconds(link.at_us),
+        "broker": link.broker,
+        "offset": link.offset,
+        "text": timed_sentence(link),
+        "actor": link.actor,
+        **_data(link),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _data(link: Link) -> dict[str, Any]:
+    """Return a link as programs read it, without its time and without who acts."""
+    return {
+        "kind": link.kind.name,
+        "operands": {name: _plain(value) for name, value in link.operands.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _replica_as_mapping(log: FinalLog) -> dict[str, Any]:
+    return {"leo": log.leo, "hw": log.hw, "epochs": [list(entry) for entry in log.epochs]}

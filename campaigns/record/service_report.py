@@ -1,0 +1,152 @@
+"""The service levels of a run, as JSON and in words."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.units import milliseconds, rough_duration_text
+from harrow.checks.causes.story import seconds
+from harrow.checks.service import outages as reasons
+from harrow.checks.service.levels import ConsumerLevel, Latency, PartitionLevel, Sends, ServiceLevels
+from harrow.checks.service.outages import Outage
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+_BEGAN: Final[Mapping[str, str]] = {
+    reasons.NO_LEADER_KNOWN: "there was no leader",
+    reasons.LEADER_DOWN: "its leader, {broker}, was down",
+    reasons.LEADER_PAUSED: "its leader, {broker}, was paused",
+    reasons.ISR_BELOW_MIN: "the ISR was below min.insync.replicas",
+    reasons.FENCED: "requests went to {broker}, which did not lead",
+    reasons.MEMBER_DOWN: "{broker}, a member of the ISR, was down",
+    reasons.MEMBER_PAUSED: "{broker}, a member of the ISR, was paused",
+    reasons.MEMBER_BEHIND: "{broker}, a member of the ISR, was behind",
+    reasons.UNAWARE: "{broker} did not know yet that it led",
+    reasons.UNREACHABLE: "no request reached its leader, {broker}",
+    reasons.ANSWER_LOST: "an answer of {broker} was lost",
+    reasons.UNKNOWN: "the trace does not say why",
+}
+_ENDED: Final[Mapping[str, str]] = {
+    reasons.ELECTED: "over when {broker} was elected",
+    reasons.STARTED: "over when {broker} was back",
+    reasons.RESUMED: "over when {broker} woke up",
+    reasons.ISR_GREW: "over when the ISR grew",
+    reasons.ISR_SHRANK: "over when the ISR was reduced",
+    reasons.FAULT_ENDED: "over when the fault was over",
+    reasons.TOLD: "over when it was told",
+    reasons.CAUGHT_UP: "over when it had caught up",
+    reasons.ANSWERED: "over when a request was answered",
+    reasons.GIVEN_UP: "the senders gave up",
+    reasons.NOT_OVER: "not over at the end",
+}
+
+
+def outage_sentence(outage: Outage) -> str:
+    """Return an outage in words: why nothing was acked, and what ended that."""
+    began = _BEGAN[outage.began].format(broker=_broker(outage.began_broker))
+    ended = _ENDED[outage.ended].format(broker=_broker(outage.ended_broker))
+    return f"{began}; {ended}"
+
+
+def _broker(broker: int) -> str:
+    return f"broker {broker}" if broker >= 0 else "a broker"
+
+
+def outages_by_length(levels: ServiceLevels) -> list[Outage]:
+    """Return the outages of a run, the longest first."""
+    return sorted(levels.outages, key=lambda outage: (-outage.length_us, outage.start_us, outage.partition))
+
+
+def sends_text(sends: Sends) -> str:
+    """Return what became of sends, as in ``20 sent: 18 acked, 2 unknown``."""
+    ends = (("acked", sends.acked), ("failed", sends.failed), ("unknown", sends.unknown))
+    open_count = sends.sent - sends.acked - sends.failed - sends.unknown
+    parts = [f"{count} {name}" for name, count in (*ends, ("not ended", open_count)) if count]
+    share = f" ({100 * sends.acked / sends.sent:.4g}%)" if sends.acked not in (0, sends.sent) else ""
+    return f"{sends.sent} sent: {', '.join(parts)}{share}" if parts else f"{sends.sent} sent"
+
+
+def latency_text(latency: Latency | None) -> str:
+    """Return a latency, as in ``p50 3.2 ms, p99 120 ms, max 4.1 s``; a dash where there was none."""
+    if latency is None:
+        return "-"
+    named = (("p50", latency.p50_us), ("p99", latency.p99_us), ("max", latency.max_us))
+    return ", ".join(f"{name} {rough_duration_text(us)}" for name, us in named)
+
+
+def outage_rows(levels: ServiceLevels, shown_max: int) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the longest outages: the partition, since when, how long, and why."""
+    for outage in outages_by_length(levels)[:shown_max]:
+        yield (
+            printable(outage.partition),
+            seconds(outage.start_us),
+            rough_duration_text(outage.length_us),
+            outage_sentence(outage),
+        )
+
+
+def consumer_text(level: ConsumerLevel) -> str:
+    """Return what a consumer read."""
+    lag = f"at most {counted(level.lag_max, 'acked record')} behind"
+    return f"{counted(level.records, 'record')}, {lag}, {level.lag} at the end"
+
+
+def service_as_mapping(levels: ServiceLevels) -> dict[str, Any]:
+    """Return service levels as JSON has them; times are in milliseconds."""
+    return {
+        **_sends_as_mapping(levels.total),
+        "acks": {"bucket_ms": levels.bucket_us // US_PER_MS, "counts": list(levels.acks)},
+        "end_to_end_ms": _latency_as_mapping(levels.end_to_end),
+        "longest_without_ack_ms": milliseconds(levels.longest_us),
+        "outages": [_outage_as_mapping(outage) for outage in levels.outages],
+        "partitions": {
+            name: {**_sends_as_mapping(level), **_gaps_as_mapping(level)}
+            for name, level in levels.partitions.items()
+        },
+        "producers": {name: _sends_as_mapping(level) for name, level in levels.producers.items()},
+        "consumers": {
+            name: {
+                "records": level.records,
+                "end_to_end_ms": _latency_as_mapping(level.end_to_end),
+                "lag": level.lag,
+                "lag_max": level.lag_max,
+            }
+            for name, level in levels.consumers.items()
+        },
+    }
+
+
+def _sends_as_mapping(sends: Sends) -> dict[str, Any]:
+    return {
+        "sent": sends.sent,
+        "acked": sends.acked,
+        "failed": sends.failed,
+        "unknown": sends.unknown,
+        "ack_ms": _latency_as_mapping(sends.ack_latency),
+    }
+
+
+def _gaps_as_mapping(level: PartitionLevel) -> dict[str, Any]:
+    longest = None if level.longest is None else _outage_as_mapping(level.longest)
+    return {"longest_without_ack": longest, "outage_count": len(level.outages)}
+
+
+def _latency_as_mapping(latency: Latency | None) -> dict[str, Any] | None:
+    if latency is None:
+        return None
+    return {
+        "p50": milliseconds(latency.p50_us),
+        "p99": milliseconds(latency.p99_us),
+        "max": milliseconds(latency.max_us),
+    }
+
+
+def _outage_as_mapping(outage: Outage) -> dict[str, Any]:
+    return {
+        "partition": outage.partition,
+        "start_ms": milliseconds(outage.start_us),
+        "length_ms": milliseconds(outage.length_us),
+        "began": outage.began,
+        "began_broker": None if outage.began_broker < 0 else outage.began_broker,
+        "ended": outage.ended,
+        "ended_broker": None if outage.ended_broker < 0 else outage.ended_broker,
+    }

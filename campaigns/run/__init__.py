@@ -1,0 +1,1 @@
+"""A plan on a target: clients, script, faults, observation."""

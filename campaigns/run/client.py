@@ -1,0 +1,47 @@
+"""What a client of a run is, whatever it does and on whatever target."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from harrow.checks.evidence import ProducerSettings
+from harrow.faults.action import RecordSender
+
+
+class Client(ABC):
+    """A client application of the workload."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin, at the time that the campaign says."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End for good."""
+
+    def unfinished(self) -> int:
+        """Return how many records it has been handed and not reported on."""
+        return 0
+
+    def has_consumed(self, value: str) -> bool:  # noqa: ARG002  # most clients read nothing
+        """Return whether it got a record."""
+        return False
+
+    def producer_settings(self) -> Mapping[int, ProducerSettings]:
+        """Return what was promised to each session in which it sent records, by history process."""
+        return {}
+
+
+class Sender(Client, RecordSender):
+    """A client that can be handed records, and restarted."""
+
+
+class Reader(Client):
+    """A client that reads partitions from their beginning."""
+
+    @abstractmethod
+    def position(self, partition: str) -> int | None:
+        """Return the offset that it reads next; None before it has begun."""
+
+    @abstractmethod
+    def has_read_to_end(self) -> bool:
+        """Return whether there was nothing more to read, of any partition, when it last looked."""

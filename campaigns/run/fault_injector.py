@@ -1,0 +1,206 @@
+"""Injects a plan's faults into a target, when their time or their condition has come."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from harrow.campaigns.language.literals import field_text
+from harrow.campaigns.run.run_result import InjectedFault
+from harrow.campaigns.run.target import Target
+from harrow.cluster_model import fields as markers
+from harrow.cluster_model.events import FaultEnded, FaultStruck
+from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration
+from harrow.cluster_model.sim.choices import Stream, pick
+from harrow.faults.fault import Fault, LastingFault
+from harrow.faults.injection import At, Every, Injection, Rate, When
+
+F = TypeVar("F", bound=Fault)
+
+
+class FaultInjector:
+    """The schedule of faults, and what is decided about each of them when it strikes."""
+
+    def __init__(self, target: Target, draw: Stream) -> None:
+        self._target = target
+        self._draw = draw
+        self._armed: list[_Triggered] = []
+        self.injected: list[InjectedFault] = []
+
+    # The schedule
+
+    def schedule(self, injection: Injection) -> None:
+        """Put one entry of a campaign's ``faults:`` on the schedule."""
+        timing = injection.timing
+        if isinstance(timing, At):
+            self._target.at(timing.at_us, self._strike, injection)
+        elif isinstance(timing, When):
+            self._armed.append(_Triggered(injection, timing))
+        elif isinstance(timing, Every):
+            self._next(injection, timing.start_us + timing.period_us, timing.stop_us)
+        else:
+            self._next(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
+
+    def has_triggers(self) -> bool:
+        """Return whether conditions have to be looked at after every event."""
+        return bool(self._armed)
+
+    def check_triggers(self) -> None:
+        """Inject what waits for a condition that has come to hold."""
+        for triggered in list(self._armed):
+            holds = triggered.timing.condition.holds(self._target.observer)
+            if holds and not triggered.held:
+                triggered.times += 1
+                self._strike(triggered.injection)
+                if triggered.times >= triggered.timing.times:
+                    self._armed.remove(triggered)
+            triggered.held = holds
+
+    def stop(self) -> None:
+        """No more triggered faults; `Target.heal` ends the scheduled ones."""
+        self._armed.clear()
+
+    def _gap_us(self, timing: Rate) -> int:
+        """Return the time to the next random fault, evenly drawn around the mean."""
+        return 1 + self._draw.below(2 * timing.mean_us)
+
+    def _next(self, injection: Injection, at_us: int, stop_us: int) -> None:
+        if at_us < stop_us:
+            self._target.at(at_us, self._strike_and_repeat, injection)
+
+    def _strike_and_repeat(self, injection: Injection) -> None:
+        self._strike(injection)
+        timing = injection.timing
+        now_us = self._target.now_us
+        if isinstance(timing, Every):
+            self._next(injection, now_us + timing.period_us, timing.stop_us)
+        elif isinstance(timing, Rate):
+            self._next(injection, now_us + self._gap_us(timing), timing.stop_us)
+
+    def _strike(self, injection: Injection) -> None:
+        for _ in range(injection.together):
+            self.inject(pick(self._draw, injection.faults))
+
+    def inject(self, fault: Fault) -> bool:
+        """Inject a fault now; return False when there was nothing to do it to, and nothing but a broker was drawn."""
+        found = self._with_brokers(fault)
+        if found is None or not found.applies(self._target.environment):
+            return False
+        concrete = self._with_durations(found)
+        details = _details(concrete, fault)
+        strike = len(self.injected) + 1
+        now_us = self._target.now_us
+        # Before what it does, so that a reader meets the cause first.
+        self._target.trace.emit(FaultStruck, fault.name, "inject", details, strike)
+        self.injected.append(
+            InjectedFault(
+                at_us=now_us,
+                fault=fault.name,
+                details=details,
+                concrete=_as_written(concrete),
+                named=concrete.named(),
+            )
+        )
+        self._target.environment.strike = strike
+        concrete.inject(self._target.environment)
+        if isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
+            self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
+        return True
+
+    def _end(self, struck: "_Strike") -> None:
+        fault, details, strike = struck
+        environment = self._target.environment
+        if fault.is_in_force(environment):
+            self._target.trace.emit(FaultEnded, fault.name, details, strike)
+            environment.strike = strike
+            fault.end(environment)
+
+    # What is decided
+
+    def _with_brokers(self, fault: F) -> F | None:
+        """Return the fault with ids of brokers; None where a reference means none now."""
+        decided: dict[str, int] = {}
+        for item in all_fields_of(type(fault)):
+            reference = item.of(fault)
+            if item.kind is markers.BrokerMarker and isinstance(reference, str):
+                broker = self.resolve_broker(reference)
+                if broker is None:
+                    return None
+                decided[item.attribute] = broker
+        return _replaced(fault, decided)
+
+    def _with_durations(self, fault: F) -> F:
+        """Return the fault with one duration of each range; that of a fault that doesn't last is not drawn."""
+        decided: dict[str, tuple[int, int]] = {}
+        for item in all_fields_of(type(fault)):
+            bounds = item.of(fault)
+            is_range = issubclass(item.kind, markers.DurationRangeMarker) and bounds is not None
+            if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
+                duration_us = draw_duration(self._draw, bounds)
+                decided[item.attribute] = (duration_us, duration_us)
+        return _replaced(fault, decided)
+
+    def resolve_broker(self, reference: int | str) -> int | None:
+        """Return the broker that a reference means now; None when there is none."""
+        observer = self._target.observer
+        if isinstance(reference, int):
+            return reference
+        if reference == "any":
+            return pick(self._draw, self._target.environment.broker_ids())
+        if reference == "controller":
+            return observer.controller()
+        role, _, partition = reference.partition(" of ")
+        state = observer.partition_state(partition)
+        if state is None or state[0] < 0:
+            return None
+        if role == "leader":
+            return state[0]
+        followers = [broker for broker in observer.replicas_of(partition) if broker != state[0]]
+        return pick(self._draw, followers) if followers else None
+
+
+class _Strike(NamedTuple):
+    """A fault that has struck: with nothing left to decide, what the trace says of it, and its number."""
+
+    fault: LastingFault
+    details: tuple[tuple[str, Any], ...]
+    number: int
+
+
+def _replaced(fault: F, decided: dict[str, Any]) -> F:
+    changed: Any = replace(fault, **decided) if decided else fault  # type: ignore[type-var]  # every fault is a dataclass
+    found: F = changed
+    return found
+
+
+def _as_written(fault: Fault) -> Fault:
+    """Return a fault without what no campaign says of it."""
+    unwritten = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
+    return _replaced(fault, unwritten)
+
+
+def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
+    """Return what is particular about a fault, brokers first; times as a campaign writes them.
+
+    That is what is not as by default, in the fault or in what was *given*: what was drawn may be the default.
+    """
+    items = [
+        item
+        for item in all_fields_of(type(fault))
+        if item.kind is not object and (item.of(fault) != item.default or item.of(given) != item.default)
+    ]
+    items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
+    return tuple((item.key or item.attribute, _text_of_times(item, item.of(fault))) for item in items)
+
+
+def _text_of_times(item: DeclaredField, value: Any) -> Any:
+    is_time = issubclass(item.kind, (markers.DurationMarker, markers.DurationRangeMarker))
+    return field_text(item.kind, value) if is_time and value is not None else value
+
+
+@dataclass(slots=True, eq=False)
+class _Triggered:
+    """A fault that waits for a condition; it strikes each time the condition comes to hold."""
+
+    injection: Injection
+    timing: When
+    times: int = 0
+    held: bool = False

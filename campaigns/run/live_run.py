@@ -1,0 +1,90 @@
+"""A run that is steered step by step from Python, as a state machine of Hypothesis does it.
+
+What is done to it is kept as a script, so that whatever comes of it is a campaign file as well.
+"""
+
+from dataclasses import replace
+
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import Run
+from harrow.cluster_model.events import InvariantBroken
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.trace import select
+from harrow.faults.action import Action
+from harrow.faults.actions import ElectPreferredLeaders, RestartProducer, Send
+from harrow.faults.fault import Fault
+
+
+class LiveRun:
+    """A cluster with its clients, from its start until `end`.
+
+    *plan* says what there is; its own script and faults are left aside, what happens is done here.
+    """
+
+    def __init__(self, plan: Plan, seed: int = 0) -> None:
+        self._plan = replace(plan, script=(), faults=(), duration_us=0)
+        self._seed = seed
+        self._run = Run(self._plan, seed, Choices.from_seed(seed))
+        self._steps: list[Step] = []
+        self._run.begin()
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
+        return self._run.target.now_us
+
+    def advance(self, duration_us: int) -> None:
+        """Let time pass."""
+        self._run.target.advance(self.now_us + duration_us)
+
+    def inject(self, fault: Fault) -> bool:
+        """Inject a fault; return False when there was nothing to do it to."""
+        return not self.take(fault)
+
+    def take(self, action: Action) -> list[str]:
+        """Take an action of a script; return in words what is not as it expects."""
+        missed = action.take(self._run.script)
+        if not missed:
+            self._keep(action)
+        return missed
+
+    def send(self, value: str, *, producer: str = "producer-0", partition: str | None = None) -> None:
+        """Hand a record to a producer."""
+        self.take(Send(producer=producer, value=value, partition=partition))
+
+    def restart_producer(self, producer: str = "producer-0") -> None:
+        """End a producer's application and start it again."""
+        self.take(RestartProducer(producer=producer))
+
+    def elect_preferred_leaders(self) -> None:
+        """Ask for preferred leader election."""
+        self.take(ElectPreferredLeaders())
+
+    def is_running(self, broker: int) -> bool:
+        """Return whether a broker's process exists (it may be paused)."""
+        return self._run.target.environment.is_running(broker)
+
+    def is_paused(self, broker: int) -> bool:
+        """Return whether a broker's process stands still."""
+        return self._run.target.environment.is_paused(broker)
+
+    def broken_invariants(self) -> tuple[str, ...]:
+        """Return which invariants have been broken so far (`harrow.cluster_model.invariants.catalogue`)."""
+        broken = select(self._run.target.trace.events, InvariantBroken)
+        return tuple(dict.fromkeys(event.invariant for event in broken))
+
+    def end(self) -> RunResult:
+        """Heal the cluster, let it recover, read everything back and judge."""
+        return self._run.end()
+
+    def plan(self) -> Plan:
+        """Return what has been done so far as a plan that can be run, and written as a campaign file."""
+        return replace(self._plan, script=tuple(self._steps), duration_us=max(0, self.now_us))
+
+    def _keep(self, action: Action) -> None:
+        if self._steps and self._steps[-1].at_us == self.now_us:
+            last = self._steps.pop()
+            self._steps.append(replace(last, actions=(*last.actions, action)))
+        else:
+            self._steps.append(Step(at_us=self.now_us, actions=(action,)))

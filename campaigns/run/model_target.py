@@ -1,0 +1,98 @@
+"""The model of a cluster as a target."""
+
+from collections.abc import Collection
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.clients import MODEL, Clients
+from harrow.campaigns.run.model_environment import ModelEnvironment
+from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+
+
+class ModelTarget:
+    """A simulated cluster with its clients (`harrow.campaigns.run.target.Target`)."""
+
+    kind = MODEL
+
+    def __init__(self, plan: Plan, choices: Choices, invariants: Collection[str]) -> None:
+        self.cluster = Cluster(
+            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit, invariants
+        )
+        self.trace = self.cluster.trace
+        self.clients = Clients(plan.clients(), MODEL, self.cluster)
+        self.observer = ClusterObserver(self.cluster, self.clients)
+        self.environment = ModelEnvironment(
+            self.cluster, self.clients, self.observer, survivable=plan.survivable
+        )
+        self.start = self.cluster.start
+        self.advance = self.cluster.simulator.run_until
+        self.step = self.cluster.simulator.step
+        self.at = self.cluster.at
+        self.watch_messages = self.cluster.network.watch_messages
+        self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
+        self.heal = self.cluster.heal
+        self.heal_core = self.cluster.heal_core
+        self.broker_config = self.cluster.broker_config
+
+    @property
+    def now_us(self) -> int:
+        return self.cluster.simulator.now_us
+
+    @property
+    def events_handled(self) -> int:
+        return self.cluster.simulator.events_handled
+
+    @property
+    def registration_time_max_us(self) -> int:
+        cluster = self.cluster
+        return max(
+            cluster.control_plane.registration_time_max_us(cluster.broker_config(broker))
+            for broker in cluster.processes
+        )
+
+    def evidence(self) -> Evidence:
+        cluster = self.cluster
+        partitions = cluster.spec.partition_names()
+        return Evidence(
+            release=cluster.release,
+            operations=cluster.history.operations,
+            trace=cluster.trace.events,
+            process_names=cluster.history.process_names,
+            producers=self.clients.producer_settings(),
+            partitions=self.partition_settings(),
+            replicas={partition: self._replica_logs(partition) for partition in partitions},
+            read_back=frozenset(),
+        )
+
+    def partition_settings(self) -> dict[str, PartitionSettings]:
+        return {name: self._partition_settings(name) for name in self.cluster.spec.partition_names()}
+
+    def _partition_settings(self, partition: str) -> PartitionSettings:
+        topic, replicas = partition.rsplit("-", 1)[0], self.cluster.replicas_of(partition)
+        on_broker = {broker: self.cluster.topic_config(topic, broker) for broker in self.cluster.processes}
+        return PartitionSettings(
+            replicas=replicas,
+            min_insync_replicas=min(on_broker[broker].min_insync_replicas for broker in replicas),
+            unclean_leader_election=any(own.unclean_leader_election for own in on_broker.values()),
+            flush_messages=max(on_broker[broker].flush_messages for broker in replicas),
+            on_broker=on_broker,
+        )
+
+    def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
+        """Return the replicas' logs: as their brokers have them, else as their disks do."""
+        found = {}
+        state = self.cluster.partition_state(partition)
+        for broker in self.cluster.replicas_of(partition):
+            live = self.observer.replica(partition, broker)
+            file = self.cluster.disks[broker].log_file(partition)
+            found[broker] = FinalLog(
+                leo=file.log_end_offset,
+                hw=0 if live is None else live.hw,
+                flushed=file.flushed_offset,
+                epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
+                batches=tuple(file.batches),
+                in_sync=state is not None and broker in state.isr,
+            )
+        return found

@@ -1,0 +1,75 @@
+"""What a run leaves behind: everything that reports, files and comparisons are made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harrow.campaigns.language.plan import Plan
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import Verdict
+from harrow.faults.action import Action
+from harrow.faults.fault import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedFault:
+    """A fault that struck.
+
+    ``concrete`` is the same fault with nothing left to draw or to look up: the broker that it
+    struck, the time that it lasted. ``named`` is the fault that says so of a broker which this
+    one looks for by itself.
+    """
+
+    at_us: int
+    fault: str
+    details: tuple[tuple[str, Any], ...]
+    concrete: Fault | None = None
+    named: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissedExpectation:
+    """An expectation of the campaign that was not met; ``line`` is 0 for the one at the end.
+
+    ``kind`` is what it has in common with others of its kind, where the message says more than that.
+    """
+
+    line: int
+    message: str
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One run of a plan with one seed.
+
+    ``plan`` is what was run. Where the campaign left something open, ``given`` is the plan before
+    the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the
+    campaign's own expectations were met; a campaign that has none expects that no promise is
+    broken. ``probes_missed`` are the probes that the campaign requires and this run did not
+    reach; what follows from that, several runs decide together (`harrow.campaigns.run.required_probes`).
+    ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
+    was ended that would have gone on and on.
+    """
+
+    plan: Plan
+    seed: int
+    verdict: Verdict
+    expected: bool
+    missed: tuple[MissedExpectation, ...]
+    evidence: Evidence
+    faults: tuple[InjectedFault, ...]
+    probes: Mapping[str, int]
+    probes_missed: tuple[str, ...] = ()
+    trace_digest: str
+    events: int
+    simulated_us: int
+    wall_ms: int = field(default=0)
+    given: Plan | None = None
+    drawn: tuple[tuple[str, str], ...] = ()
+    operated: tuple[tuple[int, Action], ...] = ()
+    given_up: str | None = None
+
+    def plan_digest(self) -> str:
+        """Return the digest of the campaign's plan: the same for all seeds."""
+        return (self.given or self.plan).digest()

@@ -1,0 +1,302 @@
+"""Runs a plan: simulate, heal (a core first, if the plan says so), recover, read everything back, judge.
+
+``Plan + Choices -> RunResult``. There is one road: `harrow run` and everything that
+runs plans in numbers come through `run_plan`.
+"""
+
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+
+from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.run.client import Reader
+from harrow.campaigns.run.core_recovery import CoreRecovery
+from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.probe_counter import count_probes
+from harrow.campaigns.run.probes import never_reached
+from harrow.campaigns.run.run_result import MissedExpectation, RunResult
+from harrow.campaigns.run.script import Script
+from harrow.campaigns.run.service import missed_bounds, service_of
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.run.target import Target
+from harrow.checks.evidence import Evidence, HealedCore
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
+from harrow.checks.judge import judge
+from harrow.checks.rules.catalogue import watched_in
+from harrow.cluster_model.fields import ConditionMarker, all_fields_of
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.simulator import StepLimitExceeded
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.trace import digest
+from harrow.faults.injection import When
+
+RECOVERY_CHECK_US = 250 * US_PER_MS
+READ_BACK_LIMIT_US = 120 * US_PER_SECOND
+
+
+def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult:
+    """Run a plan with the choices that *seed* stands for, or with the given ones.
+
+    What the plan leaves open the seed decides first.
+
+    The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
+    looking through it again and again finds nothing and takes an eighth of the time. Afterwards
+    what it made is looked through once: a cluster holds itself in circles, and would stay for ever.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        made = draw_for_seed(plan, seed)
+        result = Run(made.plan, seed, choices or Choices.from_seed(seed)).result()
+        return result if made.plan is plan else replace(result, given=plan, drawn=made.values)
+    finally:
+        if collecting:
+            gc.enable()
+            gc.collect(0)
+
+
+class Run:
+    """One run, from the cluster's start to its verdict.
+
+    `result` goes through all phases. What steers a run itself (`harrow.campaigns.run.live_run`) begins it, does
+    what it likes with ``target`` and ``script``, and ends it. Without a *target* that is the model.
+    """
+
+    def __init__(self, plan: Plan, seed: int, choices: Choices, target: Target | None = None) -> None:
+        self._plan = plan
+        self._seed = seed
+        self._watched = watched_in(plan.invariants, plan.kafka, plan.demand)
+        self.target: Target = ModelTarget(plan, choices, self._watched) if target is None else target
+        self.injector = FaultInjector(self.target, choices.schedule)
+        self.script = Script(plan.script, self.target, self.injector)
+        self._unfinished: list[str] = []
+        self._given_up: str | None = None
+        # What a core did is unknown until its phase is over.
+        self._core = None if plan.core is None else HealedCore()
+        self._read_back: frozenset[str] = frozenset()
+        self._final: list[MissedExpectation] = []
+
+    def result(self) -> RunResult:
+        """Go through all phases."""
+        return self._judged_after(self.begin, self._disturb, self._settle)
+
+    def begin(self) -> None:
+        """Start the cluster and its clients."""
+        self.target.start()
+        self._check_started()
+        self.target.clients.start()
+
+    def end(self) -> RunResult:
+        """Heal the cluster, let it recover, read everything back and judge."""
+        return self._judged_after(self._settle)
+
+    def _judged_after(self, *phases: Callable[[], None]) -> RunResult:
+        try:
+            for phase in phases:
+                phase()
+        except StepLimitExceeded as limit:
+            self._given_up = f"the run was given up after {limit}"
+            self._unfinished.append(self._given_up)
+        evidence = self._evidence()
+        verdict = judge(evidence)
+        missed = [*self.script.missed, *self._final]
+        missed += _missed_at_the_end(self._plan.expect, verdict)
+        if self._plan.expect.service is not None:
+            missed += missed_bounds(self._plan.expect.service, service_of(evidence))
+        expected = not missed and _is_expected(self._plan.expect, verdict)
+        events = self.target.trace.events
+        probes = count_probes(events)
+        return RunResult(
+            plan=self._plan,
+            seed=self._seed,
+            verdict=verdict,
+            expected=expected,
+            missed=tuple(missed),
+            evidence=evidence,
+            faults=tuple(self.injector.injected),
+            probes=probes,
+            probes_missed=never_reached((probes,), self._plan.expect.probes),
+            trace_digest=digest(events),
+            events=self.target.events_handled,
+            simulated_us=self.target.now_us,
+            operated=tuple(self.script.operated),
+            given_up=self._given_up,
+        )
+
+    def _check_started(self) -> None:
+        for partition in self._plan.cluster.partition_names():
+            if self.target.observer.partition_state(partition) is None:
+                self._unfinished.append(f"{partition} had no leader when the campaign began")
+
+    # Phases
+
+    def _disturb(self) -> None:
+        """Workload, script and faults, up to the last of them."""
+        plan = self._plan
+        for injection in plan.faults:
+            self.injector.schedule(injection)
+        self._watch_messages_if_wanted()
+        limit_us = plan.script_limit_us
+        if plan.script or self.injector.has_triggers():
+            self._run_step_by_step(limit_us)
+        self.target.advance(plan.duration_us)
+        if not self.script.is_finished():
+            self._unfinished.append(self.script.waits_for())
+        self.injector.stop()
+
+    def _run_step_by_step(self, limit_us: int) -> None:
+        """Handle one event at a time, and look at the conditions after each."""
+        target, script = self.target, self.script
+        script.advance()
+        while not script.is_finished() or (
+            self.injector.has_triggers() and target.now_us < self._plan.duration_us
+        ):
+            due_us = script.due_us()
+            waits_for_time = due_us is not None and due_us > target.now_us
+            end_us = min(limit_us, due_us) if due_us is not None and waits_for_time else limit_us
+            if script.is_finished():
+                end_us = min(end_us, self._plan.duration_us)
+            if not target.step(end_us):
+                target.advance(end_us)
+                if target.now_us >= limit_us or script.is_finished():
+                    break
+            if self.injector.has_triggers():
+                self.injector.check_triggers()
+            script.advance()
+
+    def _watch_messages_if_wanted(self) -> None:
+        """Put every message into the trace if a condition asks for messages; it is not cheap."""
+        plan = self._plan
+        conditions = [step.when for step in plan.script]
+        conditions += [
+            item.of(action)
+            for step in plan.script
+            for action in step.actions
+            for item in all_fields_of(type(action))
+            if item.kind is ConditionMarker
+        ]
+        conditions += [i.timing.condition for i in plan.faults if isinstance(i.timing, When)]
+        conditions.append(plan.expect.final)
+        wanted = [
+            pattern for condition in conditions if condition is not None for pattern in condition.patterns()
+        ]
+        if any(pattern.event == "message" for pattern in wanted):
+            self.target.watch_messages()
+
+    def _settle(self) -> None:
+        """Heal, recover, look at what the campaign expects of the end, and read everything back."""
+        if self._plan.core is not None:
+            self._core = CoreRecovery(self.target, self._plan.cluster, self._plan.core).run()
+        self._recover()
+        self._final = self._final_mismatches()
+        self._read_everything_back()
+
+    def _recover(self) -> None:
+        """Heal, and wait until every replica is in sync and every send has been reported."""
+        target = self.target
+        target.heal()
+        deadline_us = target.now_us + self._plan.recovery_limit_us
+        while self._not_recovered() is not None and target.now_us < deadline_us:
+            target.advance(target.now_us + RECOVERY_CHECK_US)
+        reason = self._not_recovered()
+        if reason is not None:
+            self._unfinished.append(reason)
+
+    def _not_recovered(self) -> str | None:
+        """Return what is still missing after the faults; None when all is well."""
+        observer, unfinished = self.target.observer, self.target.clients.unfinished()
+        if unfinished:
+            return f"{unfinished} records were still under way at the end"
+        for partition in self._plan.cluster.partition_names():
+            replicas = observer.replicas_of(partition)
+            state = observer.partition_state(partition)
+            if state is None or state[0] < 0:
+                return f"{partition} had no leader at the end"
+            views = [observer.replica(partition, broker) for broker in replicas]
+            if any(view is None for view in views):
+                return f"a replica of {partition} was not started at the end"
+            if len(state[2]) < len(replicas):
+                return f"the ISR of {partition} was {list(state[2])} at the end"
+            if len({(view.leo, view.hw) for view in views if view is not None}) > 1:
+                return f"the replicas of {partition} had not caught up at the end"
+        return None
+
+    def _read_everything_back(self) -> None:
+        """Read every partition from its beginning to its end, as a new consumer."""
+        target = self.target
+        reader = target.clients.start_reader()
+        deadline_us = target.now_us + READ_BACK_LIMIT_US
+        while not self._is_read_back(reader) and target.now_us < deadline_us:
+            target.advance(target.now_us + RECOVERY_CHECK_US)
+        self._read_back = frozenset(
+            p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p)
+        )
+
+    def _is_read_back(self, reader: Reader) -> bool:
+        return reader.has_read_to_end() and all(
+            self._ends_at(reader, partition) for partition in self._plan.cluster.partition_names()
+        )
+
+    def _ends_at(self, reader: Reader, partition: str) -> bool:
+        """Return whether the reader has reached the leader's LEO, with nothing above its HW."""
+        state = self.target.observer.partition_state(partition)
+        leader = None if state is None else self.target.observer.replica(partition, state[0])
+        return leader is not None and reader.position(partition) == leader.leo
+
+    # What is left behind
+
+    def _final_mismatches(self) -> list[MissedExpectation]:
+        final = self._plan.expect.final
+        if final is None:
+            return []
+        self.target.observer.step_taken(0)
+        return [MissedExpectation(line=0, message=line) for line in final.mismatches(self.target.observer)]
+
+    def _evidence(self) -> Evidence:
+        return replace(
+            self.target.evidence(),
+            read_back=self._read_back,
+            unfinished=tuple(self._unfinished),
+            behaviours=dict(self._plan.behaviours),
+            invariants=frozenset(self._watched),
+            demanded=frozenset(self._plan.demand),
+            core=self._core,
+        )
+
+
+def _is_expected(expect: Expectation, verdict: Verdict) -> bool:
+    """Return whether a verdict that misses nothing in particular is what a campaign expects."""
+    if verdict.status == INCONCLUSIVE:
+        return expect.verdict == INCONCLUSIVE
+    return not expect.is_empty() or verdict.status in (HELD, PERMITTED)
+
+
+def _missed_at_the_end(expect: Expectation, verdict: Verdict) -> list[MissedExpectation]:
+    if verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE:
+        # The run did not get far enough to tell: its reasons are reported, not the expectation.
+        return []
+    missed = []
+    if expect.verdict is not None and expect.verdict != verdict.status:
+        missed.append(f"the verdict is {verdict.status}, expected {expect.verdict}")
+    for rule, status in expect.rules:
+        judged = verdict.rules.get(rule)
+        found = "not judged" if judged is None else judged.status
+        if found != status:
+            missed.append(f"{rule} is {found}, expected {status}")
+    if expect.verdict is None and not expect.is_empty():
+        foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
+        missed += [
+            f"{rule} is violated, which nothing here expects"
+            for rule, result in verdict.rules.items()
+            if result.status == VIOLATED and rule not in foreseen
+        ]
+    for rule, wanted in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
+        if wanted is not None:
+            actual = sorted({str(f.value) for f in verdict.rules[rule].findings if f.value is not None})
+            if actual != sorted(wanted):
+                name = "lost" if rule == "lost-write" else "duplicated"
+                missed.append(
+                    f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(wanted)) or 'nothing'}"
+                )
+    return [MissedExpectation(line=0, message=message) for message in missed]

@@ -1,0 +1,259 @@
+"""A swarm: what a campaign leaves open, and how each seed decides it (swarm testing).
+
+A random run with everything in it reaches few states: where every fault strikes all the
+time, nothing ever gets far. So each seed first draws which cluster there is, which settings
+it has, which faults are in play at all, how often they strike and how many together; the
+plan that comes of it is then run like any other. Groce et al., Swarm Testing (ISSTA 2012).
+
+Only the standard library and the core are needed to draw, as on a machine that runs plans.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any, Final, TypeVar
+
+from harrow.campaigns.language.literals import duration_text, field_text
+from harrow.campaigns.language.plan import Core, Plan, Swarm
+from harrow.campaigns.run.clients import application_kinds
+from harrow.cluster_model import settings as catalogue
+from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
+from harrow.cluster_model.sim.choices import SeededStream, Stream, between, pick
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
+from harrow.faults.fault import Fault
+from harrow.faults.injection import Injection, Rate
+
+T = TypeVar("T")
+
+STREAM: Final = "swarm"
+"""The stream of choices that a plan is drawn from; the run's own streams are apart from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What a seed makes of an open plan: a plan with nothing open, and the values in words."""
+
+    plan: Plan
+    values: tuple[tuple[str, str], ...] = ()
+
+
+def draw_for_seed(plan: Plan, seed: int) -> Draw:
+    """Return the plan that *seed* makes of an open one; a plan without a swarm is as it is."""
+    return draw(plan, SeededStream(seed, STREAM)) if plan.swarm is not None else Draw(plan=plan)
+
+
+def draw(plan: Plan, stream: Stream) -> Draw:
+    """Draw what a plan leaves open from a stream of choices."""
+    assert plan.swarm is not None
+    return _Drawing(plan, plan.swarm, stream).result()
+
+
+class _Drawing:
+    """One draw. Every choice is made in a fixed order, whatever the others came to."""
+
+    def __init__(self, plan: Plan, swarm: Swarm, stream: Stream) -> None:
+        self._plan = plan
+        self._swarm = swarm
+        self._stream = stream
+        self._values: list[tuple[str, str]] = []
+        self._left_open = dict(swarm.values)
+
+    def result(self) -> Draw:
+        swarm = self._swarm
+        plan = self._plan
+        kafka = plan.kafka
+        if swarm.releases:
+            kafka = pick(self._stream, swarm.releases)
+            self._note("kafka", kafka)
+        cluster = self._cluster(plan.cluster)
+        duration_us = self._between("duration", swarm.duration_us, plan.duration_us, duration_text)
+        settings = self._settings(kafka, cluster)
+        producers, consumers = self._clients(plan, duration_us)
+        applications = self._applications(plan.applications)
+        faults = self._faults(duration_us)
+        # Drawn last, so that a seed draws everything else as it does without.
+        core = self._core(plan.core, cluster)
+        return Draw(
+            plan=replace(
+                self._opened(replace(plan, swarm=None)),
+                kafka=kafka,
+                cluster=_with_settings(cluster, settings),
+                producers=tuple(replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers),
+                consumers=tuple(replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers),
+                applications=applications,
+                faults=(*plan.faults, *faults),
+                duration_us=duration_us,
+                core=core,
+            ),
+            values=tuple(self._values),
+        )
+
+    # Single choices
+
+    def _note(self, name: str, value: Any) -> None:
+        self._values.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+
+    def _between(self, name: str, bounds: tuple[int, int] | None, default: int, shown: Any = str) -> int:
+        if bounds is None:
+            return default
+        value = _rounded(between(self._stream, *bounds), bounds)
+        self._note(name, shown(value))
+        return value
+
+    # Fields that are declared as open
+
+    def _opened(self, spec: T) -> T:
+        """Return a part of a plan with each field drawn that the swarm leaves open in it."""
+        changes = self._drawn_fields(type(spec), spec)
+        return replace(spec, **changes) if changes else spec  # type: ignore[type-var]  # a dataclass
+
+    def _opened_in_each(self, specs: tuple[T, ...]) -> tuple[T, ...]:
+        changes = self._drawn_fields(type(specs[0]), specs[0]) if specs else {}
+        return tuple(replace(spec, **changes) for spec in specs) if changes else specs  # type: ignore[type-var]  # dataclasses
+
+    def _drawn_fields(self, declared: type[Any], spec: Any) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        for item in fields_of(declared):
+            key = item.options.open
+            if key in self._left_open:
+                value = pick(self._stream, self._left_open.pop(key))
+                self._note(key, field_text(item.kind, value) or value)
+                changes |= item.named(value)
+            elif is_dataclass(item.kind) and not item.many and is_dataclass(item.of(spec)):
+                changes[item.attribute] = self._opened(item.of(spec))
+        return changes
+
+    # Parts of a plan
+
+    def _cluster(self, cluster: ClusterSpec) -> ClusterSpec:
+        swarm = self._swarm
+        count = self._between("brokers", swarm.brokers, len(cluster.brokers))
+        racks = self._between("racks", swarm.racks, 0)
+        brokers = cluster.brokers
+        if swarm.brokers is not None or swarm.racks is not None:
+            brokers = tuple(
+                BrokerSpec(id=number, rack=f"rack-{number % racks}" if racks > 0 else None)
+                for number in range(count)
+            )
+        partitions = self._between("partitions", swarm.partitions, 0)
+        factor = self._between("replication_factor", swarm.replication_factor, 0)
+        topics = tuple(
+            replace(
+                topic,
+                partitions=partitions or topic.partitions,
+                replication_factor=min(factor or topic.replication_factor, len(brokers)),
+                assignment=() if partitions or factor or swarm.brokers else topic.assignment,
+            )
+            for topic in cluster.topics
+        )
+        brokers, topics = self._opened_in_each(brokers), self._opened_in_each(topics)
+        return replace(self._opened(cluster), brokers=brokers, topics=topics)
+
+    def _settings(self, kafka: str, cluster: ClusterSpec) -> dict[str, dict[str, Value]]:
+        """Return the drawn settings by scope: each goes where Kafka has it, as in a campaign's `settings`."""
+        chosen = {name: pick(self._stream, values) for name, values in self._swarm.settings}
+        fixed = {
+            name: value
+            for p in self._plan.producers
+            for name, value in p.settings.items()
+            if name not in chosen
+        }
+        chosen = catalogue.reconciled(
+            kafka,
+            {name: value for name, value in chosen.items() if _is_known(name, kafka)},
+            replace(self._plan, kafka=kafka).behaviour_switches(),
+            fixed=fixed,
+            replicas=min(topic.replication_factor for topic in cluster.topics),
+        )
+        for name, value in chosen.items():
+            self._note(name, value)
+        return {scope: catalogue.shared_with(scope, kafka, chosen) for scope in SCOPES}
+
+    def _clients(
+        self, plan: Plan, duration_us: int
+    ) -> tuple[tuple[ProducerSpec, ...], tuple[ConsumerSpec, ...]]:
+        swarm = self._swarm
+        producers, consumers = plan.producers, plan.consumers
+        if swarm.producers is not None:
+            count = self._between("producers", swarm.producers, 0)
+            like = producers[0] if producers else ProducerSpec(name="producer")
+            producers = tuple(replace(like, name=f"producer-{number}") for number in range(count))
+        draws_rate = "rate" in self._left_open
+        producers = self._opened_in_each(producers)
+        if draws_rate:
+            # A rate is drawn to reach everything.
+            producers = tuple(replace(p, partitions=()) for p in producers)
+        producers = tuple(replace(p, stop_us=duration_us) if p.interval_us else p for p in producers)
+        if swarm.consumers is not None:
+            count = self._between("consumers", swarm.consumers, 0)
+            reader = consumers[0] if consumers else ConsumerSpec(name="consumer")
+            consumers = tuple(replace(reader, name=f"consumer-{number}") for number in range(count))
+        return producers, self._opened_in_each(consumers)
+
+    def _applications(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the clients of other kinds: of one that is left open as many as are drawn, like the first."""
+        bounds = dict(self._swarm.applications)
+        found: tuple[Any, ...] = ()
+        for key, kind in application_kinds():
+            clients = tuple(client for client in given if type(client) is kind.spec)
+            if key in bounds:
+                count = self._between(key, bounds[key], 0)
+                clients = tuple(replace(clients[0], name=f"{kind.name}-{number}") for number in range(count))
+            found += self._opened_in_each(clients)
+        return found
+
+    def _faults(self, duration_us: int) -> tuple[Injection, ...]:
+        """Draw which faults are in play, how often they strike, and how many together."""
+        open_faults = self._swarm.faults
+        if open_faults is None:
+            return ()
+        count = between(self._stream, *open_faults.in_play)
+        in_play = _sample(self._stream, open_faults.kinds, count)
+        mean_us = _rounded(between(self._stream, *open_faults.mean_us), open_faults.mean_us)
+        together = between(self._stream, *open_faults.together)
+        self._note("faults", ", ".join(sorted({fault.name for fault in in_play})) or "none")
+        if not in_play:
+            return ()
+        self._note("one fault in", duration_text(mean_us))
+        self._note("together", together)
+        timing = Rate(mean_us=mean_us, start_us=0, stop_us=duration_us)
+        return (Injection(timing=timing, faults=tuple(in_play), together=together),)
+
+    def _core(self, core: Core | None, cluster: ClusterSpec) -> Core | None:
+        """Draw in which order brokers are healed until they suffice."""
+        if not self._swarm.core:
+            known = {broker.id for broker in cluster.brokers}
+            return core and replace(core, order=tuple(broker for broker in core.order if broker in known))
+        left = [broker.id for broker in cluster.brokers]
+        order = tuple(left.pop(self._stream.below(len(left))) for _ in cluster.brokers)
+        self._note("core", " ".join(map(str, order)))
+        return replace(core or Core(), order=order)
+
+
+def _is_known(name: str, kafka: str) -> bool:
+    return any(SETTINGS[scope, name].exists_in(kafka) for scope in catalogue.scopes_of(name))
+
+
+def _with_settings(cluster: ClusterSpec, settings: Mapping[str, Mapping[str, Value]]) -> ClusterSpec:
+    return replace(
+        cluster,
+        settings={**cluster.settings, **settings[BROKER]},
+        topics=tuple(
+            replace(topic, settings={**topic.settings, **settings[TOPIC]}) for topic in cluster.topics
+        ),
+    )
+
+
+def _sample(stream: Stream, options: Sequence[Fault], count: int) -> list[Fault]:
+    """Return so many different options, in the order of the list."""
+    left = list(range(len(options)))
+    taken = [left.pop(stream.below(len(left))) for _ in range(min(count, len(options)))]
+    return [options[place] for place in sorted(taken)]
+
+
+def _rounded(value: int, bounds: tuple[int, int]) -> int:
+    """Return a value to two digits, if that is within its bounds: a number that can be read."""
+    low, high = bounds
+    step = 10 ** max(0, len(str(value)) - 2)
+    rounded = round(value / step) * step
+    return rounded if low <= rounded <= high else value

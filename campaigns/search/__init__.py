@@ -1,0 +1,1 @@
+"""Looking for failures, and making them small: shrink, strategies, corpus."""

@@ -1,0 +1,82 @@
+"""A run as a plan: each random, generated or conditional action becomes an action at its time."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.search.timeline import Moment, timeline, with_timeline
+from harrow.cluster_model.topology import ClusterSpec
+from harrow.faults.action import Action
+from harrow.faults.actions import Send
+from harrow.faults.fault import Fault
+
+
+def explicit_plans(result: RunResult) -> Iterator[Plan]:
+    """Yield plans that should do what a run did, the most explicit first, the run's own plan last.
+
+    Within one microsecond the action may fall between other events than in the run, so whether a plan fails like
+    the run has to be tried.
+    """
+    plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
+    sends = list(_sends(result))
+    operated = [Moment(at_us=at_us, action=action) for at_us, action in result.operated]
+    written = replace(
+        plan,
+        script=(),
+        faults=(),
+        cluster=_assigned(plan.cluster, result),
+        producers=tuple(replace(p, interval_us=None, start_us=0, stop_us=None) for p in plan.producers),
+    )
+    for scripted in (True, False):
+        yield with_timeline(written, [*sends, *operated, *_faults(result, scripted=scripted)])
+    scripted_faults = any(isinstance(action, Fault) for step in plan.script for action in step.actions)
+    if not scripted_faults:
+        struck = with_timeline(replace(plan, script=(), faults=()), _faults(result, scripted=False))
+        yield replace(plan, faults=struck.faults)
+    yield plan
+
+
+def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
+    """Return a plan that crashes, in place of *the controller*, the broker that was the controller in its run.
+
+    Which broker is the controller depends on all that happened before.
+    """
+    named: dict[tuple[int, Action | None], Action] = {
+        (fault.at_us, fault.concrete): fault.named for fault in result.faults if fault.named is not None
+    }
+    moments = [
+        replace(moment, action=named.get((moment.at_us, moment.action), moment.action))
+        for moment in timeline(plan)
+    ]
+    return with_timeline(plan, moments)
+
+
+def _sends(result: RunResult) -> Iterator[Moment]:
+    names = result.evidence.process_names
+    producers = {producer.name for producer in result.plan.producers}
+    for operation in result.evidence.operations:
+        # Clients of other kinds send their records again by themselves.
+        if operation.is_completion or names[operation.process] not in producers:
+            continue
+        for partition, _, value in operation.sends():
+            send = Send(producer=names[operation.process], value=str(value), partition=partition)
+            yield Moment(at_us=operation.time_us, action=send)
+
+
+def _faults(result: RunResult, *, scripted: bool) -> Iterator[Moment]:
+    for fault in result.faults:
+        if fault.concrete is not None:
+            yield Moment(at_us=fault.at_us, action=fault.concrete, scripted=scripted)
+
+
+def _assigned(cluster: ClusterSpec, result: RunResult) -> ClusterSpec:
+    """Return the cluster with the assignment of replicas that the run had."""
+    partitions = result.evidence.partitions
+    return replace(
+        cluster,
+        topics=tuple(
+            replace(topic, assignment=tuple(partitions[name].replicas for name in topic.partition_names()))
+            for topic in cluster.topics
+        ),
+    )

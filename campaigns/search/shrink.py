@@ -1,0 +1,284 @@
+"""From a failing run to a small campaign that fails in the same way.
+
+The run is first written down as a plan in which nothing is left to draw (`explicit_plan`).
+Then simpler plans are tried, each by running it: one that still breaks the same rule for the
+same cause (`signature`) takes the place of the one before, until nothing simpler fails. What
+removes most comes first: what happens after the failure, faults, records, clients, brokers;
+then what is merely plainer: settings, faults, times, names. A plan is only ever replaced by
+one that is simpler in a fixed order, so this ends; a budget ends it earlier.
+
+What goes first decides what can go later, so where many faults are left the search is made
+again with the faults in another order, and the smallest that any of them came to is the best.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search import simpler_cluster, simpler_schedule
+from harrow.campaigns.search.delta_debugging import fewest
+from harrow.campaigns.search.explicit_plan import explicit_plans, with_named_controllers
+from harrow.campaigns.search.fewer_records import with_few_records
+from harrow.campaigns.search.signature import Signature, same_failure, signatures
+from harrow.campaigns.search.timeline import timeline, with_timeline
+from harrow.checks.finding import INCONCLUSIVE, Finding
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.actions import Send
+
+RUNS_MAX: Final = 20_000
+_NAME_MAX: Final = 100
+# A smaller plan that takes many more events has fallen into a loop of its own.
+_EVENTS_FACTOR: Final = 4
+_EVENTS_MIN: Final = 10_000
+_RECOVERY_US: Final = 60 * US_PER_SECOND
+_OTHER_SEEDS: Final = (0, 1, 2)
+"""Tried too while the network is random: without an event, the others get other latencies."""
+
+_FAULTS_FEW: Final = 4
+"""With so few faults left there is no search in another order."""
+
+_Order = Callable[[range], Sequence[int]]
+_ORDERS: Final[tuple[_Order, ...]] = (
+    lambda places: places,
+    lambda places: places[::-1],
+    lambda places: [*places[::2], *places[1::2]],
+    lambda places: [*places[1::2], *places[::2]],
+)
+"""In which order faults are left out: from the first, from the last, every other one."""
+
+
+class NothingToShrinkError(ValueError):
+    """A run without the failure that was asked for; ``status`` is its verdict."""
+
+    def __init__(self, result: RunResult, rule: str | None) -> None:
+        """Say what came out instead, and what could be shrunk."""
+        self.status = result.verdict.status
+        super().__init__(_nothing(result, rule))
+
+
+class OutOfBudgetError(Exception):
+    """The time or the runs that a search may take are used up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A failing run, and what of it is the failure that is looked at."""
+
+    plan: Plan
+    seed: int
+    result: RunResult
+    finding: Finding
+
+    def size(self) -> tuple[int, int]:
+        """Return how many faults and how many records a plan names."""
+        moments = timeline(self.plan)
+        return sum(m.is_fault() for m in moments), sum(isinstance(m.action, Send) for m in moments)
+
+
+class Shrinker:
+    """A search for a smaller failure. ``best`` is the smallest so far, at any time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        *,
+        rule: str | None = None,
+        runs_max: int = RUNS_MAX,
+        time_max_s: float | None = None,
+        on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
+    ) -> None:
+        """Run the plan, and see what it breaks.
+
+        With *rule* that rule's anomaly is taken, also one that the settings permit.
+
+        Raises:
+            NothingToShrinkError: nothing is broken, or there is no such anomaly.
+
+        """
+        self._runs_max = runs_max
+        self._until_s = None if time_max_s is None else time.monotonic() + time_max_s
+        self._on_run = on_run
+        self._tried: set[tuple[str, int]] = set()
+        self._accepted: set[tuple[str, int]] = set()
+        self._given_up: set[tuple[str, int]] = set()
+        self._ends: list[Shrunk] = []
+        self.runs = 1
+        self.complete = False
+        result = run_plan(plan, seed)
+        found = signatures(result, permitted=rule is not None)
+        wanted = [signature for signature in found if rule in (None, signature.rule)]
+        if not wanted or result.verdict.status == INCONCLUSIVE:
+            raise NothingToShrinkError(result, rule)
+        self.signature: Signature = wanted[0]
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=found[self.signature])
+        self._now = self.original
+        self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
+
+    @property
+    def best(self) -> Shrunk:
+        """The smallest failure so far."""
+        return min((*self._ends, self._now), key=Shrunk.size) if self._ends else self._now
+
+    def run(self) -> Shrunk:
+        """Search until nothing simpler fails or the budget is used up, and return the best."""
+        try:
+            self._make_explicit()
+            self._cut_after_failure()
+            self._search_in_some_order()
+            self.complete = True
+        except OutOfBudgetError:
+            pass
+        return self.best
+
+    # The phases
+
+    def _make_explicit(self) -> None:
+        seed = self.original.seed
+        name = f"{self.original.plan.campaign}-seed-{seed}"[-_NAME_MAX:].lstrip("._-")
+        for plan in explicit_plans(self.original.result):
+            if self._accept(replace(plan, campaign=name), seed):
+                break
+        self._accept(with_named_controllers(self._now.plan, self._now.result), seed)
+        plan = self._now.plan
+        if self._now.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
+            # The search would spend nearly all its time waiting ten minutes for clusters that never recover.
+            self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
+
+    def _search_in_some_order(self) -> None:
+        start, events_max = self._now, self._events_max
+        for order in _ORDERS:
+            self._begin_anew(start, events_max)
+            self._until_nothing_is_simpler(order)
+            self._take(simpler_schedule.with_end_in_script, checked=True)
+            self._ends.append(self._now)
+            if self._now.size()[0] <= _FAULTS_FEW:
+                break
+
+    def _begin_anew(self, start: Shrunk, events_max: int) -> None:
+        self._now, self._events_max = start, events_max
+        # A plan that failed on another way may be on this one too, and one that took too long for the other
+        # may not for this one; plans that did not fail are known.
+        self._tried -= self._accepted | self._given_up
+
+    def _until_nothing_is_simpler(self, order: _Order) -> None:
+        before: tuple[Plan, int] | None = None
+        while before != (self._now.plan, self._now.seed):
+            before = self._now.plan, self._now.seed
+            self._take(simpler_cluster.with_fixed_latency)
+            self._remove(order, faults=True)
+            self._take(simpler_schedule.with_plainer_faults)
+            any(self._accept_any(plan) for plan in with_few_records(self._now.plan, self._now.finding))
+            self._remove(order, faults=True)
+            self._remove(faults=False)
+            self._take(simpler_schedule.with_fewer_clients)
+            self._take(
+                lambda plan: simpler_cluster.with_one_partition(plan, self._now.finding.partition),
+                checked=True,
+            )
+            self._take(simpler_cluster.with_fewer_replicas, checked=True)
+            self._take(simpler_cluster.with_fixed_latency)
+            self._remove(order, faults=True)
+            self._remove(faults=False)
+            # With the default seed it fails without an option.
+            self._accept(self._now.plan, 0)
+            self._take(simpler_cluster.with_fewer_settings, checked=True)
+            self._take(simpler_cluster.with_defaults, checked=True)
+            self._take(simpler_schedule.with_plainer_faults)
+            self._take(simpler_schedule.with_crashes)
+            self._take(simpler_schedule.with_rounder_times)
+            self._take(simpler_cluster.with_plain_numbers, checked=True)
+            self._take(simpler_schedule.with_plain_values)
+
+    def _cut_after_failure(self) -> None:
+        """Leave out what happens after the last event of the finding's chain."""
+        times = [link.at_us for link in self._now.finding.chain if link.at_us is not None]
+        if times:
+            plan = self._now.plan
+            kept = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
+            self._accept(with_timeline(plan, kept), self._now.seed)
+
+    def _remove(self, order: _Order = _ORDERS[0], *, faults: bool) -> None:
+        """Leave out faults, or else everything but faults."""
+        moments = timeline(self._now.plan)
+        kept = [moment for moment in moments if moment.is_fault() != faults]
+        parts = [moment for moment in moments if moment.is_fault() == faults]
+
+        def still_fails(places: Sequence[int]) -> bool:
+            left = [parts[place] for place in sorted(places)]
+            return self._accept_any(with_timeline(self._now.plan, [*kept, *left]))
+
+        fewest(order(range(len(parts))), still_fails)
+
+    # Trying
+
+    def _take(self, simpler: Callable[[Plan], Iterable[Plan]], *, checked: bool = False) -> None:
+        """Go to simpler plans while one of them fails.
+
+        With *checked*, plans that no campaign file can express are not run: the model may not support them.
+        """
+        while any(self._accept_any(plan, checked=checked) for plan in simpler(self._now.plan)):
+            pass
+
+    def _accept_any(self, plan: Plan, *, checked: bool = False) -> bool:
+        """Run a plan with the seed so far, and with others where latencies are random."""
+        network = plan.cluster.network
+        seeds = [self._now.seed]
+        if network.latency_min_us != network.latency_max_us:
+            seeds += [seed for seed in _OTHER_SEEDS if seed != self._now.seed]
+        return any(self._accept(plan, seed, checked=checked) for seed in seeds)
+
+    def _accept(self, plan: Plan, seed: int, *, checked: bool = False) -> bool:
+        """Run a plan; if it fails in the same way it is the best from now on."""
+        key = plan.digest(), seed
+        if key in self._tried or (plan == self._now.plan and seed == self._now.seed):
+            return False
+        self._tried.add(key)
+        if checked and not _is_writable(plan):
+            return False
+        if self.runs >= self._runs_max or (self._until_s is not None and time.monotonic() > self._until_s):
+            raise OutOfBudgetError
+        self.runs += 1
+        self._on_run(self.runs, self.best)
+        limit = min(plan.events_limit, self._events_max)
+        result = run_plan(replace(plan, events_limit=limit), seed)
+        if result.events >= limit:
+            self._given_up.add(key)
+            return False
+        finding = same_failure(result, self.signature)
+        if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):
+            return False
+        self._accepted.add(key)
+        self._now = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
+        self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
+        return True
+
+
+def _nothing(result: RunResult, rule: str | None) -> str:
+    found = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
+    verdict = f"the verdict is {result.verdict.status}"
+    if rule is not None:
+        others = f"; there is {', '.join(found)}" if found else ""
+        return f"no {rule} is found, {verdict}{others}"
+    text = f"no promise is broken, {verdict}"
+    if found:
+        text += f"; `--rule {next(iter(found))}` shrinks what is permitted"
+    elif result.missed:
+        text += (
+            f", and it is not as expected: {result.missed[0].message}. The less a campaign does, the more of what "
+            "it expects is missing, so nothing tells which smaller campaign is right: shrink it by hand"
+        )
+    return text
+
+
+def _is_writable(plan: Plan) -> bool:
+    try:
+        campaign_text(plan)
+    except UnwritablePlanError:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""A shrunk failure as a campaign file that says what it shows and where it comes from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harrow.campaigns.language.plan import Expectation
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.language.units import fields_text
+from harrow.campaigns.record.phrases import preventions, timed_sentence
+from harrow.campaigns.record.report import anomalies
+from harrow.campaigns.run.run_result import InjectedFault
+from harrow.campaigns.search.shrink import Shrinker, Shrunk
+from harrow.campaigns.search.signature import Signature
+from harrow.campaigns.version import VERSION
+from harrow.checks.causes.story import seconds
+from harrow.checks.finding import PERMITTED, VIOLATED
+from harrow.checks.link import Link
+
+SHRUNK_BY: Final = "Shrunk by harrow"
+"""What a comment of such a campaign begins with."""
+
+
+def shrunk_text(shrinker: Shrinker, command: str) -> str:
+    """Return the text of the best that a search has found; *command* is what runs the original."""
+    best = shrinker.best
+    sentence = _sentence(best, shrinker.signature)
+    comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
+    comments += [f"  {line}" for line in _story(best)]
+    prevented_by = list(preventions(best.finding))
+    if prevented_by:
+        comments += ["", "What would have prevented it:", *(f"  {way}" for way in prevented_by)]
+    state = "" if shrinker.complete else ", stopped before nothing more could be left out"
+    comments += ["", f"{SHRUNK_BY} {VERSION}{state} from:", f"    {command}"]
+    if best.seed:
+        comments += [f"It takes --seed {best.seed} to fail."]
+    plan = best.plan
+    if best is not shrinker.original:
+        permitted = shrinker.signature.permitted_by is not None
+        plan = replace(
+            plan,
+            description=f"{'Shows' if permitted else 'Fails'}: {sentence}.",
+            expect=_expected(best, shrinker.signature.rule) if permitted else Expectation(),
+        )
+    return campaign_text(plan, comments=comments)
+
+
+def _sentence(best: Shrunk, signature: Signature) -> str:
+    found = [anomaly for anomaly in anomalies(best.result) if anomaly.rule == signature.rule]
+    return next(a.sentence() for a in found if a.permitted_by == signature.permitted_by)
+
+
+def _expected(best: Shrunk, rule: str) -> Expectation:
+    """Return what makes a campaign a test of an anomaly that no promise forbids."""
+    statuses = {name: judged.status for name, judged in best.result.verdict.rules.items()}
+    rules = [(name, status) for name, status in statuses.items() if name == rule or status == VIOLATED]
+    return Expectation(rules=tuple((name, PERMITTED if name == rule else status) for name, status in rules))
+
+
+def _story(best: Shrunk) -> Iterator[str]:
+    """Yield what the finding tells, with the faults and the healing in their places."""
+    links = best.finding.chain
+    told = {(link.at_us, link.broker) for link in links if link.event == "stopped"}
+    events = [
+        (fault.at_us, text)
+        for fault, text in ((fault, _fault_text(fault)) for fault in best.result.faults)
+        if (fault.at_us, dict(fault.details).get("broker")) not in told
+    ]
+    healed_us = max([best.plan.duration_us, *(step.at_us or 0 for step in best.plan.script)])
+    if all(step.at_us is not None for step in best.plan.script):
+        events.append((healed_us, f"{seconds(healed_us)} the cluster is healed"))
+    for place, link in enumerate(links):
+        while events and _comes_before(events[0][0], links[place:]):
+            yield events.pop(0)[1]
+        yield timed_sentence(link)
+
+
+def _comes_before(at_us: int, links: Sequence[Link]) -> bool:
+    """Return whether what is done to the cluster comes before the rest of the story.
+
+    At the same instant it comes after what stops, for that is done to the cluster as well, and is told.
+    """
+    begin_us = links[0].at_us
+    stops = any(link.event == "stopped" and link.at_us == at_us for link in links)
+    return begin_us is not None and (at_us < begin_us or (at_us == begin_us and not stops))
+
+
+def _fault_text(fault: InjectedFault) -> str:
+    return f"{seconds(fault.at_us)} {fault.fault} strikes ({fields_text(fault.details)})"

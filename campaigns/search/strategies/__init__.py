@@ -1,0 +1,44 @@
+"""Hypothesis strategies for clusters, workloads, faults, conditions, schedules, scripts and whole campaigns.
+
+They are derived from the types that campaign files are read into, so a new fault or setting is
+drawn without another word. What is drawn is structure, never a seed: Hypothesis shrinks it to
+fewer faults on fewer brokers with plainer settings. See docs/hypothesis.md.
+"""
+
+try:
+    import hypothesis as _hypothesis  # noqa: F401 - asked for first, so that its absence is told in a line
+except ModuleNotFoundError as _error:
+    if _error.name != "hypothesis":
+        raise
+    raise ImportError(
+        "harrow.campaigns.search.strategies needs Hypothesis: pip install 'kafka-harrow[hypothesis]'"
+    ) from None
+
+from harrow.campaigns.search.strategies.clusters import clusters, settings
+from harrow.campaigns.search.strategies.conditions import conditions
+from harrow.campaigns.search.strategies.faults import faults
+from harrow.campaigns.search.strategies.field_values import specs
+from harrow.campaigns.search.strategies.open_choices import DrawnStream, drawn_from
+from harrow.campaigns.search.strategies.plans import plans, schedules
+from harrow.campaigns.search.strategies.scripts import scripts
+from harrow.campaigns.search.strategies.search import Search, search, without_folder
+from harrow.campaigns.search.strategies.workloads import Workload, producers, workloads
+
+__all__ = [
+    "DrawnStream",
+    "Search",
+    "Workload",
+    "clusters",
+    "conditions",
+    "drawn_from",
+    "faults",
+    "plans",
+    "producers",
+    "schedules",
+    "scripts",
+    "search",
+    "settings",
+    "specs",
+    "without_folder",
+    "workloads",
+]

@@ -1,0 +1,135 @@
+"""Conditions: what a step waits for, and what a fault strikes upon."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from harrow.campaigns.search.strategies.field_values import USUAL, Values, of_field
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.events import EVENTS, event_fields
+from harrow.cluster_model.fields import FieldOptions, fields_of
+from harrow.faults.condition import FACTS, Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.fact import Fact
+
+SAYS_MAX: Final = 2
+"""How much a condition says at the most: one that says more hardly ever comes true."""
+COMMON_EVENTS: Final = (
+    "append",
+    "acknowledged",
+    "replicate",
+    "hw",
+    "isr",
+    "leader",
+    "truncate",
+    "duplicate_batch",
+    "broker_stopped",
+    "broker_started",
+    "session_expired",
+    "controller_elected",
+)
+"""Events worth waiting for: what happens to records, replicas and brokers."""
+_FEW: Final = st.integers(0, 5)
+_EPOCHS: Final = st.integers(0, 3)
+
+
+class _Names:
+    """The names and values that conditions can have."""
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        partitions: Sequence[str],
+        values: Sequence[str],
+        replicas: Mapping[str, Sequence[int]] | None,
+        events: Sequence[str],
+    ) -> None:
+        self._brokers = list(brokers)
+        self._replicas = dict.fromkeys(partitions, self._brokers) | {
+            name: list(having) for name, having in (replicas or {}).items()
+        }
+        about = {"broker": st.sampled_from(self._brokers), "partition": st.sampled_from(list(partitions))}
+        self._usual: Values = {
+            **USUAL,
+            kinds.PartitionMarker: st.sampled_from(list(partitions)),
+            kinds.EventMarker: _patterns(list(events), about),
+            kinds.EpochStartsMarker: _EPOCHS.map(lambda epoch: ((epoch, 0),)),
+            kinds.SkipMarker: _FEW,
+            str: st.sampled_from(list(values)),
+            int: _EPOCHS,
+        }
+
+    def known(self, partition: str | None, broker: int | None) -> Values:
+        """Return what fields can hold that are about a partition, on a broker, or about none."""
+        among = self._brokers if partition is None else self._replicas[partition]
+        others = [other for other in among if other != broker]
+        row = st.tuples(st.sampled_from(others), _FEW) if others else st.nothing()
+        return {
+            **self._usual,
+            kinds.BrokerIdMarker: st.sampled_from(among),
+            kinds.BrokerOrNoneMarker: st.sampled_from(among),
+            kinds.OffsetsByBrokerMarker: row.map(lambda pair: (pair,)),
+        }
+
+
+def conditions(
+    *,
+    brokers: Sequence[int] = (0, 1, 2),
+    partitions: Sequence[str] = ("t-0",),
+    values: Sequence[str] = ("m0",),
+    replicas: Mapping[str, Sequence[int]] | None = None,
+    says: Sequence[str] | None = None,
+    events: Sequence[str] = COMMON_EVENTS,
+) -> st.SearchStrategy[Condition]:
+    """Return conditions that can come true, about a few things at once.
+
+    *values* are those of records, *replicas* the brokers that have a partition (all of them, where
+    it is not said). *says* are the keys of a condition that are drawn, all of them by default, and
+    *events* names of the trace.
+    """
+    order = sorted(FACTS, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
+    for name in says or ():
+        if name not in FACTS:
+            raise ValueError(f"a condition says nothing of `{name}`; it can say {', '.join(order)}")
+    for event in events:
+        if event not in EVENTS:
+            raise ValueError(f"there is no event `{event}` in traces")
+    names = _Names(brokers, partitions, values, replicas, events)
+    kinds_of_facts = [FACTS[name] for name in (order if says is None else says)]
+    chosen = st.lists(st.sampled_from(kinds_of_facts), min_size=1, max_size=SAYS_MAX, unique=True)
+    return chosen.flatmap(lambda facts: st.tuples(*(_fact(fact, names) for fact in facts))).map(Condition)
+
+
+_FIRST: Final = ("acked", "replicas", "leader", "isr", "brokers", "event")
+"""What comes first is what Hypothesis shrinks to."""
+
+
+@st.composite
+def _fact(draw: st.DrawFn, kind: type[Fact], names: _Names) -> Fact:
+    """Draw a fact; of what it may leave out it says a few things."""
+    said: dict[str, Any] = {}
+    rest: dict[str, st.SearchStrategy[Any]] = {}
+    for item in fields_of(kind):
+        # What is far out of bounds never comes true.
+        plain = replace(item, optional=False, options=FieldOptions(unique=True))
+        strategy = of_field(plain, names.known(said.get("partition"), said.get("broker")))
+        if item.required:
+            said[item.attribute] = draw(strategy)
+        elif not strategy.is_empty:
+            rest[item.attribute] = strategy
+    if rest:
+        chosen = draw(st.lists(st.sampled_from(list(rest)), min_size=1, max_size=SAYS_MAX, unique=True))
+        said |= {name: draw(rest[name]) for name in chosen}
+    return kind(**said)
+
+
+@st.composite
+def _patterns(
+    draw: st.DrawFn, events: Sequence[str], about: Mapping[str, st.SearchStrategy[Any]]
+) -> EventPattern:
+    event = draw(st.sampled_from(events))
+    known = [name for name in event_fields(event) if name in about]
+    said = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
+    return EventPattern(event=event, fields=tuple((name, draw(about[name])) for name in said))

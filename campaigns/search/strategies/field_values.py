@@ -1,0 +1,90 @@
+"""Values of what a dataclass declares of its fields (`harrow.cluster_model.fields`)."""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from harrow.campaigns.search.strategies.clusters import drawn_part, settings
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import LONG_MAX
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+Values = Mapping[Any, st.SearchStrategy[Any]]
+"""Strategies by marker (`harrow.cluster_model.fields`) or plain type, in place of the usual ones."""
+
+DURATIONS_US: Final = st.integers(0, 120).map(lambda tenths: tenths * 100 * US_PER_MS)
+"""Up to twelve seconds: longer than what brokers wait for by default."""
+_POSITIVE_US: Final = DURATIONS_US.filter(bool)
+
+USUAL: Final[Values] = {
+    kinds.DurationMarker: DURATIONS_US,
+    kinds.DurationRangeMarker: DURATIONS_US.map(lambda us: (us, us)),
+    kinds.DurationOrNeverMarker: _POSITIVE_US | st.none(),
+    kinds.RateMarker: _POSITIVE_US,
+    kinds.RateRangeMarker: _POSITIVE_US.map(lambda us: (us, us)),
+    kinds.BrokerMarker: st.just(0),
+    kinds.BrokerIdMarker: st.just(0),
+    kinds.EndpointMarker: st.just(0),
+    kinds.ClientMarker: st.just("producer-0"),
+    kinds.PartitionMarker: st.just("t-0"),
+    kinds.ProbabilityMarker: st.sampled_from([1.0, 0.5, 0.1]),
+    kinds.CountMarker: st.integers(1, 4),
+    kinds.SkipMarker: st.integers(0, 20),
+    kinds.ApiMarker: st.sampled_from(kinds.APIS),
+    kinds.ReleaseMarker: st.sampled_from(list(RELEASES)),
+    bool: st.booleans(),
+    str: st.just("message"),
+    int: st.integers(),
+}
+"""What a field of each kind can hold: the plainest first, for that is what Hypothesis shrinks to.
+
+Names are those that every campaign has; strategies for a certain cluster replace them.
+"""
+
+
+@st.composite
+def specs(draw: st.DrawFn, kind: type[Any], /, values: Values | None = None, **given: Any) -> Any:
+    """Draw what a campaign may say in a section, such as a `DiskSpec`, with every field that it declares.
+
+    What is *given*, by attribute, is as it is or drawn from a strategy. *values* are strategies by
+    marker or plain type.
+    """
+    known = {**USUAL, **(values or {})}
+    kind = EXTENSIONS.get(kind, kind)
+    made: dict[str, Any] = {}
+    for item in fields_of(kind):
+        if item.attribute not in given:
+            made |= item.named(draw(of_field(item, known)))
+    made |= {name: drawn_part(draw, value) for name, value in given.items()}
+    return kind(**made)
+
+
+def of_field(item: DeclaredField, known: Values) -> st.SearchStrategy[Any]:
+    """Return what a field can hold: its default first, if it has one that is not said."""
+    if item.optional:
+        return st.none() | of_field(replace(item, optional=False), known)
+    if item.many:
+        one = of_field(replace(item, depth=item.depth - 1), known)
+        return st.lists(one, min_size=1, max_size=3, unique=item.options.unique).map(tuple)
+    if item.choices:
+        return st.sampled_from(item.choices)
+    if is_dataclass(item.kind):
+        return specs(item.kind, known)
+    if item.kind is kinds.SettingsMarker:
+        return settings(item.options.scope)
+    if item.kind is kinds.NumberRangeMarker:
+        least = item.minimum or 0
+        return st.integers(least, item.options.maximum or least + 3).map(lambda number: (number, number))
+    usual = by_kind(known, item.kind)
+    if usual is None:
+        raise KeyError(f"{item.attribute}: nothing to draw {item.kind.__name__} from")
+    low, high = item.options.minimum, item.options.maximum
+    if low is None and high is None:
+        return usual
+    if item.kind in (int, kinds.CountMarker, kinds.SkipMarker):
+        return st.integers(low or item.minimum, LONG_MAX if high is None else high)
+    return usual.filter(lambda value: (low is None or value >= low) and (high is None or value <= high))

@@ -1,0 +1,66 @@
+"""Campaigns that leave something open, decided by Hypothesis in place of a seed."""
+
+from dataclasses import replace
+from typing import Final
+
+from hypothesis import strategies as st
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.swarm import draw as draw_open
+from harrow.campaigns.search.strategies.faults import decided
+from harrow.campaigns.search.strategies.plans import injections
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.faults.fault import Fault
+from harrow.faults.injection import Injection, Rate
+
+STRIKES_MAX: Final = 20
+
+
+class DrawnStream:
+    """A stream of choices (`harrow.cluster_model.sim.choices.Stream`) that Hypothesis makes.
+
+    Its 0 is the plainest: the lower end of a range, the first of a list.
+    """
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def below(self, bound: int) -> int:
+        """Return a whole number in ``[0, bound)``."""
+        return self._draw(st.integers(0, bound - 1))
+
+
+@st.composite
+def drawn_from(draw: st.DrawFn, plan: Plan) -> Plan:
+    """Draw a plan with nothing open from one with a ``swarm``.
+
+    Faults that would strike at random become a list of strikes, each with a time, a broker and a
+    duration, so that Hypothesis can leave out those that are not needed.
+    """
+    made = plan if plan.swarm is None else draw_open(plan, DrawnStream(draw)).plan
+    found: list[Injection] = []
+    for injection in made.faults:
+        if isinstance(injection.timing, Rate):
+            found += draw(_strikes(injection, injection.timing, made))
+        else:
+            found.append(injection)
+    return replace(made, faults=tuple(found))
+
+
+@st.composite
+def _strikes(draw: st.DrawFn, injection: Injection, rate: Rate, plan: Plan) -> tuple[Injection, ...]:
+    """Draw strikes in place of a rate: up to twice as many as it would come to, but not without end."""
+    brokers = [broker.id for broker in plan.cluster.brokers]
+    length_us = rate.stop_us - rate.start_us
+    most = min(STRIKES_MAX, 1 + 2 * length_us // rate.mean_us)
+    times = st.integers(0, max(0, length_us - 1) // US_PER_MS)
+    struck = st.one_of([decided(fault, brokers) for fault in injection.faults])
+    together = st.lists(struck, min_size=1, max_size=injection.together)
+    strikes: list[tuple[int, Fault]] = [
+        (rate.start_us + at_ms * US_PER_MS, fault)
+        for at_ms, found in draw(st.lists(st.tuples(times, together), max_size=most))
+        for fault in found
+    ]
+    return injections(strikes)

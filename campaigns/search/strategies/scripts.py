@@ -1,0 +1,86 @@
+"""Scripts: steps that are taken in order, each after a time or when a condition holds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from harrow.campaigns.language.plan import Step
+from harrow.campaigns.search.strategies.field_values import USUAL, Values, specs
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.faults.action import Action
+from harrow.faults.actions import ACTIONS, Send
+from harrow.faults.condition import Condition
+from harrow.faults.fault import Fault
+
+STEPS_MAX: Final = 6
+ACTIONS_MAX: Final = 3
+PAUSES_US: Final = tuple(ms * US_PER_MS for ms in (0, 1, 10, 100, 1_000, 7_000))
+"""From at once to longer than a session of ZooKeeper lasts."""
+
+
+def values(count: int = STEPS_MAX * ACTIONS_MAX) -> tuple[str, ...]:
+    """Return the values of the first *count* records of a script that was drawn."""
+    return tuple(f"m{number}" for number in range(count))
+
+
+@st.composite
+def scripts(
+    draw: st.DrawFn,
+    /,
+    *,
+    struck: st.SearchStrategy[Fault] | None = None,
+    waits: st.SearchStrategy[Condition] | None = None,
+    producers: Sequence[str] = ("producer-0",),
+    partitions: Sequence[str] = (),
+    size: tuple[int, int] = (0, STEPS_MAX),
+) -> tuple[Step, ...]:
+    """Draw steps: records, called m0, m1, ... in their order, restarts of producers, and elections.
+
+    A step waits a while, or until one of the conditions *waits* holds; a condition that never does
+    ends the script there, and the run is inconclusive unless a promise was broken. With *partitions* a
+    record may go to one of them rather than where the partitioner says. *struck* are faults to put in
+    between; one that finds nothing to act on is a missed expectation there, as in any script, which
+    it is not in a schedule.
+    """
+    actions = st.lists(_actions(struck, producers, partitions), min_size=1, max_size=ACTIONS_MAX).map(tuple)
+    pauses = st.sampled_from(PAUSES_US).map(lambda us: {"after_us": us or None})
+    moments: st.SearchStrategy[dict[str, Any]] = pauses
+    if waits is not None:
+        moments |= st.builds(lambda condition: {"when": condition}, waits)
+    steps = st.builds(lambda moment, done: Step(actions=done, **moment), moments, actions)
+    return _numbered(draw(st.lists(steps, min_size=size[0], max_size=size[1])))
+
+
+def _actions(
+    struck: st.SearchStrategy[Fault] | None, producers: Sequence[str], partitions: Sequence[str]
+) -> st.SearchStrategy[Action]:
+    known: Values = {
+        **USUAL,
+        kinds.ClientMarker: st.sampled_from(list(producers)) if producers else st.nothing(),
+        kinds.PartitionMarker: st.sampled_from(list(partitions)) if partitions else st.nothing(),
+        str: st.just(""),
+    }
+    sends = specs(Send, known, count=None)
+    # What a run notes by itself is a record, a fault, or nothing that changes anything.
+    others = [specs(kind, known) for kind in ACTIONS.values() if not kind.is_noted]
+    found = [sends, *([] if struck is None else [struck]), *others]
+    return st.one_of([strategy for strategy in found if not strategy.is_empty])
+
+
+def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps with a value for each record, so that one that is left out leaves no gap."""
+    made: list[Step] = []
+    sent = 0
+    for step in steps:
+        actions: list[Action] = []
+        for action in step.actions:
+            if isinstance(action, Send):
+                actions.append(replace(action, value=f"m{sent}"))
+                sent += 1
+            else:
+                actions.append(action)
+        made.append(replace(step, actions=tuple(actions)))
+    return tuple(made)

@@ -1,0 +1,127 @@
+"""The search for the smallest campaign that fails."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.errors import NoSuchExample
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.report import UNEXPECTED, anomalies, outcome
+from harrow.campaigns.run.required_probes import RequiredProbes
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+
+EXAMPLES_MAX: Final = 100
+_MISSED: Final = "missed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The result of a search.
+
+    ``examples`` is how many campaigns were run up to the first failure, or all of them; ``shrinks`` how
+    many were run to make that one smaller. ``found`` is the smallest that failed.
+    """
+
+    examples: int
+    shrinks: int
+    outcomes: Counter[str]
+    required: RequiredProbes
+    found: RunResult | None
+
+
+def search(
+    campaigns: st.SearchStrategy[Plan],
+    *,
+    seed: int = 0,
+    examples_max: int = EXAMPLES_MAX,
+    base: Plan | None = None,
+    on_run: Callable[[int, int], None] = lambda _examples, _shrinks: None,
+) -> Search:
+    """Run drawn campaigns until one does not go as it expects, then look for the smallest like it.
+
+    It is repeatable: Hypothesis draws from *seed*, which is the seed of every run too, and no search
+    learns from the one before. *base* is the plan that all of them come from; *on_run* is called after each
+    run with the numbers of examples and of shrinks.
+    """
+    searcher = _Searcher(seed, base, on_run)
+    chosen = hypothesis.settings(
+        max_examples=examples_max,
+        database=None,
+        deadline=None,
+        derandomize=False,  # The seed decides.
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    try:
+        chance = Random(seed)  # noqa: S311 - a search that can be repeated, not a secret
+        found = run_plan(hypothesis.find(campaigns, searcher.fails, settings=chosen, random=chance), seed)
+    except NoSuchExample:
+        found = None
+    return Search(
+        examples=searcher.examples,
+        shrinks=searcher.shrinks,
+        outcomes=searcher.outcomes,
+        required=searcher.required,
+        found=found,
+    )
+
+
+@contextmanager
+def without_folder() -> Iterator[None]:
+    """Keep Hypothesis from writing into the current folder.
+
+    Beside its database, which a search does without, it would store there what it learns of the code.
+    """
+    with TemporaryDirectory(prefix="harrow-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
+
+
+class _Searcher:
+    """Runs campaigns for Hypothesis, which shrinks the first failure."""
+
+    def __init__(self, seed: int, base: Plan | None, on_run: Callable[[int, int], None]) -> None:
+        self._seed = seed
+        self._base = base
+        self._on_run = on_run
+        self._wanted: str | None = None
+        self.examples = 0
+        self.shrinks = 0
+        self.outcomes: Counter[str] = Counter()
+        self.required = RequiredProbes()
+
+    def fails(self, plan: Plan) -> bool:
+        """Return whether a campaign fails as the first that failed did."""
+        result = run_plan(plan, self._seed)
+        failure = _failure(result)
+        if self._wanted is not None:
+            self.shrinks += 1
+        else:
+            self.examples += 1
+            self.outcomes[outcome(result)] += 1
+            self.required.add(result if self._base is None else replace(result, plan=self._base))
+            self._wanted = failure
+        self._on_run(self.examples, self.shrinks)
+        return failure is not None and failure == self._wanted
+
+
+def _failure(result: RunResult) -> str | None:
+    """Return the rule that was broken first, so that shrinking does not slip to another failure."""
+    if outcome(result) != UNEXPECTED:
+        return None
+    broken = [anomaly.rule for anomaly in anomalies(result) if anomaly.permitted_by is None]
+    return broken[0] if broken else _MISSED

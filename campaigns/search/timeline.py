@@ -1,0 +1,103 @@
+"""What a plan does at fixed times, as one list: what is scripted and what strikes from outside; and other plans by it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.cluster_model.fields import fields_of
+from harrow.faults.action import Action
+from harrow.faults.fault import Fault
+from harrow.faults.injection import At, Injection
+
+A = TypeVar("A")
+Markers = tuple[type[Any], ...]
+"""Kinds of values (`harrow.cluster_model.fields`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One action at its time; ``scripted`` says where it stands in the plan."""
+
+    at_us: int
+    action: Action
+    scripted: bool = True
+
+    def is_fault(self) -> bool:
+        """Return whether something goes wrong here."""
+        return isinstance(self.action, Fault)
+
+
+def timeline(plan: Plan) -> tuple[Moment, ...]:
+    """Return what has a fixed time; a script that waits for something, and faults that are drawn, have none."""
+    found: list[Moment] = []
+    if _is_timed(plan):
+        for step in plan.script:
+            assert step.at_us is not None
+            found += [Moment(at_us=step.at_us, action=action) for action in step.actions]
+    for injection in plan.faults:
+        if _is_single(injection) and isinstance(injection.timing, At):
+            found.append(Moment(at_us=injection.timing.at_us, action=injection.faults[0], scripted=False))
+    return tuple(sorted(found, key=lambda moment: moment.at_us))
+
+
+def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
+    """Return the plan with these moments for those that `timeline` gave; what has no fixed time stays."""
+    ordered = sorted(moments, key=lambda moment: moment.at_us)
+    script = _steps(m for m in ordered if m.scripted) if _is_timed(plan) else plan.script
+    faults = tuple(
+        Injection(timing=At(at_us=moment.at_us), faults=(moment.action,))  # type: ignore[arg-type]  # not scripted: a fault
+        for moment in ordered
+        if not moment.scripted
+    )
+    rest = tuple(injection for injection in plan.faults if not _is_single(injection))
+    return replace(plan, script=script, faults=(*faults, *rest))
+
+
+def with_actions(plan: Plan, change: Callable[[Action], Action]) -> Plan:
+    """Return the plan with every action of its timeline changed."""
+    return with_timeline(plan, [replace(moment, action=change(moment.action)) for moment in timeline(plan)])
+
+
+def with_one_fault(plan: Plan, simpler: Callable[[Fault], Iterable[Fault]]) -> Iterator[Plan]:
+    """Yield the plan with each of the simpler faults for one of its own."""
+    moments = timeline(plan)
+    for place, moment in enumerate(moments):
+        if isinstance(moment.action, Fault):
+            for fault in simpler(moment.action):
+                changed = replace(moment, action=fault)
+                yield with_timeline(plan, (*moments[:place], changed, *moments[place + 1 :]))
+
+
+def values_of(action: Action, markers: Markers) -> Iterator[Any]:
+    """Yield what an action has in fields of these kinds."""
+    for item in fields_of(type(action)):
+        if issubclass(item.kind, markers):
+            value = item.of(action)
+            yield from value if isinstance(value, tuple) else (value,)
+
+
+def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
+    """Return an action with other values in fields of these kinds."""
+    changed: dict[str, Any] = {}
+    for item in fields_of(type(action)):
+        if issubclass(item.kind, markers):
+            value = item.of(action)
+            changed[item.attribute] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+    return replace(action, **changed)  # type: ignore[type-var]  # all are dataclasses
+
+
+def _steps(moments: Iterable[Moment]) -> tuple[Step, ...]:
+    """Return steps, one for all that happens at the same time."""
+    together: dict[int, list[Action]] = {}
+    for moment in moments:
+        together.setdefault(moment.at_us, []).append(moment.action)
+    return tuple(Step(at_us=at_us, actions=tuple(actions)) for at_us, actions in together.items())
+
+
+def _is_timed(plan: Plan) -> bool:
+    return all(step.at_us is not None and step.after_us is None and step.when is None for step in plan.script)
+
+
+def _is_single(injection: Injection) -> bool:
+    return isinstance(injection.timing, At) and len(injection.faults) == 1 and injection.together == 1

@@ -1,0 +1,1 @@
+"""A recorded run, told: timelines, diffs, one record's way."""

@@ -1,0 +1,384 @@
+"""The words for each kind of event: whose lane it is in, what it says, and a noun where many are only counted."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.units import fields_text, value_text
+from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
+from harrow.checks.causes.story import words
+from harrow.checks.replay.partition_state import ACKED, FAILED
+from harrow.cluster_model import events
+from harrow.cluster_model.events import Event, FieldKind, event_fields
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase(Generic[E]):
+    """How a kind of event is narrated.
+
+    ``text`` is a function, or a template with names of the event's fields and of its context. ``lane`` and
+    ``to`` name such fields, too, or a lane; by default the lane is that of the first process among the fields.
+    ``at_start`` is what every cluster does as it starts, before time zero: worth no line then.
+    """
+
+    event: type[E]
+    kind: str
+    text: str | Callable[[E, EventContext], str]
+    noun: str = ""
+    lane: str = ""
+    to: str = ""
+    routine: bool | Callable[[E, EventContext], bool] = False
+    at_start: bool = False
+
+    def counted(self, count: int) -> str:
+        """Return how many there are of these events."""
+        noun = self.noun or words(self.event.name)
+        if count == 1:
+            return f"1 {noun}"
+        if noun.endswith("y"):
+            return f"{count} {noun[:-1]}ies"
+        return f"{count} {noun}{'es' if noun.endswith('h') else 's'}"
+
+
+def narrate(event: Event, context: EventContext) -> Narration:
+    """Return what an event says, with nothing in it that could disturb a terminal."""
+    phrase = phrase_of(type(event))
+    terms = _Terms(event, context)
+    text = phrase.text.format_map(terms) if isinstance(phrase.text, str) else phrase.text(event, context)
+    processes = (name for name, field in event_fields(event.name).items() if field in _PROCESSES)
+    to = terms.lane(phrase.to) if phrase.to else None
+    return Narration(
+        lane=printable(terms.lane(phrase.lane or next(processes, FAULTS)) or FAULTS),
+        kind=phrase.kind,
+        text=printable(text),
+        to=None if to is None else printable(to),
+        routine=phrase.routine if isinstance(phrase.routine, bool) else phrase.routine(event, context),
+    )
+
+
+def phrase_of(kind: type[Event]) -> Phrase[Any]:
+    """Return the phrase of a kind of event; one without words says its fields."""
+    return PHRASES.get(kind) or Phrase(kind, "request", _fields)
+
+
+_PROCESSES: Final = frozenset({FieldKind.BROKER, FieldKind.CLIENT, FieldKind.PROCESS})
+
+
+class _Terms(dict[str, str]):
+    """What a template can name: the fields of an event, those of its context, and the ``offsets`` of a batch."""
+
+    def __init__(self, event: Event, context: EventContext) -> None:
+        super().__init__()
+        self._event = event
+        self._context = context
+        self._kinds = event_fields(event.name)
+
+    def __missing__(self, name: str) -> str:
+        if name == "offsets":
+            return _batch_offsets(self._event)
+        value = self._value(name)
+        return _TEXTS.get(self._kinds.get(name, FieldKind.TEXT), str)(value)
+
+    def lane(self, name: str) -> str | None:
+        value = self._value(name)
+        if self._kinds.get(name) is FieldKind.BROKER:
+            return broker_lane(value) if value >= 0 else None
+        return lane_of(value) if value else None
+
+    def _value(self, name: str) -> Any:
+        return getattr(self._event if name in self._kinds else self._context, name, name)
+
+
+def _records(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+_TEXTS: Final[dict[FieldKind, Callable[[Any], str]]] = {
+    FieldKind.BROKER: lambda broker: broker_lane(broker) if broker >= 0 else "no broker",
+    FieldKind.BROKERS: _records,
+    FieldKind.PROCESS: lane_of,
+    FieldKind.VALUES: _records,
+}
+
+
+def _range(first: int, end: int) -> str:
+    """Return the offsets from *first* to before *end*."""
+    return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
+
+
+def _batch_offsets(event: Any) -> str:
+    return _range(event.base_offset, event.base_offset + len(event.values))
+
+
+def _fields(event: Event, _context: EventContext) -> str:
+    fields = {name: value for name, value in asdict(event).items() if name != "at_us"}
+    return f"{event.name} {fields_text(tuple(fields.items()))}".rstrip()
+
+
+def _fetch(event: events.FetchDelayed | events.FetchExpired) -> str:
+    return "a consumer's fetch" if event.replica < 0 else f"broker {event.replica}'s fetch"
+
+
+def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
+    """Return a fault as one line; a field that is null is left out."""
+    details = {name: value for name, value in event.details if value is not None}
+    name = event.fault
+    if name == "message":
+        # One phrase that names the message is easier to read than its fields.
+        what = [str(details.pop(key)) for key in ("action", "api", "kind") if key in details]
+        sender, receiver = details.pop("from", "*"), details.pop("to", "*")
+        name = f"message: {' '.join(what)} {value_text(sender)} -> {value_text(receiver)}"
+    return f"{name} {fields_text(tuple(details.items()))}".rstrip()
+
+
+def _fault_struck(event: events.FaultStruck, _context: EventContext) -> str:
+    return _fault(event) + ("" if event.phase == "inject" else f" ({words(event.phase)})")
+
+
+def _stopped(event: events.BrokerStopped, _context: EventContext) -> str:
+    causes = {"process": "crashed", "power_loss": "lost power"}
+    return causes.get(event.cause) or f"stopped: {words(event.cause)}"
+
+
+def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
+    # A broker that restarts before its session expires has a new one by then, and the old one nothing.
+    return f"{'its' if event.ephemerals else 'an older'} session expired"
+
+
+def _controller_changed(event: events.ControllerChanged, _context: EventContext) -> str:
+    if event.controller == events.NO_CONTROLLER:
+        return "has no controller"
+    return f"has {broker_lane(event.controller)} as controller (controller epoch {event.controller_epoch})"
+
+
+def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> str:
+    actions = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "doubled"}
+    message = f"{event.api} {event.kind} from {lane_of(event.sender)} to {lane_of(event.receiver)}"
+    return f"{actions.get(event.action, event.action)} the {message}"
+
+
+def _election(event: events.LeaderElected, at: EventContext) -> str:
+    rest = f"epoch {event.leader_epoch}, ISR [{_records(event.isr)}] ({words(event.reason)})"
+    if event.leader < 0:
+        return f"NO LEADER{at.of}: {rest}"
+    return f"{'UNCLEANLY ' if event.unclean else ''}elected broker {event.leader} leader{at.of}: {rest}"
+
+
+def _appended(event: events.BatchAppended, at: EventContext) -> str:
+    text = f"appended {_records(event.values)}{at.on} at {_batch_offsets(event)}, epoch {event.leader_epoch}"
+    if event.producer_id < 0:
+        return text
+    return f"{text}, producer id {event.producer_id} sequence {event.base_sequence}"
+
+
+def _hw(event: events.HighWatermarkSet, at: EventContext) -> str:
+    return f"HW{at.of} {event.hw}" if at.hw_before is None else f"HW{at.of} {at.hw_before} -> {event.hw}"
+
+
+def _isr_changed(event: events.IsrChanged, at: EventContext) -> str:
+    verb = {"shrink": "shrank", "expand": "expanded"}.get(event.change, "changed")
+    return f"{verb} the ISR{at.of} to [{_records(event.isr)}], epoch {event.leader_epoch}"
+
+
+def _truncated(event: events.LogTruncated, at: EventContext) -> str:
+    leo, before = sorted((event.from_offset, event.to_offset))
+    cut = f", cut off {_records(at.gone)}" if at.gone else ""
+    return f"TRUNCATED{at.which} from {before} to {leo} ({words(event.reason)}){cut}"
+
+
+def _opened(event: events.LogOpened, at: EventContext) -> str:
+    gone = f", without {_records(at.gone)}" if at.gone else ""
+    return f"opened its log{at.of}: LEO {event.leo}, HW {event.hw}{gone}"
+
+
+def _unflushed_lost(event: events.UnflushedLost, at: EventContext) -> str:
+    gone = f": {_records(at.gone)}" if at.gone else ""
+    return f"LOST what was not flushed{at.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{gone}"
+
+
+def _checkpoint(event: events.CheckpointWritten, _context: EventContext) -> str:
+    return f"wrote {event.kind}: {', '.join(f'{partition} {offset}' for partition, offset in event.offsets)}"
+
+
+def _epoch_end(event: events.EpochEndAnswered, at: EventContext) -> str:
+    asked = "" if event.leader_epoch == event.answer_epoch else f" (asked for {event.leader_epoch})"
+    epoch = f"epoch {event.answer_epoch}{asked}"
+    return f"told broker {event.replica} where {epoch}{at.of} ends: {event.end_offset}"
+
+
+def _served(event: events.RecordsServed, at: EventContext) -> str:
+    return f"served {event.client} {_range(event.offset, event.end_offset)}{at.of}, HW {event.hw}"
+
+
+def _acknowledged(event: events.BatchAcknowledged, at: EventContext) -> str:
+    acks = "all" if event.acks < 0 else event.acks
+    return f"ACKED {_records(event.values)}{at.on} at {_batch_offsets(event)} (acks={acks})"
+
+
+def _send_ended(event: events.ClientEnded, at: EventContext) -> str:
+    name = f"{event.value}{at.on}"
+    if event.status == ACKED:
+        return f"{name} is stored{'' if event.offset is None else f' at offset {event.offset}'}"
+    error = "" if event.error is None else f": {event.error}"
+    return f"send of {name} {'FAILED' if event.status == FAILED else 'ended UNKNOWN'}{error}"
+
+
+def _polled(event: events.ClientPolled, at: EventContext) -> str:
+    if not event.records:
+        return f"read nothing{at.of}"
+    (first, _), (last, _) = event.records[0], event.records[-1]
+    offsets = f"offset {first}" if len(event.records) == 1 else f"offsets {first}-{last}"
+    return f"READ {_records(value for _, value in event.records)}{at.of} at {offsets}"
+
+
+_CLUSTER: Final[tuple[Phrase[Any], ...]] = (
+    Phrase(events.BrokerStarted, "process", "started", "start", at_start=True),
+    Phrase(events.BrokerStopped, "process", _stopped),
+    Phrase(events.BrokerPaused, "process", "PAUSED"),
+    Phrase(events.BrokerResumed, "process", "woke up"),
+    Phrase(events.ClientStopped, "process", "stopped"),
+    Phrase(
+        events.BrokerRegistered,
+        "session",
+        "registered (broker epoch {broker_epoch})",
+        "registration",
+        at_start=True,
+    ),
+    Phrase(events.SessionExpired, "session", _session_expired),
+    Phrase(events.FaultStruck, "fault", _fault_struck),
+    Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
+    Phrase(events.Healed, "fault", "all is healed"),
+    Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
+    Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
+    Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),
+    Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
+    Phrase(events.ControllerResigned, "controller", "is no longer controller"),
+    Phrase(
+        events.ControllerChanged,
+        "controller",
+        _controller_changed,
+        "controller change",
+        lane="zookeeper",
+        routine=True,
+    ),
+    Phrase(
+        events.ControllerZnodeDeleted, "controller", "/controller of {broker} was deleted", lane="zookeeper"
+    ),
+)
+
+_REPLICAS: Final[tuple[Phrase[Any], ...]] = (
+    Phrase(events.LeaderElected, "election", _election, to="leader"),
+    Phrase(events.IsrReduced, "election", "reduced the ISR{of} to [{isr}], epoch {leader_epoch}"),
+    Phrase(
+        events.BecameLeader,
+        "epoch",
+        "LEADS{which} in epoch {leader_epoch} from offset {start_offset}, ISR [{isr}]",
+    ),
+    Phrase(
+        events.BecameFollower,
+        "epoch",
+        "follows {leader}{on} in epoch {leader_epoch}",
+        "new follower",
+        at_start=True,
+    ),
+    Phrase(events.BatchAppended, "log", _appended, "append", to="sender"),
+    Phrase(events.BatchReplicated, "log", "copied {values}{on} to {offsets}", "copy", to="leader"),
+    Phrase(
+        events.BatchDeduplicated,
+        "log",
+        "suppressed a duplicate batch{of}: producer id {producer_id} sequence {base_sequence} "
+        "is already at offset {base_offset}",
+        "suppressed duplicate",
+    ),
+    Phrase(events.HighWatermarkSet, "hw", _hw, "HW move", routine=lambda event, at: at.hw_before == event.hw),
+    Phrase(events.IsrChanged, "isr", _isr_changed, "ISR change"),
+    Phrase(events.IsrRefused, "isr", "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
+    Phrase(
+        events.IsrWritten,
+        "isr",
+        "ZooKeeper has the ISR{of} [{isr}], epoch {leader_epoch}",
+        "written ISR",
+        routine=True,
+    ),
+    Phrase(
+        events.LogTruncated,
+        "truncation",
+        _truncated,
+        routine=lambda event, _: event.from_offset == event.to_offset,
+    ),
+    Phrase(
+        events.FetcherFailed,
+        "truncation",
+        "stopped fetching{which}: got offset {base_offset} after LEO {leo}",
+    ),
+    Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
+    Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
+    Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
+    Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),
+    Phrase(
+        events.InvariantBroken, "invariant", "INVARIANT {invariant} broken{of}: {details}", "broken invariant"
+    ),
+    Phrase(events.EpochEndAnswered, "epoch", _epoch_end, to="replica"),
+)
+
+_CLIENTS: Final[tuple[Phrase[Any], ...]] = (
+    Phrase(
+        events.SendFailed,
+        "send",
+        "request {attempt} with {values}{on} to {leader} failed: {error}",
+        "failed request",
+        to="leader",
+    ),
+    Phrase(
+        events.SentAgain,
+        "send",
+        "sends {values}{on} again to {leader}, request {attempt}",
+        "retry",
+        to="leader",
+    ),
+    Phrase(
+        events.FollowerFetched,
+        "request",
+        "fetches{which} from offset {offset}",
+        "fetch",
+        lane="replica",
+        to="broker",
+        routine=True,
+    ),
+    Phrase(
+        events.FetchDelayed,
+        "request",
+        lambda event, _: f"put {_fetch(event)} into purgatory",
+        "waiting fetch",
+        routine=True,
+    ),
+    Phrase(
+        events.FetchExpired,
+        "request",
+        lambda event, _: f"answered {_fetch(event)}, which expired in purgatory",
+        "expired fetch",
+        routine=True,
+    ),
+    Phrase(
+        events.RecordsServed,
+        "read",
+        _served,
+        "consumer fetch",
+        to="client",
+        routine=lambda event, _: event.end_offset <= event.offset,
+    ),
+    Phrase(events.BatchAcknowledged, "ack", _acknowledged, "ack", to="sender"),
+    Phrase(
+        events.RequestRejected, "request", "refused {api} of {sender}{on}: {error}", "refusal", to="sender"
+    ),
+    Phrase(events.ClientSent, "send", "sends {value}{to}", "send"),
+    Phrase(events.ClientEnded, "send", _send_ended, "ended send"),
+    Phrase(events.ClientPolled, "read", _polled, "read", routine=lambda event, _: not event.records),
+)
+
+PHRASES: Final[dict[type[Event], Phrase[Any]]] = {
+    phrase.event: phrase for phrase in (*_CLUSTER, *_REPLICAS, *_CLIENTS)
+}

@@ -1,0 +1,158 @@
+"""Which faults are in force at a moment of a run."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+from harrow.campaigns.language.literals import duration, duration_range
+from harrow.cluster_model import events
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.events import Event
+from harrow.cluster_model.fields import all_fields_of, by_kind
+from harrow.cluster_model.trace import TraceEvent
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.fault import BrokerProcesses, Fault, LastingFault, MessageFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultInForce:
+    """A fault that has struck and not ended.
+
+    ``details`` are as in the trace; ``number`` is its event's, ``strike`` the fault's own among those that
+    struck. ``left`` is how many messages more it touches before it is over, None where their number ends nothing.
+    ``struck`` is the fault itself.
+    """
+
+    fault: str
+    details: tuple[tuple[str, Any], ...]
+    at_us: int
+    number: int
+    strike: int
+    struck: LastingFault
+    left: int | None = None
+
+    def detail(self, name: str) -> Any:
+        """Return what was given for a field, None if nothing was."""
+        return dict(self.details).get(name)
+
+
+class FaultsInForce:
+    """The faults in force, moved forward event by event, each after *processes* have been."""
+
+    __slots__ = ("_processes", "faults")
+
+    def __init__(self, processes: BrokerProcesses) -> None:
+        self._processes = processes
+        self.faults: list[FaultInForce] = []
+
+    def advance(self, event: TraceEvent, number: int) -> None:
+        """Take the next event into account; *number* is its line of ``trace.jsonl``."""
+        handler = _HANDLERS.get(event[1])
+        if handler is not None:
+            handler(self, number, event[0], *event[2:])
+
+    def _strike(
+        self,
+        number: int,
+        at_us: int,
+        fault: str,
+        phase: str,
+        details: tuple[tuple[str, Any], ...],
+        strike: int,
+    ) -> None:
+        struck = struck_fault(fault, details)
+        self._end(lambda other: struck.ends(other.struck))
+        if isinstance(struck, LastingFault) and struck.is_lasting():
+            self.faults.append(
+                FaultInForce(
+                    fault=fault,
+                    details=details,
+                    at_us=at_us,
+                    number=number,
+                    strike=strike,
+                    struck=struck,
+                    left=struck.messages() if isinstance(struck, MessageFault) else None,
+                )
+            )
+
+    def _end_strike(
+        self, number: int, at_us: int, fault: str, details: tuple[tuple[str, Any], ...], strike: int
+    ) -> None:
+        self._end(lambda other: other.strike == strike)
+
+    def _touch(
+        self,
+        number: int,
+        at_us: int,
+        rule: str,
+        action: str,
+        api: str,
+        kind: str,
+        sender: str,
+        receiver: str,
+        strike: int | None,
+    ) -> None:
+        for position, fault in enumerate(self.faults):
+            if fault.strike == strike:
+                if fault.left == 1:
+                    del self.faults[position]
+                elif fault.left is not None:
+                    self.faults[position] = replace(fault, left=fault.left - 1)
+                return
+
+    def _look(self, number: int, at_us: int, *_: object) -> None:
+        """End what a change of a broker's process has ended: a pause by its death, a crash by its start."""
+        self._end(lambda fault: not fault.struck.is_in_force(self._processes))
+
+    def _heal(self, number: int, at_us: int) -> None:
+        self.faults.clear()
+
+    def _heal_core(self, number: int, at_us: int, brokers: tuple[int, ...]) -> None:
+        outside = set(self._processes.broker_ids()).difference(brokers)
+        self._end(lambda fault: not outside & brokers_of(fault.struck))
+
+    def _end(self, is_over: Callable[[FaultInForce], bool]) -> None:
+        self.faults = [fault for fault in self.faults if not is_over(fault)]
+
+    HANDLERS: ClassVar[Mapping[type[Event], Callable[..., None]]] = {
+        events.FaultStruck: _strike,
+        events.FaultEnded: _end_strike,
+        events.MessageRuleApplied: _touch,
+        events.BrokerStarted: _look,
+        events.BrokerResumed: _look,
+        events.BrokerStopped: _look,
+        events.Healed: _heal,
+        events.CoreHealed: _heal_core,
+    }
+    """What each kind of event changes: called with its number, its time, and its fields."""
+
+
+_HANDLERS: Final = {kind.name: handler for kind, handler in FaultsInForce.HANDLERS.items()}
+
+
+def struck_fault(name: str, details: Iterable[tuple[str, Any]]) -> Fault:
+    """Return the fault that the details of a strike tell of."""
+    told = {key: value for key, value in details if value is not None}
+    values: dict[str, Any] = {}
+    for item in all_fields_of(FAULTS[name]):
+        key = item.key or item.attribute
+        if key in told:
+            read = by_kind(_TIMES, item.kind)
+            values[item.attribute] = told[key] if read is None else read(told[key])
+    return FAULTS[name](**values)
+
+
+_TIMES: Final[Mapping[type[Any], Callable[[str], Any]]] = {
+    kinds.DurationMarker: duration,
+    kinds.DurationRangeMarker: duration_range,
+}
+
+
+def brokers_of(fault: Fault) -> frozenset[int]:
+    """Return the brokers that a fault names."""
+    found: list[Any] = []
+    for item in all_fields_of(type(fault)):
+        if issubclass(item.kind, (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)):
+            value = item.of(fault)
+            found += value if isinstance(value, tuple) else (value,)
+    return frozenset(broker for broker in found if isinstance(broker, int))

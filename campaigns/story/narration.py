@@ -1,0 +1,92 @@
+"""What an event of a run says: its lane, its kind and a few words; and the context that the words need."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+FAULTS: Final = "faults"
+"""The lane of faults and of the rules for single messages."""
+
+KINDS: Final = {
+    "fault": "faults, and messages that they touch",
+    "process": "processes start, stop, are paused and wake up",
+    "session": "sessions and registrations of brokers",
+    "controller": "controllers come and go",
+    "election": "leaders are elected, replicas are taken out of the ISR by the controller",
+    "epoch": "replicas begin to lead or to follow in a leader epoch, and ask where one ends",
+    "isr": "leaders change their ISR",
+    "truncation": "logs are opened, truncated, or lose what was not flushed",
+    "hw": "high watermarks move",
+    "log": "records are appended and copied",
+    "ack": "brokers acknowledge records",
+    "send": "clients send, and hear what became of it",
+    "read": "consumers read",
+    "request": "fetches, answers, refusals",
+    "disk": "flushes and checkpoints",
+    "invariant": "invariants break",
+}
+"""The kinds of events, and what each tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narration:
+    """What an event says. ``to`` is the lane of the other process that it concerns, None without one."""
+
+    lane: str
+    kind: str
+    text: str
+    to: str | None = None
+    routine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """What is known when an event happens, and its own fields do not say.
+
+    ``partition`` is named where there are several, else it is empty. ``sender`` is the client
+    that sent the event's records, ``leader`` the lane of the leader that its replica follows, ``hw_before`` the
+    replica's high watermark until now; ``gone`` are the values that the event removed from its log.
+    """
+
+    partition: str = ""
+    sender: str | None = None
+    leader: str | None = None
+    hw_before: int | None = None
+    gone: Sequence[str] = ()
+
+    @property
+    def which(self) -> str:
+        """The partition as an object: `` t-0``."""
+        return f" {self.partition}" if self.partition else ""
+
+    @property
+    def of(self) -> str:
+        """The partition as an attribute: `` of t-0``."""
+        return f" of {self.partition}" if self.partition else ""
+
+    @property
+    def to(self) -> str:
+        """The partition as a destination: `` to t-0``."""
+        return f" to {self.partition}" if self.partition else ""
+
+    @property
+    def on(self) -> str:
+        """The partition as a place: `` on t-0``."""
+        return f" on {self.partition}" if self.partition else ""
+
+
+def broker_lane(broker: int) -> str:
+    """Return the name of a broker's lane."""
+    return f"broker {broker}"
+
+
+def lane_of(process: str) -> str:
+    """Return the lane of a process by the name that traces give it: ``broker-1`` is broker 1."""
+    kind, _, number = process.rpartition("-")
+    return broker_lane(int(number)) if kind == "broker" and number.isdecimal() else process
+
+
+def broker_of_lane(lane: str) -> int | None:
+    """Return the broker whose lane it is, None for any other lane."""
+    kind, _, number = lane.partition(" ")
+    return int(number) if kind == "broker" and number.isdecimal() else None

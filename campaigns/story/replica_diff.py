@@ -1,0 +1,227 @@
+"""The replica logs of a partition side by side: a row for each offset, a cell for each replica.
+
+Rows are plain data: `harrow.cli.render.diff` folds and shows them, `harrow.campaigns.story.record_fates` explains them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from harrow.checks.replay.partition_state import (
+    ACKED,
+    FAILED,
+    SENDING,
+    UNKNOWN,
+    LogEntry,
+    PartitionState,
+    RemovedEntry,
+)
+from harrow.cluster_model.protocol import NO_LEADER
+
+SAME: Final = "same"
+DIFFERENT: Final = "different"
+MISSING: Final = "missing"
+REMOVED: Final = "removed"
+"""What a cell is: the row's record, another one, none, or one that stood there once."""
+
+_RANK: Final = (ACKED, SENDING, UNKNOWN, FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCell:
+    """What a replica has at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
+
+    ``committed`` says whether it is below the replica's own high watermark, or below the checkpointed one
+    of a log that is not open (of a removed one: whether it was), ``flushed`` whether power loss would
+    leave it. ``removed`` is how a record went.
+    """
+
+    state: str
+    entry: LogEntry | None = None
+    committed: bool = False
+    flushed: bool = False
+    removed: RemovedEntry | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFate:
+    """What clients know of a record that stands, or stood, at an offset.
+
+    ``status`` is `harrow.checks.replay.partition_state.ACKED` and so on, None for a record that no client of the
+    run sent. ``acks`` is "all", "1" or "0", None where no broker answered; ``isr`` is the ISR of the broker that
+    answered. ``acked_us`` and ``acked_offset`` are from the answer: with retries the offset may be that of another
+    copy. ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
+    that have the record, at whatever offset; ``on_leader`` says whether the leader is one of them.
+    """
+
+    entry: LogEntry
+    status: str | None
+    acks: str | None
+    isr: tuple[int, ...]
+    acked_us: int | None
+    acked_offset: int | None
+    error: str | None
+    readers: tuple[str, ...]
+    held_by: tuple[int, ...]
+    on_leader: bool
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was acked and consumers cannot get it from the partition's leader."""
+        return self.status == ACKED and not self.on_leader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRow:
+    """An offset of a partition, a cell for each replica; or what once stood there (``is_past``).
+
+    ``is_again`` says of what is past that the same value stands there now, stored once more.
+    ``fates`` are of the different records in the row, the leader's first.
+    """
+
+    offset: int
+    cells: Mapping[int, LogCell]
+    fates: tuple[RecordFate, ...]
+    is_past: bool = False
+    is_again: bool = False
+
+    def is_equal(self) -> bool:
+        """Return whether every replica has the same record, and had no other."""
+        return not self.is_past and all(cell.state == SAME for cell in self.cells.values())
+
+
+def partition_rows(partition: PartitionState) -> list[DiffRow]:
+    """Return the rows of a partition by offset; what once stood at one comes after what stands there."""
+    logs, fates = _Logs(partition), Fates(partition)
+    return [row for offset in range(logs.end) for row in logs.rows(offset, fates)]
+
+
+def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict[int, list[LogCell]]]:
+    """Return the last offsets at which a record stands or once stood, and each replica's cells there.
+
+    Without the fates of records: the screen of a run asks for this many times a second.
+    """
+    logs = _Logs(partition)
+    offsets = range(max(0, logs.end - count_max), logs.end)
+    cells = [logs.cells(offset, logs.reference(offset)) for offset in offsets]
+    return offsets, {broker: [by_broker[broker] for by_broker in cells] for broker in logs.replicas}
+
+
+class Fates:
+    """Looks up what became of the records of a partition."""
+
+    def __init__(self, partition: PartitionState) -> None:
+        self._partition = partition
+        self._held = {
+            broker: frozenset(entry.value for entry in replica.log)
+            for broker, replica in sorted(partition.replicas.items())
+        }
+
+    def of(self, entry: LogEntry) -> RecordFate:
+        """Return the fate of a record."""
+        partition = self._partition
+        place = (entry.offset, entry.value)
+        sends = partition.sends.get(entry.value, [])
+        # Of a value that was sent again by its application: what went best.
+        send = min(
+            sends, key=lambda send: (_RANK.index(send.status), send.offset != entry.offset), default=None
+        )
+        answers = [ack for ack in partition.acks.get(entry.value, ()) if ack.offset == entry.offset]
+        acks = next(("all" if answer.acks < 0 else str(answer.acks) for answer in answers), None)
+        if acks is None and send is not None and send.status == ACKED:
+            # Without acks there is no answer; an answer for another offset is of another copy.
+            acks = "0" if send.offset is None else None
+        held_by = tuple(broker for broker, values in self._held.items() if entry.value in values)
+        return RecordFate(
+            entry=entry,
+            status=None if send is None else send.status,
+            acks=acks,
+            isr=answers[0].isr if answers else (),
+            acked_us=send.ended_us if send is not None and send.status == ACKED else None,
+            acked_offset=None if send is None else send.offset,
+            error=None if send is None else send.error,
+            readers=tuple(partition.reads.get(place, ())),
+            held_by=held_by,
+            on_leader=self._is_on_leader(held_by),
+        )
+
+    def _is_on_leader(self, held_by: tuple[int, ...]) -> bool:
+        """Return whether the leader has it; without a leader, whether anybody does."""
+        leader = self._partition.leader
+        return bool(held_by) if leader == NO_LEADER else leader in held_by
+
+
+class _Logs:
+    """The replicas of a partition: what stands at an offset, and what stood there once."""
+
+    def __init__(self, partition: PartitionState) -> None:
+        self.replicas = dict(sorted(partition.replicas.items()))
+        self._leader = partition.leader
+        self._removed: dict[int, list[RemovedEntry]] = {}
+        for replica in self.replicas.values():
+            for removed in replica.removed:
+                self._removed.setdefault(removed.entry.offset, []).append(removed)
+        self.end = max([max(self._removed, default=-1) + 1, *(r.leo for r in self.replicas.values())])
+
+    def rows(self, offset: int, fates: Fates) -> Iterator[DiffRow]:
+        reference = self.reference(offset)
+        standing = [replica.entry(offset) for replica in self.replicas.values()]
+        values = {entry.value for entry in (reference, *standing) if entry is not None}
+        if reference is not None:
+            cells = self.cells(offset, reference)
+            others = [
+                cell.entry for cell in cells.values() if cell.state == DIFFERENT and cell.entry is not None
+            ]
+            entries = dict.fromkeys((reference, *others))
+            yield DiffRow(offset=offset, cells=cells, fates=tuple(map(fates.of, entries)))
+        past = sorted(self._removed.get(offset, ()), key=attrgetter("number"))
+        for entry in dict.fromkeys(removed.entry for removed in past):
+            cells = {
+                broker: LogCell(state=MISSING)
+                if replica.entry(offset) == entry
+                else self._past_cell(broker, entry)
+                for broker, replica in self.replicas.items()
+            }
+            if entry != reference and any(cell.state == REMOVED for cell in cells.values()):
+                is_again = entry.value in values
+                yield DiffRow(
+                    offset=offset, cells=cells, fates=(fates.of(entry),), is_past=True, is_again=is_again
+                )
+
+    def reference(self, offset: int) -> LogEntry | None:
+        """Return the record that the others are compared with: the leader's, else the most frequent one.
+
+        Where no replica has any, the one that was there last.
+        """
+        standing = {broker: replica.entry(offset) for broker, replica in self.replicas.items()}
+        entries = [entry for entry in standing.values() if entry is not None]
+        last = max(self._removed.get(offset, ()), key=attrgetter("number"), default=None)
+        if not entries:
+            return None if last is None else last.entry
+        return standing.get(self._leader) or max(entries, key=entries.count)
+
+    def cells(self, offset: int, reference: LogEntry | None) -> dict[int, LogCell]:
+        cells = {}
+        for broker, replica in self.replicas.items():
+            entry = replica.entry(offset)
+            if entry is None:
+                cells[broker] = (
+                    LogCell(state=MISSING) if reference is None else self._past_cell(broker, reference)
+                )
+            else:
+                cells[broker] = LogCell(
+                    state=SAME if entry == reference else DIFFERENT,
+                    entry=entry,
+                    committed=offset < replica.known_high_watermark,
+                    flushed=offset < replica.flushed,
+                )
+        return cells
+
+    def _past_cell(self, broker: int, entry: LogEntry) -> LogCell:
+        for removed in reversed(self._removed.get(entry.offset, ())):
+            if removed.entry == entry and removed.entry.broker == broker:
+                return LogCell(
+                    state=REMOVED, entry=removed.entry, committed=removed.committed, removed=removed
+                )
+        return LogCell(state=MISSING)

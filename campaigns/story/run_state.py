@@ -1,0 +1,60 @@
+"""A run at any moment: the state of its cluster, and the faults in force."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from harrow.campaigns.record.run_events import RunEvents
+from harrow.campaigns.story.faults_in_force import FaultInForce, FaultsInForce
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.cluster_model.trace import TraceEvent
+
+
+class RunState(ClusterState):
+    """A moment of a run, moved forward event by event."""
+
+    __slots__ = ("_faults",)
+
+    def __init__(self, replicas: Mapping[str, Sequence[int]], brokers: Iterable[int] = ()) -> None:
+        """Begin before the first event, with what each partition is assigned to."""
+        super().__init__(replicas, brokers)
+        self._faults = FaultsInForce(self)
+
+    def broker_ids(self) -> tuple[int, ...]:
+        """Return the brokers that there are."""
+        return tuple(self.brokers)
+
+    def is_running(self, broker: int) -> bool:
+        """Return whether a broker's process exists."""
+        return self.broker(broker).is_live
+
+    def is_paused(self, broker: int) -> bool:
+        """Return whether a broker's process is paused."""
+        return self.broker(broker).is_paused
+
+    @property
+    def faults(self) -> Sequence[FaultInForce]:
+        """The faults in force, in the order in which they struck."""
+        return self._faults.faults
+
+    def advance(self, event: TraceEvent, number: int | None = None) -> None:
+        """Take the next event into account; *number* is its line, by default that after the last."""
+        super().advance(event, number)
+        self._faults.advance(event, self.number)
+
+
+def before(run: RunEvents) -> RunState:
+    """Return the state of a run before its first event."""
+    return RunState(run.replicas, (broker.id for broker in run.plan.cluster.brokers))
+
+
+def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = None) -> RunState:
+    """Return the state after everything up to a time, or up to an event's line of ``trace.jsonl``.
+
+    By default the state at the end. What clients were told up to the next event of the trace belongs to
+    an event's moment, too.
+    """
+    state = before(run)
+    for event, its_number in zip(run.events, run.numbers, strict=True):
+        if (at_us is not None and event[0] > at_us) or (number is not None and its_number > number):
+            break
+        state.advance(event, its_number)
+    return state

@@ -1,0 +1,279 @@
+"""`harrow diff RUN RUN`: two recorded runs, a setting, a release or a seed apart."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+import yaml
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
+from harrow.campaigns.language.spelling import listed, quoted, suggestion
+from harrow.campaigns.record.recorded_run import RecordedEvent, RecordedRun
+from harrow.campaigns.record.replay import Difference, difference_at, event_as_mapping, first_difference
+from harrow.campaigns.record.report import BASE
+from harrow.campaigns.story.replica_diff import Fates, RecordFate
+from harrow.campaigns.story.run_diff import SCHEMA, DiffError, DiffMoment, RunDiff, diff_run, run_mapping
+from harrow.checks.replay.partition_state import LogEntry, PartitionState
+from harrow.cluster_model import events as kinds
+
+_WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
+"""Keys of a script that change nothing that happens."""
+_LAST: Final = ("faults", "script")
+_NO_DIFFERENCE: Final = frozenset({"name", "description", "expect", "variants", "found"})
+"""Sections of a campaign that change nothing that happens."""
+
+_TELLING: Final = frozenset(
+    kind.name
+    for kind in (
+        kinds.BatchAppended,
+        kinds.BatchDeduplicated,
+        kinds.LogTruncated,
+        kinds.UnflushedLost,
+        kinds.LogOpened,
+        kinds.BecameLeader,
+        kinds.BecameFollower,
+        kinds.LeaderElected,
+        kinds.IsrChanged,
+        kinds.IsrReduced,
+        kinds.IsrRefused,
+        kinds.BatchAcknowledged,
+        kinds.RequestRejected,
+        kinds.ControllerElected,
+        kinds.EpochEndAnswered,
+        kinds.BrokerStopped,
+        kinds.BrokerStarted,
+        kinds.BrokerPaused,
+        kinds.BrokerResumed,
+        kinds.SessionExpired,
+        kinds.FaultStruck,
+    )
+)
+"""Events that tell what happened; the others are the traffic in between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """An offset of the logs that consumers read in both runs. ``fates`` are of the record in each run.
+
+    A side without an entry has the fate of the other's record.
+    """
+
+    offset: int
+    entries: tuple[LogEntry | None, LogEntry | None]
+    fates: tuple[RecordFate, RecordFate]
+
+    def is_equal(self) -> bool:
+        """Return whether both have the same value there, with the same fate for its producer."""
+        one, other = self.entries
+        return one is not None and other is not None and one.value == other.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsDiff:
+    """The logs of one partition in both runs: those of its leaders. ``lost`` are values by run."""
+
+    name: str
+    brokers: tuple[int | None, int | None]
+    rows: Sequence[LogRow]
+    lost: tuple[tuple[str, ...], tuple[str, ...]]
+
+    def is_equal(self) -> bool:
+        """Return whether both logs have the same values, and the same records were lost."""
+        return all(row.is_equal() for row in self.rows) and set(self.lost[0]) == set(self.lost[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsDiff:
+    """Two runs.
+
+    ``plan`` has the keys of their campaigns that differ, with both values, None where a campaign has no such key.
+    ``telling_difference`` are the first events, with their lines, that differ in more than their times and are
+    more than traffic; None where a trace has ended.
+    """
+
+    runs: tuple[RunDiff, RunDiff]
+    plan: Sequence[tuple[str, str | None, str | None]]
+    difference: Difference | None
+    telling_difference: tuple[tuple[int, RecordedEvent] | None, tuple[int, RecordedEvent] | None]
+    logs: Sequence[LogsDiff]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same trace."""
+        return self.difference is None
+
+
+def diff_runs(
+    one: RecordedRun, other: RecordedRun, at: DiffMoment, partitions: Sequence[str] = ()
+) -> RunsDiff:
+    """Compare two runs: their plans, their traces, and the logs that they came to.
+
+    Raises:
+        DiffError: a run has no such moment, or neither has such a partition.
+        RecordError: a run cannot be read.
+
+    """
+    runs = (_run(one, at), _run(other, at))
+    names = list(dict.fromkeys([*runs[0].state.partitions, *runs[1].state.partitions]))
+    for name in partitions:
+        if name not in names:
+            raise DiffError(
+                f"--partition {quoted(name)}: the runs have {listed(names)}{suggestion(name, names)}"
+            )
+    position = first_difference(one.lines, other.lines)
+    difference = None
+    if position is not None:
+        now = other.events[position] if position < len(other.events) else None
+        difference = difference_at(one.events, position, now)
+    return RunsDiff(
+        runs=runs,
+        plan=_differences(one, other, runs[0].run.plan, runs[1].run.plan),
+        difference=difference,
+        telling_difference=_telling_difference(one.events, other.events),
+        logs=[_logs(name, runs) for name in partitions or names],
+    )
+
+
+def _run(recorded: RecordedRun, at: DiffMoment) -> RunDiff:
+    try:
+        return diff_run(recorded, at)
+    except DiffError as error:
+        raise DiffError(f"{recorded.folder}: {error}") from None
+
+
+def _differences(
+    one: RecordedRun, other: RecordedRun, plan: Plan, other_plan: Plan
+) -> list[tuple[str, str | None, str | None]]:
+    sides = [
+        {
+            "campaign": used.campaign,
+            "variant": recorded.variant or BASE,
+            "seed": str(recorded.seed),
+            "version": recorded.version,
+            **dict(_flat("", _document(used))),
+        }
+        for recorded, used in ((one, plan), (other, other_plan))
+    ]
+    keys = [key for key in dict.fromkeys([*sides[0], *sides[1]]) if not _WORDS.search(key)]
+    # A setting that differs says more than the steps that were written for it.
+    keys.sort(key=lambda key: key.startswith(_LAST))
+    return [
+        (key, sides[0].get(key), sides[1].get(key)) for key in keys if sides[0].get(key) != sides[1].get(key)
+    ]
+
+
+def _document(plan: Plan) -> Mapping[str, Any]:
+    try:
+        document = yaml.safe_load(campaign_text(plan))
+    except UnwritablePlanError:
+        return {"kafka": plan.kafka, "plan digest": plan.digest()}
+    return {key: value for key, value in document.items() if key not in _NO_DIFFERENCE}
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(f"{path}.{key}" if path else str(key), inner)
+    elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        for number, inner in enumerate(value):
+            name = inner.get("name", number) if isinstance(inner, dict) else number
+            yield from _flat(f"{path}[{name}]", inner)
+    elif isinstance(value, list):
+        yield path, ", ".join(map(str, value))
+    else:
+        yield path, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _telling_difference(
+    one: Sequence[RecordedEvent], other: Sequence[RecordedEvent]
+) -> tuple[tuple[int, RecordedEvent] | None, tuple[int, RecordedEvent] | None]:
+    stories = [
+        [(line, event) for line, event in enumerate(events, 1) if event.event in _TELLING]
+        for events in (one, other)
+    ]
+    untimed = [[(event.event, event.fields) for _, event in story] for story in stories]
+    position = first_difference(untimed[0], untimed[1])
+    if position is None:
+        return None, None
+    first, second = (story[position] if position < len(story) else None for story in stories)
+    return first, second
+
+
+def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
+    states = [run.state.partitions.get(name) or PartitionState(name) for run in runs]
+    fates = [Fates(state) for state in states]
+    leading = [_leading(state) for state in states]
+    logs = [
+        states[side].replicas[broker].log if broker is not None else [] for side, broker in enumerate(leading)
+    ]
+    rows = []
+    for offset, (one, other) in enumerate(zip_longest(*logs)):
+        row_fates = fates[0].of(one or other), fates[1].of(other or one)
+        rows.append(LogRow(offset=offset, entries=(one, other), fates=row_fates))
+    lost = [tuple(_lost(state, found)) for state, found in zip(states, fates, strict=True)]
+    return LogsDiff(name=name, brokers=(leading[0], leading[1]), rows=rows, lost=(lost[0], lost[1]))
+
+
+def _leading(state: PartitionState) -> int | None:
+    """Return the leader, else who has the longest log."""
+    if state.leader in state.replicas:
+        return state.leader
+    return max(state.replicas, key=lambda broker: state.replicas[broker].leo, default=None)
+
+
+def _lost(state: PartitionState, fates: Fates) -> Iterator[str]:
+    """Yield the values that were acked and are not on the leader."""
+    for value in state.sends:
+        if fates.of(LogEntry(-1, value, -1, -1, -1)).is_lost:
+            yield value
+
+
+# JSON
+
+
+def runs_document(found: RunsDiff) -> dict[str, Any]:
+    """Return two runs as JSON has them."""
+    difference = found.difference
+    return {
+        "schema": SCHEMA,
+        "same": found.is_same,
+        "runs": [
+            {"run": str(run.recorded.folder), **run_mapping(run.recorded, run.run)} for run in found.runs
+        ],
+        "plan": [{"key": key, "values": values} for key, *values in found.plan],
+        "first_difference": None
+        if difference is None
+        else {
+            "line": difference.position + 1,
+            "fields": list(difference.fields),
+            "events": [event_as_mapping(difference.recorded), event_as_mapping(difference.replayed)],
+            "before": [event_as_mapping(event) for event in difference.before],
+        },
+        "first_telling_difference": [
+            None if event is None else {"line": event[0], **(event_as_mapping(event[1]) or {})}
+            for event in found.telling_difference
+        ],
+        "partitions": [
+            {
+                "partition": logs.name,
+                "same": logs.is_equal(),
+                "brokers": list(logs.brokers),
+                "lost": [list(values) for values in logs.lost],
+                "rows": [
+                    {
+                        "offset": row.offset,
+                        "values": [None if entry is None else entry.value for entry in row.entries],
+                        "leader_epochs": [
+                            None if entry is None else entry.leader_epoch for entry in row.entries
+                        ],
+                        "status": [fate.status for fate in row.fates],
+                    }
+                    for row in logs.rows
+                ],
+            }
+            for logs in found.logs
+        ],
+    }

@@ -1,0 +1,236 @@
+"""One record from its send to its end: the events that concern it, and a summary of what became of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import counted, listed, nearest, printable, quoted
+from harrow.campaigns.record.recorded_run import RecordError
+from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
+from harrow.checks.causes.story import brokers, seconds, words
+from harrow.checks.replay.partition_state import (
+    ACKED,
+    FAILED,
+    POWER_LOSS,
+    TRUNCATED,
+    LogEntry,
+    PartitionState,
+)
+from harrow.cluster_model import events as kinds
+from harrow.cluster_model.protocol import NO_LEADER
+
+_PROCESS: Final = (kinds.BrokerStopped, kinds.BrokerStarted, kinds.BrokerPaused, kinds.BrokerResumed)
+_WITH_OR_WITHOUT: Final = (
+    kinds.BecameLeader,
+    kinds.BecameFollower,
+    kinds.LogOpened,
+    kinds.BrokerStopped,
+    kinds.BrokerStarted,
+)
+_DECISIONS: Final = (kinds.LeaderElected, kinds.BecameLeader, kinds.IsrChanged, kinds.IsrReduced)
+_ENDS: Final = {ACKED: "heard that it is stored", FAILED: "heard that it is not stored"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStory:
+    """What happened to a record: the texts of its events by their positions, and a summary in lines."""
+
+    value: str
+    texts: Mapping[int, str]
+    lines: tuple[str, ...]
+
+
+def follow(story: TraceStory, value: str) -> RecordStory:
+    """Return what happened to the record with a value.
+
+    Raises:
+        RecordError: no record of the run has this value.
+
+    """
+    its_own = [event for event in story.events if value in event.values]
+    groups = {
+        name: partition.by_value[value]
+        for name, partition in story.end.partitions.items()
+        if value in partition.by_value
+    }
+    if not its_own:
+        raise RecordError(_unknown(story, value))
+    positions = {event.position for event in its_own}
+    for partition, group in groups.items():
+        positions.update(_around_copies(story, partition, group))
+    lines = [*_sends(its_own, value), *_logs(story, groups)]
+    texts = {
+        position: story.events[position].narration.text + _note(story.events[position], groups, value)
+        for position in sorted(positions)
+    }
+    return RecordStory(value=value, texts=texts, lines=tuple(lines))
+
+
+def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: str) -> str:
+    """Return what an event that does not name the record has to do with it."""
+    name, group = printable(value), groups.get(event.partition or "", ())
+    source = event.source
+    if isinstance(source, kinds.HighWatermarkSet):
+        return f", past {name}"
+    if isinstance(source, kinds.LeaderElected):
+        broker = source.leader
+    elif isinstance(source, _WITH_OR_WITHOUT):
+        broker = source.broker
+    else:
+        return ""
+    if broker == NO_LEADER:
+        return ""
+    if all(event.number < copy.number for copies in groups.values() for copy in copies):
+        # Before the record was there, no replica lacked it.
+        return ""
+    if event.partition is None:
+        group = [copy for copies in groups.values() for copy in copies]
+    has_it = any(copy.broker == broker and _is_there(copy, event.number) for copy in group)
+    return f", with {name}" if has_it else f", WITHOUT {name}"
+
+
+def _unknown(story: TraceStory, value: str) -> Problem:
+    values = list(dict.fromkeys(value for event in story.events for value in event.values))
+    close = nearest(value, values[:400])
+    if not values:
+        ending = "; no record was sent in it"
+    else:
+        ending = f"; did you mean `{close}`?" if close else f"; its records are {listed(values)}"
+    return Problem(str(story.recorded.folder), 0, 0, f"no record {quoted(value)} in this run{ending}")
+
+
+def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry]) -> Iterator[int]:
+    """Yield the positions of the events that decide on copies of a record."""
+    begin = min(copy.number for copy in group)
+    end = max(inf if copy.removed is None else copy.removed.number for copy in group)
+    passed: set[tuple[int, int, str]] = set()
+    for event in story.events:
+        if event.of_client or not begin <= event.number <= end:
+            continue
+        copy = next((copy for copy in group if _has_it(copy, event)), None)
+        if isinstance(event.source, _DECISIONS) and event.partition == partition:
+            yield event.position
+        elif copy is None:
+            continue
+        elif isinstance(event.source, _PROCESS) or (event.partition == partition and _touches(event, copy)):
+            yield event.position
+        elif event.partition == partition and _passed_up_to(event) > copy.offset:
+            # Of the high watermarks and flushes above it, only the first has made a difference.
+            first = (copy.broker, copy.number, event.event)
+            if first not in passed:
+                passed.add(first)
+                yield event.position
+    for copy in group:
+        yield from _causes(story, partition, copy)
+
+
+def _causes(story: TraceStory, partition: str, copy: LogEntry) -> Iterator[int]:
+    """Yield the positions of the events that came before the append of a record, or before its truncation."""
+
+    def last(kind: type[kinds.Event], begin: int, end: int, **fields: int) -> list[int]:
+        return [
+            event.position
+            for event in story.events
+            if isinstance(event.source, kind)
+            and event.partition == partition
+            and begin < event.number < end
+            and event.fields.items() >= fields.items()
+        ][-1:]
+
+    if not copy.is_copy:
+        yield from last(kinds.LeaderElected, 0, copy.number)
+        yield from last(kinds.BecameLeader, 0, copy.number, broker=copy.broker)
+    if copy.removed is not None and copy.removed.cause == TRUNCATED:
+        # The leader's answer about the end of an epoch decides where a follower truncates.
+        yield from last(kinds.EpochEndAnswered, copy.number, copy.removed.number, replica=copy.broker)
+
+
+def _touches(event: StoryEvent, copy: LogEntry) -> bool:
+    source = event.source
+    if isinstance(source, kinds.RecordsServed):
+        return source.offset <= copy.offset < source.end_offset
+    return isinstance(source, kinds.LogOpened | kinds.BecameFollower) or (
+        isinstance(source, kinds.BatchDeduplicated) and source.base_offset == copy.offset
+    )
+
+
+def _passed_up_to(event: StoryEvent) -> int:
+    """Return below which offset an event makes records committed, or safe from power loss."""
+    if isinstance(event.source, kinds.HighWatermarkSet):
+        return event.source.hw
+    return event.source.offset if isinstance(event.source, kinds.LogFlushed) else -1
+
+
+def _has_it(copy: LogEntry, event: StoryEvent) -> bool:
+    """Return whether an event happens on the broker of a copy while it is there."""
+    return copy.broker == getattr(event.source, "broker", None) and _is_there(copy, event.number)
+
+
+def _is_there(copy: LogEntry, number: int) -> bool:
+    """Return whether a copy is there at an event, those that stored and removed it included."""
+    return copy.number <= number and (copy.removed is None or copy.removed.number >= number)
+
+
+def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
+    name = printable(value)
+    for event in events:
+        if isinstance(event.source, kinds.ClientSent):
+            where = "" if event.partition is None else f" to {event.partition}"
+            yield f"{event.narration.lane} sent {name}{where} at {seconds(event.at_us)}"
+    again = sum(isinstance(event.source, kinds.SentAgain) for event in events)
+    if again:
+        yield f"it was sent again {counted(again, 'time')}"
+    for event in events:
+        if isinstance(event.source, kinds.BatchAcknowledged):
+            yield f"{event.narration.lane} acknowledged it at {seconds(event.at_us)}"
+    for event in events:
+        if isinstance(event.source, kinds.ClientEnded):
+            end = _ENDS.get(event.source.status, "never learned whether it is stored")
+            yield f"{event.narration.lane} {end} ({seconds(event.at_us)})"
+    readers = dict.fromkeys(
+        event.narration.lane for event in events if isinstance(event.source, kinds.ClientPolled)
+    )
+    yield f"read by {listed(list(readers))}" if readers else "no consumer read it"
+
+
+def _logs(story: TraceStory, groups: dict[str, list[LogEntry]]) -> Iterator[str]:
+    if not groups:
+        yield "no broker appended it"
+    for partition, group in groups.items():
+        of = f" of {partition}" if len(story.partitions) > 1 else ""
+        for copy in group:
+            verb = "copied" if copy.is_copy else "appended"
+            at = seconds(copy.at_us)
+            known = "below its HW" if copy.is_committed else "never below its HW"
+            yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of}, {known}, {_end(copy)}"
+        yield _at_end(story.end.partitions[partition], group, of)
+
+
+def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> str:
+    """Return who has the record at the end, and whether the leader is one of them."""
+    kept = sorted({copy.broker for copy in group if copy.removed is None})
+    if not kept:
+        return f"at the end: IN NO LOG{of}"
+    leaders = [line.event.leader for line in partition.elections if line.event.leader != NO_LEADER]
+    leader = leaders[-1] if leaders else NO_LEADER
+    found = f"at the end: in the log{of} of {brokers(kept)}"
+    if leader in kept or leader == NO_LEADER:
+        return found
+    log = partition.replica(leader)
+    standing = (log.entry(copy.offset) for copy in group if copy.removed is None)
+    instead = dict.fromkeys(
+        f"{printable(entry.value)} at offset {entry.offset}" for entry in standing if entry is not None
+    )
+    has = f", which has {listed(list(instead))} instead" if instead else ""
+    return f"{found}, but NOT OF ITS LEADER, broker {leader}{has}"
+
+
+def _end(copy: LogEntry) -> str:
+    if copy.removed is None:
+        return "kept"
+    at = seconds(copy.removed.at_us)
+    if copy.removed.cause == POWER_LOSS:
+        return f"LOST with the power, as it was not flushed at {at}"
+    return f"TRUNCATED at {at} ({words(copy.removed.reason)})"

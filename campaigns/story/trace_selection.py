@@ -1,0 +1,208 @@
+"""Which events of a story are shown one by one, and which are folded and only counted."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from harrow.campaigns.record.numbered_findings import NumberedFinding
+from harrow.campaigns.record.phrases import in_lane
+from harrow.campaigns.story.event_phrases import phrase_of
+from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
+from harrow.checks.link import Link
+from harrow.cluster_model.events import HighWatermarkSet, MessageRuleApplied, kind_of
+
+TRAFFIC_MAX: Final = 300
+"""Of a run with more records sent, copied, acked and read than this, they are folded too."""
+
+_TRAFFIC_KINDS: Final = frozenset({"log", "hw", "ack", "send", "read", "request"})
+_AROUND: Final = 3
+"""How many events before a chain and after it are shown."""
+_FOLDED_MIN: Final = 8
+"""How many events in a row are worth a line that says that they are not shown."""
+_FINDINGS_SHOWN: Final = 3
+"""Of how many findings the records are shown in a long story."""
+
+_OF_FETCHES: Final = frozenset({"fetch_waits", "fetch_expired"})
+"""What becomes of a fetch that finds nothing new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """An event that is shown, with the words of its link where the chain has one: ``mark`` is that link's number."""
+
+    event: StoryEvent
+    text: str
+    mark: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Events in a row that are only counted, by name."""
+
+    first: StoryEvent
+    last: StoryEvent
+    counts: Counter[str]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there are too few for a line that says that they are not shown."""
+        return self.counts.total() < _FOLDED_MIN
+
+    def text(self) -> str:
+        """Return how many there are of what, the most frequent first."""
+        counts = {name: count for name, count in self.counts.items() if name not in _OF_FETCHES}
+        ordered = sorted((counts or self.counts).items(), key=lambda entry: (-entry[1], entry[0]))
+        return ", ".join(phrase_of(kind_of(name)).counted(count) for name, count in ordered)
+
+
+Row = Shown | Folded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The times between which events are shown, both included; None is no limit."""
+
+    from_us: int | None = None
+    to_us: int | None = None
+
+    def has(self, event: StoryEvent) -> bool:
+        """Return whether an event is within."""
+        return (self.from_us is None or event.at_us >= self.from_us) and (
+            self.to_us is None or event.at_us <= self.to_us
+        )
+
+
+def whole(story: TraceStory, window: Window, *, everything: bool = False) -> list[Row]:
+    """Return the whole story; what is routine is folded unless *everything* is wanted."""
+    if everything:
+        return [_shown(event) for event in story.events if window.has(event)]
+    is_shown = _notable(story)
+    return list(_fold(map(_shown, filter(window.has, story.events)), lambda row: is_shown(row.event)))
+
+
+def readable(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows for people: without short folds, unless there is nothing else."""
+    return [row for row in rows if isinstance(row, Shown) or not row.is_short] or list(rows)
+
+
+def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
+    """Return the events at some positions with these texts; those between them are not even counted."""
+    return [
+        Shown(event=event, text=texts[event.position])
+        for event in story.events
+        if event.position in texts and window.has(event)
+    ]
+
+
+def around(
+    story: TraceStory, finding: NumberedFinding, window: Window, *, everything: bool = False
+) -> list[Row]:
+    """Return the events around a finding's chain; its links are marked and say why they matter."""
+    marked = _marked(story, finding)
+    if not marked:
+        return whole(story, window, everything=everything)
+    notable = _notable(story, finding)
+    beside = [
+        event.position
+        for event in story.events
+        if notable(event)
+        and event.narration.kind != "invariant"
+        and event.partition in (None, finding.finding.partition)
+    ]
+    begin, end = bisect_left(beside, min(marked)), bisect_right(beside, max(marked))
+    chosen = {*beside[max(0, begin - _AROUND) : end + _AROUND], *marked}
+    events = story.events[min(chosen) : max(chosen) + 1]
+    rows = [_shown(event, marked) for event in events if window.has(event)]
+    _insert_links(story, finding, rows, marked, window)
+    if everything:
+        return list(rows)
+    return list(_fold(rows, lambda row: row.mark is not None or row.event.position in chosen))
+
+
+def _insert_links(
+    story: TraceStory,
+    finding: NumberedFinding,
+    rows: list[Shown],
+    marked: Mapping[int, tuple[int, Link]],
+    window: Window,
+) -> None:
+    """Insert the links that are about no event of their own among the rows."""
+    numbers = {number for number, _ in marked.values()}
+    after = 0
+    for number, link in enumerate(finding.timed(), 1):
+        if number in numbers:
+            places = [place for place, row in enumerate(rows) if row.mark == number]
+            after = places[0] + 1 if places else after
+            continue
+        event = story.stand_in(link)
+        if not window.has(event):
+            continue
+        while after < len(rows) and rows[after].event.at_us < event.at_us:
+            after += 1
+        rows.insert(after, Shown(event=event, text=event.narration.text, mark=number))
+        after += 1
+
+
+def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
+    """Return the links of a chain, with their numbers, by the position of their events."""
+    pairs = zip(finding.finding.chain, story.positions_of(finding), strict=True)
+    timed = enumerate(((link, position) for link, position in pairs if link.at_us is not None), 1)
+    marked: dict[int, tuple[int, Link]] = {}
+    for number, (link, position) in timed:
+        if position is not None:
+            marked.setdefault(position, (number, link))
+    return marked
+
+
+def _notable(story: TraceStory, finding: NumberedFinding | None = None) -> Callable[[StoryEvent], bool]:
+    """Return a condition for the events that are worth a line of their own."""
+    traffic = sum(_is_traffic(event) and not event.narration.routine for event in story.events)
+    findings = story.findings[:_FINDINGS_SHOWN] if finding is None else (finding,)
+    values = {finding.value for finding in findings if finding.value is not None}
+    heights = {
+        (finding.finding.partition, finding.finding.offset)
+        for finding in findings
+        if finding.finding.offset is not None and finding.value is not None
+    }
+    is_short = traffic <= TRAFFIC_MAX
+
+    def notable(event: StoryEvent) -> bool:
+        if event.narration.routine:
+            return False
+        if is_short or not _is_traffic(event):
+            return True
+        return not values.isdisjoint(event.values) or _crosses(event, heights)
+
+    return notable
+
+
+def _is_traffic(event: StoryEvent) -> bool:
+    return event.narration.kind in _TRAFFIC_KINDS or isinstance(event.source, MessageRuleApplied)
+
+
+def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:
+    """Return whether a high watermark passes one of some offsets, up or down."""
+    if not isinstance(event.source, HighWatermarkSet):
+        return False
+    low, high = sorted((event.hw_before or 0, event.source.hw))
+    return any(partition == event.partition and low <= offset < high for partition, offset in heights)
+
+
+def _fold(rows: Iterable[Shown], is_shown: Callable[[Shown], bool]) -> Iterator[Row]:
+    for is_kept, group in groupby(rows, is_shown):
+        if is_kept:
+            yield from group
+        else:
+            events = [row.event for row in group]
+            counts = Counter(event.event for event in events)
+            yield Folded(first=events[0], last=events[-1], counts=counts)
+
+
+def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, Link]] | None = None) -> Shown:
+    if marked is None or event.position not in marked:
+        return Shown(event=event, text=event.narration.text)
+    number, link = marked[event.position]
+    return Shown(event=event, text=in_lane(link, event.narration.lane), mark=number)

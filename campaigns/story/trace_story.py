@@ -1,0 +1,259 @@
+"""The story of a recorded run: the events of its trace and of its clients in one order, in lanes, and its findings."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.record.numbered_findings import NumberedFinding, numbered
+from harrow.campaigns.record.phrases import in_lane
+from harrow.campaigns.record.recorded_run import RecordedRun, read_run
+from harrow.campaigns.record.run_events import RunEvents, events_of_recorded
+from harrow.campaigns.story.event_phrases import narrate, phrase_of
+from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, broker_of_lane
+from harrow.campaigns.story.run_state import before, state_at
+from harrow.checks.link import Link
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.cluster_model import events as kinds
+from harrow.cluster_model.events import HISTORY_EVENTS, Event, event_fields
+from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.trace import TraceEvent, decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryEvent:
+    """An event of the trace or of the history, in words.
+
+    ``position`` is its place in the story, from 0; ``number`` is its line of ``trace.jsonl``, from 1. An event
+    that only the history has is ``of_client``, with the number of the trace event before it. ``values``
+    are the records that it is about. ``source`` is the event itself, None for a link without one.
+    """
+
+    position: int
+    number: int
+    at_us: int
+    event: str
+    narration: Narration
+    partition: str | None = None
+    values: tuple[str, ...] = ()
+    source: Event | None = None
+    of_client: bool = False
+    hw_before: int | None = None
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of the event by their names."""
+        if self.source is None:
+            return {}
+        return {name: getattr(self.source, name) for name in event_fields(self.source.name)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceStory:
+    """A recorded run as a story. ``lanes`` are in order; ``run`` has the events at the same positions."""
+
+    recorded: RecordedRun
+    run: RunEvents
+    lanes: tuple[str, ...]
+    events: tuple[StoryEvent, ...]
+    findings: tuple[NumberedFinding, ...]
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions of the cluster."""
+        return sorted(self.run.replicas)
+
+    @property
+    def name(self) -> str:
+        """The run as the first line of its story names it."""
+        return f"{run_name(self.recorded.plan.campaign, self.recorded.variant)}, seed {self.recorded.seed}"
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, with its campaign, as its folder below ``results/`` is called."""
+        recorded = self.recorded
+        return f"{recorded.plan.campaign}/{recorded.plan_digest[:8]}-{recorded.seed}-{recorded.version}"
+
+    @cached_property
+    def end(self) -> ClusterState:
+        """The cluster at the end of the run, with every copy of a record that ever was in a log."""
+        return state_at(self.run)
+
+    @cached_property
+    def times(self) -> Sequence[int]:
+        """The times of the events, in order."""
+        return [event.at_us for event in self.events]
+
+    def positions_of(self, finding: NumberedFinding) -> list[int | None]:
+        """Return the position of the event of each link of a finding's chain, None where there is none."""
+        positions: list[int | None] = []
+        last = -1
+        for link in finding.finding.chain:
+            position = self._position_of(link, finding.value, last)
+            positions.append(position)
+            last = last if position is None else position
+        return positions
+
+    def _position_of(self, link: Link, value: str | None, last: int) -> int | None:
+        """Return the position of a link's event, rather after that of the link before than before it."""
+        if link.at_us is None:
+            return None
+        begin, end = bisect_left(self.times, link.at_us), bisect_right(self.times, link.at_us)
+        names = link.kind.stems_from
+        candidates = [event for event in self.events[begin:end] if event.event in names]
+        best = min(
+            candidates,
+            key=lambda event: (
+                not _concerns(event, link.broker),
+                event.position < last,
+                value is not None and bool(event.values) and value not in event.values,
+                names.index(event.event),
+            ),
+            default=None,
+        )
+        return None if best is None else best.position
+
+    def stand_in(self, link: Link) -> StoryEvent:
+        """Return an event for a link that is about none of its own, in the lane of its broker."""
+        at_us = link.at_us or 0
+        position = max(bisect_right(self.times, at_us) - 1, 0)
+        lane = FAULTS if link.broker is None else broker_lane(link.broker)
+        return StoryEvent(
+            position=position,
+            number=self.events[position].number,
+            at_us=at_us,
+            event=link.event,
+            narration=Narration(lane if lane in self.lanes else FAULTS, "request", in_lane(link, lane)),
+        )
+
+
+def read_story(folder: Path) -> TraceStory:
+    """Read a recorded run as a story.
+
+    Raises:
+        RecordError: a file of it is missing or damaged.
+        CampaignError: its campaign cannot be read (any more).
+
+    """
+    recorded = read_run(folder)
+    run = events_of_recorded(recorded)
+    events = story_events(run)
+    return TraceStory(
+        recorded=recorded,
+        run=run,
+        lanes=_lanes(events),
+        events=events,
+        findings=numbered(recorded.rules),
+    )
+
+
+def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
+    """Return everything that happened in a run, in words and in its order."""
+    narrator = _Narrator(before(run), several=len(run.replicas) > 1)
+    return tuple(
+        narrator.story_event(position, number, event)
+        for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True))
+    )
+
+
+def _concerns(event: StoryEvent, broker: int | None) -> bool:
+    # A link about an election names the leader, though the controller elects.
+    return broker is None or broker == event.fields.get("leader" if event.event == "election" else "broker")
+
+
+def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
+    lanes = dict.fromkeys(
+        lane for event in events for lane in (event.narration.lane, event.narration.to) if lane is not None
+    )
+    numbers = {lane: number for lane in lanes if (number := broker_of_lane(lane)) is not None}
+    brokers = sorted(numbers, key=numbers.__getitem__)
+    clients = dict.fromkeys(event.narration.lane for event in events if event.of_client)
+    rest = [lane for lane in lanes if lane not in {FAULTS, *brokers, *clients}]
+    return (FAULTS, *brokers, *clients, *rest)
+
+
+class _Narrator:
+    """Narrates the events of a run in order, and remembers what the next ones need."""
+
+    def __init__(self, state: ClusterState, *, several: bool) -> None:
+        self._state = state
+        self._several = several
+        self._requests: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._answers: dict[tuple[Any, ...], Event] = {}
+        self._senders: dict[tuple[str, str], str] = {}
+
+    def story_event(self, position: int, number: int, raw: TraceEvent) -> StoryEvent:
+        event = decode(raw)
+        partition = getattr(event, "partition", None)
+        context = self._advance(event, raw, number, partition)
+        narration = narrate(event, context)
+        if (event.at_us < 0 and phrase_of(type(event)).at_start) or self._is_repeated(event):
+            narration = replace(narration, routine=True)
+        return StoryEvent(
+            position=position,
+            number=number,
+            at_us=event.at_us,
+            event=event.name,
+            narration=narration,
+            partition=partition,
+            values=(*_values(event), *context.gone),
+            source=event,
+            of_client=event.name in HISTORY_EVENTS,
+            hw_before=context.hw_before,
+        )
+
+    def _advance(self, event: Event, raw: TraceEvent, number: int, partition: str | None) -> EventContext:
+        """Move on, and return what is known when the event happens."""
+        context = EventContext(
+            partition=partition if self._several and partition else "", sender=self._sender(event)
+        )
+        broker = getattr(event, "broker", None)
+        if not partition or not isinstance(broker, int):
+            self._state.advance(raw, number)
+            return context
+        replica = self._state.partition(partition).replica(broker)
+        hw_before = replica.high_watermark if replica.is_open else None
+        removed = len(replica.removed)
+        self._state.advance(raw, number)
+        return replace(
+            context,
+            leader=None if replica.leader == NO_LEADER else broker_lane(replica.leader),
+            hw_before=hw_before,
+            gone=[gone.entry.value for gone in replica.removed[removed:]],
+        )
+
+    def _sender(self, event: Event) -> str | None:
+        """Return the client that sent the records of an event, None where it is not known."""
+        if isinstance(event, kinds.ClientSent):
+            self._senders[event.partition, str(event.value)] = event.client
+        values = getattr(event, "values", ())
+        return self._senders.get((getattr(event, "partition", ""), values[0])) if values else None
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Return whether a request fails, is sent again or answered as the one before it."""
+        if isinstance(event, kinds.BecameFollower | kinds.BecameLeader):
+            self._answers.clear()
+        if isinstance(event, kinds.EpochEndAnswered | kinds.FetcherFailed | kinds.RequestRejected):
+            asker = getattr(event, "replica", getattr(event, "sender", None))
+            answer = (event.name, event.broker, event.partition, asker)
+            now = replace(event, at_us=0)
+            before, self._answers[answer] = self._answers.get(answer), now
+            return before == now
+        if not isinstance(event, kinds.SendFailed | kinds.SentAgain):
+            return False
+        request = (event.name, event.client, str(event.values[:1]))
+        end = (event.leader, getattr(event, "error", None))
+        last, self._requests[request] = self._requests.get(request), end
+        return last == end
+
+
+def _values(event: Event) -> Iterator[str]:
+    """Yield the records that an event names."""
+    yield from map(str, getattr(event, "values", ()))
+    if isinstance(event, kinds.ClientPolled):
+        yield from (str(value) for _, value in event.records)
+    elif isinstance(event, kinds.ClientSent | kinds.ClientEnded):
+        yield str(event.value)

@@ -1,1 +1,0 @@
-"""Each section of a campaign file as it is written from a plan: the way back from `campaigns.sections`."""

@@ -1,0 +1,1 @@
+"""How a finding came about: copies of records, requests, and what would have prevented it."""

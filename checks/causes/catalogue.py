@@ -1,0 +1,99 @@
+"""The causes that several rules know: why a record went, or why two logs differ, each with its words once."""
+
+from typing import Final
+
+from harrow.checks import promise
+from harrow.checks.link import RecordValue, cause
+from harrow.cluster_model.events import BrokerId, Flag, Number
+
+_FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
+
+
+@cause("no-ack-awaited")
+def no_ack_awaited() -> str:
+    """A producer with acks=0 counts as acked what may never have arrived."""
+    return f"{promise.ACKS_0} waits for no answer"
+
+
+@cause("acked-before-replication")
+def acked_before_replication(*, value: RecordValue) -> str:
+    """A leader acknowledged to acks=1 what it alone had, and lost it."""
+    return f"{promise.ACKS_1} does not wait for followers, and {value} was never committed"
+
+
+@cause("unclean-election")
+def unclean_election(*, leader: BrokerId, value: RecordValue) -> str:
+    """A leader from outside the ISR did not have the record."""
+    return f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {value}"
+
+
+@cause("unclean-election-broke-invariant")
+def unclean_election_broke_invariant() -> str:
+    """A leader from outside the ISR made what replicas know of each other wrong."""
+    return f"an unclean election takes a leader without what was committed ({promise.UNCLEAN_ELECTION})"
+
+
+@cause("power-loss")
+def power_loss() -> str:
+    """The replicas that had the record lost it with their power."""
+    return f"{_FLUSHING}, so a record is safe only while one replica that has it keeps its power"
+
+
+@cause("power-loss-in-isr")
+def power_loss_in_isr() -> str:
+    """A member of the ISR lost what it counted as having."""
+    return f"{_FLUSHING}, and a replica that comes back without what it had not flushed counts as before"
+
+
+@cause("resumed-epoch")
+def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
+    """A leader came back without the end of its log, in the same epoch (`harrow.checks.causes.resumed_epoch`)."""
+    text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
+    if forgot_producers:
+        return f"{text}, and forgot its producers with them"
+    return f"{text}, so its log and its followers' have parted" if logs_parted else text
+
+
+@cause("acked-by-deposed-leader")
+def acked_by_deposed_leader(*, value: RecordValue) -> str:
+    """A leader acknowledged a record after another one had been elected."""
+    return f"{value} was acked by a leader that had been succeeded"
+
+
+@cause("committed-record-lost")
+def committed_record_lost(*, value: RecordValue) -> str:
+    """A record went although the high watermark had passed it."""
+    return f"{value} was committed, and no setting permits that it goes"
+
+
+@cause("acked-before-commit")
+def acked_before_commit(*, value: RecordValue) -> str:
+    """A record went that was acknowledged as if it were committed."""
+    return f"{value} was acked although it was never committed"
+
+
+@cause("resent-by-application")
+def resent_by_application(*, times: Number) -> str:
+    """An application sent a record again by itself."""
+    return (
+        f"the application sent it {times} times, and without a {promise.TRANSACTIONAL_ID} "
+        "idempotence covers the retries of one producer session only"
+    )
+
+
+@cause("sender-unknown")
+def sender_unknown() -> str:
+    """A record that the history does not know stands in the log twice."""
+    return "no producer is known to have sent it"
+
+
+@cause("retry-without-idempotence")
+def retry_without_idempotence() -> str:
+    """A retry was appended as a record of its own."""
+    return f"with {promise.NOT_IDEMPOTENT} the leader cannot tell a retry from a new record"
+
+
+@cause("retry-not-recognised")
+def retry_not_recognised() -> str:
+    """A retry was appended although the producer is idempotent."""
+    return "the leader did not recognise the retry"

@@ -1,0 +1,384 @@
+"""The phrase book of what happens to records, replicas and requests: the links that rules share.
+
+A kind of link that only one rule has stands with that rule.
+"""
+
+from typing import Final
+
+from harrow.checks.causes.story import brokers, words
+from harrow.checks.link import RecordValue, link
+from harrow.cluster_model import events
+
+_POWER_LOSS: Final = "power_loss"
+
+
+def isr_text(isr: events.Brokers) -> str:
+    """Return an ISR as Kafka logs it: ``[0, 2]``."""
+    return str(list(isr))
+
+
+# Records in logs
+
+
+@link("not-appended", impersonal=True)
+def not_appended() -> str:
+    """A record has come to no log."""
+    return "no broker appended it"
+
+
+@link("appended", events.BatchAppended)
+def appended(
+    *,
+    value: RecordValue,
+    offset: events.Offset,
+    leader_epoch: events.Epoch,
+    again: events.Flag = False,
+    is_deposed: events.Flag = False,
+    producer_id: events.Number | None = None,
+    sequence: events.Number | None = None,
+) -> str:
+    """A leader took a record from a producer; ``is_deposed``: in an epoch that had ended."""
+    ended = ", which had ended" if is_deposed else ""
+    producer = "" if producer_id is None else f", producer id {producer_id}, sequence {sequence}"
+    return f"appended {value}{_again(again)} at offset {offset} (epoch {leader_epoch}{ended}{producer})"
+
+
+@link("copied", events.BatchReplicated)
+def copied(
+    *,
+    value: RecordValue,
+    offset: events.Offset,
+    leader_epoch: events.Epoch | None = None,
+    again: events.Flag = False,
+) -> str:
+    """A follower took a record from its leader."""
+    place = "" if leader_epoch is None else f" at offset {offset} (epoch {leader_epoch})"
+    return f"copied {value}{_again(again)}{place}"
+
+
+@link("unflushed-lost", events.UnflushedLost)
+def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
+    """A replica came back without the end of its log."""
+    return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
+
+
+@link("truncated", events.LogTruncated)
+def truncated(
+    *,
+    leo: events.Offset,
+    reason: events.Text,
+    offset: events.Offset,
+    value: RecordValue | None = None,
+    asked: events.BrokerId | None = None,
+    asked_epoch: events.Epoch | None = None,
+    answer: events.Offset | None = None,
+) -> str:
+    """A follower cut its log; ``asked``: after its leader had told it where an epoch ends."""
+    why = words(reason)
+    how = f"truncated to {leo} ({why})"
+    if value is None:
+        return how
+    if why == "high watermark":
+        how = f"truncated to its own high watermark, {leo}"
+    elif why == "out of range":
+        how = f"truncated to {leo}, where its leader's log ends"
+    elif asked is not None:
+        told = f"was told {answer}" if answer == leo else f"was told {answer}, truncated to {leo}"
+        how = f"asked broker {asked} where epoch {asked_epoch} ends, {told}"
+    return f"{how}, and cut off {value}"
+
+
+@link("overwritten", events.BatchAppended, events.BatchReplicated, event="gone")
+def overwritten(
+    *, values: events.Values, base_offset: events.Offset, value: RecordValue, offset: events.Offset
+) -> str:
+    """A batch took the place of a record."""
+    return f"appended {', '.join(values)} at offset {base_offset}, in the place of {value}"
+
+
+@link("gone", events.LogTruncated, events.BatchAppended, events.BatchReplicated, events.LogOpened)
+def gone(*, value: RecordValue, offset: events.Offset) -> str:
+    """A record is no longer in a log, and the trace does not say why."""
+    return f"no longer had {value}"
+
+
+@link(
+    "cut-back",
+    events.LogTruncated,
+    events.BatchAppended,
+    events.BatchReplicated,
+    events.LogOpened,
+    event="truncated",
+)
+def cut_back(*, offset: events.Offset) -> str:
+    """A log ends earlier than before."""
+    return f"cut its log back to {offset}"
+
+
+@link("recovered", events.LogOpened)
+def recovered(*, value: RecordValue, leo: events.Offset, hw: events.Offset) -> str:
+    """A broker came back with a record."""
+    return f"came back with {value}: LEO {leo}, high watermark {hw}"
+
+
+@link("kept")
+def kept(*, value: RecordValue) -> str:
+    """A replica has to the end what its leader does not have."""
+    return f"still has {value}, the leader does not"
+
+
+@link("not-truncated", events.BecameFollower)
+def not_truncated(
+    *, leader: events.BrokerId, value: RecordValue, offset: events.Offset, hw: events.Offset | None = None
+) -> str:
+    """A follower kept what its new leader does not have; ``hw``: its high watermark was above it."""
+    above = "" if hw is None else f"with a high watermark of {hw} "
+    return f"followed broker {leader} and {above}truncated nothing: it still has {value}"
+
+
+# Leaders and controllers
+
+
+@link("elected", events.LeaderElected)
+def elected(
+    *,
+    leader_epoch: events.Epoch,
+    isr: events.Brokers | None = None,
+    value: RecordValue | None = None,
+    has_it: events.Flag = False,
+) -> str:
+    """A replica of the ISR was elected, with or without a record."""
+    among = "" if isr is None else f" from the ISR {isr_text(isr)}"
+    return f"was elected{among}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
+
+
+@link("elected-uncleanly", events.LeaderElected)
+def elected_uncleanly(
+    *,
+    leader_epoch: events.Epoch,
+    isr: events.Brokers | None = None,
+    value: RecordValue | None = None,
+    has_it: events.Flag = False,
+) -> str:
+    """A replica was elected that need not have what was committed; ``isr``: from outside of it."""
+    outside = "" if isr is None else f", from outside the ISR {isr_text(isr)}"
+    return f"was elected uncleanly{outside}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
+
+
+@link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader")
+def chosen(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
+    """A controller elected a leader, or found none."""
+    return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
+
+
+@link("became-leader", events.BecameLeader)
+def became_leader(*, leader_epoch: events.Epoch, offset: events.Offset) -> str:
+    """A broker began to lead."""
+    return f"became leader in epoch {leader_epoch}"
+
+
+@link("deposed-leader", events.BecameLeader)
+def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> str:
+    """A broker led although another had been elected after it."""
+    return f"led again, in epoch {leader_epoch}, although epoch {newer_epoch} had begun"
+
+
+@link("deposed-controller")
+def deposed_controller(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
+    """A controller that had been succeeded sent out an election of its own."""
+    return f"announced its election of broker {leader} (epoch {leader_epoch})"
+
+
+@link("controller-elected", events.ControllerElected)
+def controller_elected(*, controller_epoch: events.Epoch) -> str:
+    """A broker became controller."""
+    return f"was elected controller (controller epoch {controller_epoch})"
+
+
+@link(
+    "isr-shrank",
+    events.IsrChanged,
+    events.IsrReduced,
+    events.LeaderElected,
+    events.BecameLeader,
+    impersonal=True,
+)
+def isr_shrank(*, before: events.Brokers, isr: events.Brokers, died: events.Flag = False) -> str:
+    """Replicas left an ISR, behind or dead."""
+    left = brokers(set(before) - set(isr))
+    why = "died" if died else "fallen behind"
+    return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {left} had {why}"
+
+
+# Processes
+
+
+@link("stopped", events.BrokerStopped)
+def stopped(
+    *,
+    cause: events.Text,
+    value: RecordValue | None = None,
+    before_fetching: events.Brokers = (),
+    is_only: events.Flag = False,
+    is_last: events.Flag = False,
+) -> str:
+    """A broker that had a record stopped; what makes it matter is who else did not have the record."""
+    how = "lost power" if cause == _POWER_LOSS else "crashed"
+    if before_fetching:
+        return f"{how} before {brokers(before_fetching)} had fetched {value} again"
+    if is_only:
+        return f"{how}, the only one with {value}"
+    return f"{how}, the last one with {value}" if is_last else how
+
+
+@link("controller-paused", events.BrokerPaused, event="paused", role="the controller")
+def controller_paused() -> str:
+    """A controller stood still."""
+    return "was paused"
+
+
+@link("controller-resumed", events.BrokerResumed, event="resumed")
+def controller_resumed() -> str:
+    """A paused controller went on, and did not know what had happened meanwhile."""
+    return "woke up, still controller as far as it knew"
+
+
+@link("client-stopped", events.ClientStopped)
+def client_stopped() -> str:
+    """An application died with a request on its way."""
+    return "died before it had an answer"
+
+
+# Sends and answers
+
+
+@link("sent", events.ClientSent)
+def sent(*, value: RecordValue, again: events.Flag = False) -> str:
+    """A producer was given a record; ``again`` by an application that had given it once."""
+    return f"sent {value}{' again, in a new session' if again else ''}"
+
+
+@link("answer-heard", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
+def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> str:
+    """A send ended well, by the history alone; without an offset the producer waited for no answer."""
+    return f"{value} counted as sent" if offset is None else f"{value} was acked at offset {offset}"
+
+
+@link("acked", events.BatchAcknowledged, events.ClientEnded)
+def acked(
+    *,
+    value: RecordValue,
+    acks: events.Number,
+    offset: events.Offset | None = None,
+    alone: events.Flag = False,
+    isr: events.Brokers | None = None,
+    missing: events.Brokers = (),
+    is_deposed: events.Flag = False,
+    has_shrunk: events.Flag = False,
+    min_isr: events.Number | None = None,
+) -> str:
+    """A leader acknowledged a record: to ``acks`` of 0 or 1, or to acks=all, with its ISR of that moment.
+
+    ``alone``: before any follower had it. ``missing``: members of the ISR without it. ``is_deposed``:
+    another leader had been elected. ``min_isr``: what let the ISR be so small.
+    """
+    text = f"acked {value}"
+    if acks >= 0:
+        return f"{text} (acks={acks}){' before any follower had it' if alone else ''}"
+    if isr is None:
+        return text
+    if missing:
+        return f"{text}, although {brokers(missing)} of the ISR {isr_text(isr)} did not have it"
+    if is_deposed:
+        return f"{text}, alone in the ISR {isr_text(isr)} as far as it knew" if len(isr) < 2 else text
+    if has_shrunk:
+        minimum = "" if min_isr is None else f" (min.insync.replicas={min_isr})"
+        return f"{text} when the ISR had shrunk to {isr_text(isr)}{minimum}"
+    return f"{text}: all of the ISR {isr_text(isr)} had it"
+
+
+@link("no-answer", events.SendFailed, event="request-failed", about="leader")
+def no_answer(*, leader: events.BrokerId, error: events.Text) -> str:
+    """A producer had no answer."""
+    return f"got no answer from broker {leader} ({error})"
+
+
+@link("refused", events.SendFailed, event="request-failed")
+def refused(*, value: RecordValue, error: events.Text, isr: events.Brokers = ()) -> str:
+    """A leader answered a send with an error."""
+    return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
+
+
+@link("retried", events.SentAgain, about="leader")
+def retried(*, value: RecordValue, leader: events.BrokerId, attempt: events.Number) -> str:
+    """A producer sent a record once more by itself."""
+    return f"sent {value} again, to broker {leader} (attempt {attempt})"
+
+
+@link("answered", events.BatchDeduplicated, events.BatchAcknowledged)
+def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
+    """A leader told a producer where a record is."""
+    return f"answered that {value} is at offset {stands_at}"
+
+
+@link("ack-lost", events.MessageRuleApplied, impersonal=True)
+def ack_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
+    """A fault met a leader's answer to a producer."""
+    return f"the fault {fault} {_deed(action)} the answer of broker {leader}"
+
+
+@link("request-lost", events.MessageRuleApplied, impersonal=True)
+def request_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
+    """A fault met a producer's request."""
+    return f"the fault {fault} {_deed(action)} the request to broker {leader}"
+
+
+_DEEDS: Final = {
+    "reset": "cut the connection under",
+    "drop": "dropped",
+    "hold": "held up",
+    "delay": "delayed",
+    "duplicate": "doubled",
+}
+
+
+def _deed(action: str) -> str:
+    return _DEEDS.get(action, f"struck ({action})")
+
+
+# Consumers
+
+
+@link("seen", impersonal=True)
+def seen(*, value: RecordValue, offset: events.Offset) -> str:
+    """A record was seen at an offset, and the trace does not say how it came there."""
+    return f"{value} was seen at offset {offset}"
+
+
+@link("led-without", events.LeaderElected, events.BecameLeader, event="elected")
+def led_without(
+    *, value: RecordValue, offset: events.Offset, setting: events.Text, was_elected: events.Flag = False
+) -> str:
+    """A leader had no longer what a consumer had read, as a setting permits."""
+    return f"{'was elected' if was_elected else 'led'} without {value} ({setting})"
+
+
+@link("out-of-range")
+def out_of_range(*, client: events.ClientName, leader_epoch: events.Epoch, setting: events.Text) -> str:
+    """A leader that had been succeeded sent a consumer elsewhere."""
+    return (
+        f"told {client} that its position was out of range: "
+        f"it still took itself for the leader, in epoch {leader_epoch} ({setting})"
+    )
+
+
+def _again(again: bool) -> str:
+    return " again" if again else ""
+
+
+def _with(value: RecordValue | None) -> str:
+    return "" if value is None else f", with {value}"
+
+
+def _having(value: RecordValue | None, *, has_it: bool) -> str:
+    return "" if value is None else f", {'with' if has_it else 'without'} {value}"

@@ -1,0 +1,275 @@
+"""The lives of a record's copies: stored where, and which crash, election or truncation took them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from harrow.checks.causes import links
+from harrow.checks.causes.story import END, Story, words
+from harrow.checks.history.records import Value
+from harrow.checks.link import Link
+from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, LogEntry, RemovedEntry, has_copy
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import TraceLine, decode
+
+_NO_LEADER: Final = -1
+_STOPPED_BY_POWER_LOSS: Final = "power_loss"
+_BY_LEADER_EPOCH: Final = "leader epoch"
+
+
+def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
+    """Tell how the copies of one record came, who led in the meantime, and how each went."""
+    if not group:
+        story.tell(END, links.not_appended.conclude())
+        return
+    removed = [copy.removed for copy in group if copy.removed is not None]
+    end = max(entry.number for entry in removed) if len(removed) == len(group) else END
+    _tell_deposed_leader(story, group[0])
+    seen: set[int] = set()
+    for copy in group:
+        tell_stored(story, copy, again=copy.broker in seen)
+        seen.add(copy.broker)
+        if copy.removed is not None:
+            story.tell(copy.removed.number, _removal(story, copy, copy.removed))
+    tell_elections(story, group, group[0].number, end)
+    tell_stops(story, group)
+    for number, event in story.events(events.LogOpened):
+        if has_copy(group, event.broker, number):
+            back = links.recovered(
+                event.at_us, event.broker, value=group[0].value, leo=event.leo, hw=event.hw
+            )
+            story.tell(number, back)
+    for copy in group:
+        if copy.removed is None:
+            _tell_kept(story, copy, group)
+
+
+def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
+    """Tell that a replica appended or copied a record."""
+    value, offset = copy.value, copy.offset
+    if copy.is_copy:
+        stored = links.copied(copy.at_us, copy.broker, value=value, offset=offset, again=again)
+    else:
+        stored = links.appended(
+            copy.at_us,
+            copy.broker,
+            value=value,
+            offset=offset,
+            leader_epoch=copy.leader_epoch,
+            again=again,
+            is_deposed=newer_election(story, copy) is not None,
+            producer_id=copy.producer_id if with_producer else None,
+            sequence=copy.sequence if with_producer else None,
+        )
+    story.tell(copy.number, stored)
+
+
+def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
+    """Return how a copy went."""
+    at_us, broker, value, offset = removed.at_us, copy.broker, copy.value, copy.offset
+    if removed.cause == POWER_LOSS:
+        return links.unflushed_lost(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
+    event = decode(story.evidence.trace[removed.number - 1])
+    if isinstance(event, events.LogTruncated):
+        return _truncation(story, copy, removed)
+    if isinstance(event, events.BatchAppended):
+        return links.overwritten(
+            at_us, broker, values=event.values, base_offset=event.base_offset, value=value, offset=offset
+        )
+    return links.gone(at_us, broker, value=value, offset=offset)
+
+
+def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
+    """Return how a follower came to truncate a record."""
+    operands: dict[str, Any] = {}
+    if words(removed.reason) == _BY_LEADER_EPOCH:
+        answer = story.last(events.EpochEndAnswered, before=removed.number, replica=copy.broker)
+        if answer is not None:
+            operands = {
+                "asked": answer.event.broker,
+                "asked_epoch": answer.event.leader_epoch,
+                "answer": answer.event.end_offset,
+            }
+    return links.truncated(
+        removed.at_us,
+        copy.broker,
+        leo=removed.to_offset,
+        reason=removed.reason,
+        offset=copy.offset,
+        value=copy.value,
+        **operands,
+    )
+
+
+def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: float) -> None:
+    """Tell who was elected between two lines, and whether the new leader had the record."""
+    for number, event in story.elections:
+        if not begin < number < end or event.leader == _NO_LEADER:
+            continue
+        before: (
+            TraceLine[events.BecameLeader | events.IsrChanged | events.LeaderElected | events.IsrReduced]
+            | None
+        )
+        before = story.last(
+            events.BecameLeader, events.IsrChanged, events.LeaderElected, events.IsrReduced, before=number
+        )
+        isr = None if before is None else before.event.isr
+        # An unclean leader from within the ISR, and a clean one from outside of it, need no ISR to be understood.
+        is_plain = isr is None or event.unclean != (event.leader not in isr)
+        kind = links.elected_uncleanly if event.unclean else links.elected
+        election = kind(
+            event.at_us,
+            event.leader,
+            leader_epoch=event.leader_epoch,
+            isr=None if is_plain else isr,
+            value=group[0].value,
+            has_it=has_copy(group, event.leader, number),
+        )
+        story.tell(number, election)
+
+
+def newer_election(story: Story, copy: LogEntry) -> TraceLine[events.LeaderElected] | None:
+    """Return the election that had deposed a leader before it appended a record, None if none had."""
+    newer = [
+        line
+        for line in story.elections
+        if line.number < copy.number
+        and line.event.leader_epoch > copy.leader_epoch
+        and line.event.leader != _NO_LEADER
+    ]
+    return newer[-1] if newer and not copy.is_copy and newer[-1].event.leader != copy.broker else None
+
+
+def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
+    """Tell how a leader came to append in an epoch that had ended already."""
+    newer = newer_election(story, copy)
+    if newer is None:
+        return
+    elected = newer.event
+    story.tell(newer.number, links.elected(elected.at_us, elected.leader, leader_epoch=elected.leader_epoch))
+    for number, led in story.events(events.BecameLeader):
+        is_between = newer.number < number < copy.number
+        if is_between and led.broker == copy.broker and led.leader_epoch <= copy.leader_epoch:
+            _tell_late_order(story, number, led)
+            deposed = links.deposed_leader(
+                led.at_us, led.broker, leader_epoch=led.leader_epoch, newer_epoch=elected.leader_epoch
+            )
+            story.tell(number, deposed)
+
+
+def _tell_late_order(story: Story, number: int, led: events.BecameLeader) -> None:
+    """Tell which controller told a leader so late that it leads.
+
+    ZooKeeper had the election long before; what was late are the requests that tell of it.
+    """
+    order = story.last(events.LeaderElected, before=number, leader_epoch=led.leader_epoch)
+    if order is None:
+        return
+    election = order.event
+    _tell_deposed_controller(story, election.controller, number)
+    deposed = links.deposed_controller(
+        led.at_us, election.controller, leader=election.leader, leader_epoch=election.leader_epoch
+    )
+    story.tell(number, deposed)
+
+
+def _tell_deposed_controller(story: Story, controller: int, end: int) -> None:
+    """Tell how a broker came to act as controller when another was."""
+    others = [
+        line
+        for line in story.events(events.ControllerElected)
+        if line.number < end and line.event.broker != controller
+    ]
+    if not others:
+        return
+    number, event = others[-1]
+    successor = links.controller_elected(event.at_us, event.broker, controller_epoch=event.controller_epoch)
+    story.tell(number, successor)
+    paused = story.last(events.BrokerPaused, before=end, broker=controller)
+    if paused is not None:
+        story.tell(paused.number, links.controller_paused(paused.event.at_us, controller))
+    resumed = story.last(events.BrokerResumed, before=end, broker=controller)
+    if resumed is not None:
+        story.tell(resumed.number, links.controller_resumed(resumed.event.at_us, controller))
+
+
+def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
+    """Tell which brokers stopped that had the record, up to a line."""
+    for number, event in story.events(events.BrokerStopped):
+        here = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
+        # Power loss that took the copy stands in the story of the copy.
+        is_of_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(here) and here[0].lost_with_power
+        if here and number < end and not is_of_copy:
+            story.tell(number, _stop(story, group, number, event))
+
+
+def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link:
+    """Return a stop with what makes it matter: that no other broker has the record, or not yet again."""
+    others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
+    if any(copy.is_there(number) for copy in others):
+        return links.stopped(event.at_us, event.broker, cause=event.cause)
+    back = set()
+    for copy in others:
+        if copy.removed is not None:
+            start = story.last(events.BrokerStarted, before=number, broker=copy.broker)
+            is_back = start is not None and start.number > copy.removed.number
+            if is_back or copy.removed.cause == TRUNCATED:
+                back.add(copy.broker)
+    return links.stopped(
+        event.at_us,
+        event.broker,
+        cause=event.cause,
+        value=group[0].value,
+        before_fetching=tuple(sorted(back)),
+        is_only=not others,
+        is_last=bool(others),
+    )
+
+
+def _tell_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
+    """Tell why a replica still has what its leader does not have."""
+    followed = [
+        line
+        for line in story.events(events.BecameFollower)
+        if line.event.broker == copy.broker
+        and line.event.leader_epoch > copy.leader_epoch
+        and copy.is_there(line.number)
+    ]
+    if not followed:
+        story.tell(END, links.kept(None, copy.broker, value=copy.value))
+        return
+    number, event = followed[-1]
+    opened = story.last(events.LogOpened, before=number, broker=copy.broker)
+    not_truncated = links.not_truncated(
+        event.at_us,
+        copy.broker,
+        leader=event.leader,
+        value=copy.value,
+        offset=group[0].offset,
+        hw=opened.event.hw if opened is not None and opened.event.hw > copy.offset else None,
+    )
+    story.tell(number, not_truncated)
+
+
+def tell_place(story: Story, offset: int, value: Value, epoch: int | None = None) -> None:
+    """Tell how a value came to stand at an offset, in each log that had it there (in an epoch)."""
+    group = [copy for copy in story.copies(value, offset) if epoch in (None, copy.leader_epoch)]
+    if not group:
+        return
+    if all(copy.removed is not None for copy in group) or _was_deposed(story, group):
+        tell_lives(story, group)
+        return
+    # Of what the last leader has only its beginning matters.
+    for copy in group:
+        if not copy.is_copy:
+            tell_stored(story, copy)
+
+
+def _was_deposed(story: Story, group: Sequence[LogEntry]) -> bool:
+    """Return whether a leader was elected, later than the record's own, that did not have it."""
+    epoch = max(copy.leader_epoch for copy in group)
+    return any(
+        event.leader_epoch > epoch
+        and event.leader != _NO_LEADER
+        and not has_copy(group, event.leader, number)
+        for number, event in story.elections
+    )

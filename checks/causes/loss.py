@@ -1,0 +1,183 @@
+"""Why a record is gone from where it was: the cause by the trace, and the setting that permits it.
+
+A loss is judged by its cause, not by what the settings would have permitted had it
+happened: a record that the high watermark had passed and a truncation took is a broken
+promise although unclean elections were on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harrow.checks import prevention
+from harrow.checks.causes import catalogue
+from harrow.checks.causes.lives import newer_election, tell_lives
+from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
+from harrow.checks.causes.story import END, Story
+from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.index import Index
+from harrow.checks.link import Link
+from harrow.checks.promise import ACKS_0, ACKS_1, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
+from harrow.cluster_model.events import BrokerStopped, LeaderElected, LogOpened
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+_ON_THE_WAY_US: Final = US_PER_SECOND
+"""How long after a send something may still happen to its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What an anomaly comes down to, the setting that permits it, None if nothing does, and what prevents it.
+
+    ``links`` are the conclusions alone, or the whole chain; empty where the trace does not say why.
+    """
+
+    links: tuple[Link, ...]
+    permitted_by: str | None = None
+    prevented_by: tuple[prevention.Prevention, ...] = ()
+
+
+def explain_replaced(index: Index, partition: str, value: Value, offset: int) -> Cause:
+    """Explain, with the whole chain, why a record that consumers have seen is no longer at its offset."""
+    story = Story(index, partition)
+    cause = tell_replaced(story, value, offset)
+    return replace(cause, links=story.chain(*cause.links))
+
+
+def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
+    """Add how a record went that stood at an offset to a story, and return the cause."""
+    group = story.copies(value, offset)
+    tell_lives(story, group)
+    return _cause(story, group)
+
+
+def tell_lost_send(story: Story, send: SendRecord) -> Cause:
+    """Add how an acked record went to a story, and return the cause, against what its producer was promised."""
+    ack = _ack(story, send)
+    group = _group(story, send, ack)
+    producer = story.evidence.producers[send.process]
+    if not group:
+        tell_sent(story, send, producer.name)
+        begin = story.start(send.invoked_us)
+        end = story.start((send.completed_us or send.invoked_us) + _ON_THE_WAY_US)
+        for broker in story.settings.replicas:
+            tell_disturbance(story, producer.name, broker, begin, end)
+    tell_lives(story, group)
+    tell_ack(story, send, ack, group)
+    if producer.acks == "0":
+        instead = prevention.SAFE_ACKS if group else prevention.WAITING_FOR_ANSWERS
+        return Cause((catalogue.no_ack_awaited.conclude(),), ACKS_0, (instead,))
+    # Once the high watermark has passed a record, no leader is elected from the ISR without it,
+    # so what becomes of it later has nothing to do with when it was acked.
+    if producer.acks == "1" and not any(copy.is_committed for copy in group):
+        conclusion = catalogue.acked_before_replication.conclude(value=send.value)
+        return Cause((conclusion,), ACKS_1, (prevention.SAFE_ACKS,))
+    isr = None if ack is None else story.isr_at(ack.broker, ack.number)
+    alone = isr is not None and len(isr) < 2 <= len(story.settings.replicas)
+    return _cause(story, group, alone=alone)
+
+
+def tell_acknowledgement(story: Story, send: SendRecord) -> None:
+    """Add to a story which broker acked a record."""
+    ack = _ack(story, send)
+    tell_ack(story, send, ack, _group(story, send, ack))
+
+
+def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> Cause:
+    """Return why a record went; *alone*: the ISR was one replica of several when it was acked."""
+    election = _unclean_election_without(story, group)
+    if election is not None and story.settings.unclean_leader_election:
+        conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=group[0].value)
+        weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
+        return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
+    # Of each broker the last copy: one that it fetched again makes up for one that it lost.
+    last = {copy.broker: copy for copy in group}.values()
+    without_power = [copy for copy in last if copy.lost_with_power]
+    if without_power:
+        flushing = (
+            prevention.FLUSHING_OR_PLACEMENT if len(without_power) == len(last) else prevention.FLUSHING
+        )
+        later = (prevention.KIP_966,) if _a_living_replica_had_it(story, group) else ()
+        return Cause((catalogue.power_loss.conclude(),), FLUSH_INTERVAL, (flushing, *later))
+    if story.index.is_excused(story.partition, group[0].offset if group else None):
+        conclusion = catalogue.resumed_epoch.conclude(logs_parted=True)
+        return Cause((conclusion,), FLUSH_INTERVAL, (prevention.FLUSHING,))
+    if not group:
+        return Cause((), None, prevention.by_replication(story.evidence))
+    if newer_election(story, group[0]) is not None:
+        kind = catalogue.acked_by_deposed_leader
+    elif any(copy.is_committed for copy in group):
+        kind = catalogue.committed_record_lost
+    else:
+        kind = catalogue.acked_before_commit
+    fixes = prevention.by_replication(story.evidence, joined_early=_joined_early(story, group))
+    return Cause((kind.conclude(value=group[0].value),), None, fixes)
+
+
+def _a_living_replica_had_it(story: Story, group: Sequence[LogEntry]) -> bool:
+    """Return whether a replica that lost a record with its power led again, while a living one had it."""
+    for copy in group:
+        if not copy.lost_with_power or copy.removed is None:
+            continue
+        lost_at = copy.removed.number
+        back = [
+            number for number, e in story.events(LogOpened) if number > lost_at and e.broker == copy.broker
+        ]
+        led = any(number > lost_at and event.leader == copy.broker for number, event in story.elections)
+        if not back or not led:
+            continue
+        for other in group:
+            stop = story.last(BrokerStopped, before=back[0], broker=other.broker)
+            if other.is_there(back[0]) and (stop is None or stop.number < other.number):
+                return True
+    return False
+
+
+def _joined_early(story: Story, group: Sequence[LogEntry]) -> bool:
+    """Return whether a leader was elected cleanly that never had the record."""
+    had_it = {copy.broker for copy in group}
+    begin, epoch = group[0].number, group[0].leader_epoch
+    return any(
+        number > begin and event.leader_epoch > epoch and event.leader >= 0 and event.leader not in had_it
+        for number, event in story.elections
+    )
+
+
+def _ack(story: Story, send: SendRecord) -> Ack | None:
+    """Return the broker's ack that the send's ok is about: the last one before it."""
+    ended_us = send.completed_us or 0
+    acks = [ack for ack in story.acks(send.value) if send.invoked_us <= ack.at_us <= ended_us]
+    return acks[-1] if acks else None
+
+
+def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry]:
+    """Return the copies of the record that was acked.
+
+    A value can have been appended, cut off and appended again; the copies of one append
+    have its offset and its leader epoch.
+    """
+    stored = story.copies(send.value, send.offset)
+    if ack is not None and send.offset is not None:
+        for copy in reversed(stored):
+            if copy.broker == ack.broker and copy.number < ack.number:
+                return [other for other in stored if other.leader_epoch == copy.leader_epoch]
+    return stored
+
+
+def _unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:
+    """Return the first unclean election, in a later epoch, of a leader without the record.
+
+    By its epoch, not its time: a leader that has not heard of the election goes on
+    appending, and commits alone if it was alone in the ISR. What was elected after the
+    last copy had gone is not the cause.
+    """
+    if not group:
+        return None
+    removed = [copy.removed.number for copy in group if copy.removed is not None]
+    end = max(removed) if len(removed) == len(group) else END
+    for number, event in story.elections:
+        is_later = event.leader_epoch > group[0].leader_epoch and number < end
+        if event.unclean and is_later and not has_copy(group, event.leader, number):
+            return event
+    return None

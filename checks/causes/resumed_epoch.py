@@ -1,0 +1,30 @@
+"""A leader that loses power and resumes its epoch: what Kafka cannot tell apart.
+
+A broker that comes back while there is no controller finds itself still leader, in the same
+epoch. If its machine had lost power, its log now ends earlier, and what it appends next has
+offsets and the epoch of records that its followers have: no truncation can tell the two
+apart, and no follower has to begin again. Leader epochs guard against other leaders,
+not against a leader that forgets. That it keeps what it has appended is up to flushing.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from harrow.cluster_model.events import BecameLeader, UnflushedLost
+
+
+def resumed_epochs(events: Iterable[BecameLeader | UnflushedLost]) -> Mapping[str, int]:
+    """Return the lowest offset that a leader lost before it went on in the same epoch, by partition."""
+    led: dict[tuple[int, str], int] = {}
+    lost: dict[tuple[int, str, int], int] = {}
+    lowest: dict[str, int] = {}
+    for event in events:
+        broker, partition = event.broker, event.partition
+        if isinstance(event, BecameLeader):
+            led[broker, partition] = event.leader_epoch
+            offset = lost.get((broker, partition, event.leader_epoch))
+            if offset is not None:
+                lowest[partition] = min(lowest.get(partition, offset), offset)
+        elif (broker, partition) in led:
+            leadership = (broker, partition, led[broker, partition])
+            lost[leadership] = min(lost.get(leadership, event.from_offset), event.from_offset)
+    return lowest

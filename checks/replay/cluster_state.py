@@ -1,0 +1,155 @@
+"""The cluster at any moment of a run, replayed from what happened.
+
+`ClusterState` is moved forward event by event. Nothing is simulated again: what the events do not tell is not
+known here. This is the only replay: rules, rare states, diffs, live views and pages all ask it, and
+tests/scenarios/test_replay.py holds it to the model after every step.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from harrow.checks.replay.partition_state import PartitionState
+from harrow.cluster_model import events
+from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.trace import TraceEvent, decode
+from harrow.cluster_model.zookeeper import protocol as zk
+
+
+@dataclass(slots=True)
+class BrokerState:
+    """A broker's process. ``is_registered`` says whether ZooKeeper has a session of it.
+
+    ``stopped_by`` is ``process`` or ``power_loss`` while it is down, otherwise empty.
+    ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
+    whatever ZooKeeper has.
+    """
+
+    broker: int
+    is_live: bool = False
+    is_paused: bool = False
+    is_registered: bool = False
+    stopped_by: str = ""
+    is_active_controller: bool = False
+
+
+class ClusterState:
+    """A cluster at one moment.
+
+    ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0 before
+    the first; ``at_us`` is its time. ``controller`` is the broker that the control plane has for
+    controller, `NO_CONTROLLER` while it has none; ``controller_epoch`` is that of the last one.
+    """
+
+    __slots__ = ("at_us", "brokers", "controller", "controller_epoch", "number", "partitions")
+
+    def __init__(self, replicas: Mapping[str, Sequence[int]], brokers: Iterable[int] = ()) -> None:
+        """Begin before the first event, with what each partition is assigned to."""
+        self.at_us = 0
+        self.number = 0
+        self.controller = NO_CONTROLLER
+        self.controller_epoch = 0
+        self.brokers = {broker: BrokerState(broker) for broker in brokers}
+        self.partitions = {name: PartitionState(name, tuple(assigned)) for name, assigned in replicas.items()}
+
+    def advance(self, event: TraceEvent, number: int | None = None) -> None:
+        """Take the next event into account; *number* is its line, by default that after the last."""
+        self.number = self.number + 1 if number is None else number
+        self.at_us = event[0]
+        if event[1] in _OF_PARTITION or event[1] in _OF_CLUSTER:
+            self.take(decode(event))
+
+    def take(self, event: events.Event) -> None:
+        """Take an event into account that has been decoded."""
+        of_partition = _OF_PARTITION.get(event.name)
+        if of_partition is not None:
+            happened: Any = event
+            of_partition(self.partition(happened.partition), self.number, happened)
+        elif event.name in _OF_CLUSTER:
+            _OF_CLUSTER[event.name](self, event)
+
+    def partitions_of(self, event: TraceEvent) -> Iterable[str]:
+        """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
+        if event[1] in _OF_PARTITION:
+            happened: Any = decode(event)
+            return (happened.partition,)
+        return tuple(self.partitions) if event[1] in _OF_CLUSTER else ()
+
+    def partition(self, name: str) -> PartitionState:
+        """Return a partition; one that is not known yet begins empty."""
+        found = self.partitions.get(name)
+        if found is None:
+            found = self.partitions[name] = PartitionState(name)
+        return found
+
+    def broker(self, broker: int) -> BrokerState:
+        """Return a broker; one that is not known yet is down."""
+        found = self.brokers.get(broker)
+        if found is None:
+            found = self.brokers[broker] = BrokerState(broker)
+        return found
+
+    # Processes and sessions
+
+    def _start(self, event: events.BrokerStarted) -> None:
+        state = self.broker(event.broker)
+        state.is_live, state.is_paused, state.stopped_by = True, False, ""
+
+    def _stop(self, event: events.BrokerStopped) -> None:
+        state = self.broker(event.broker)
+        state.is_live, state.is_paused, state.stopped_by = False, False, event.cause
+        state.is_active_controller = False
+        for partition in self.partitions.values():
+            if event.broker in partition.replicas:
+                partition.replicas[event.broker].close()
+
+    def _pause(self, event: events.BrokerPaused) -> None:
+        self.broker(event.broker).is_paused = True
+
+    def _resume(self, event: events.BrokerResumed) -> None:
+        self.broker(event.broker).is_paused = False
+
+    def _register(self, event: events.BrokerRegistered) -> None:
+        self.broker(event.broker).is_registered = True
+
+    def _expire(self, event: events.SessionExpired) -> None:
+        """The znodes go with the session, whether its broker knows of that or not."""
+        if zk.broker_path(event.broker) in event.ephemerals:
+            self.broker(event.broker).is_registered = False
+
+    # Controller
+
+    def _change_controller(self, event: events.ControllerChanged) -> None:
+        self.controller, self.controller_epoch = event.controller, event.controller_epoch
+
+    def _elect_controller(self, event: events.ControllerElected) -> None:
+        self.broker(event.broker).is_active_controller = True
+
+    def _resign(self, event: events.ControllerResigned) -> None:
+        self.broker(event.broker).is_active_controller = False
+
+    # Disks
+
+    def _checkpoint(self, event: events.CheckpointWritten) -> None:
+        if event.kind == REPLICATION_OFFSET_CHECKPOINT:
+            for partition, offset in event.offsets:
+                self.partition(partition).replica(event.broker).checkpointed_high_watermark = offset
+
+    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
+        events.BrokerStarted: _start,
+        events.BrokerStopped: _stop,
+        events.BrokerPaused: _pause,
+        events.BrokerResumed: _resume,
+        events.BrokerRegistered: _register,
+        events.SessionExpired: _expire,
+        events.ControllerChanged: _change_controller,
+        events.ControllerElected: _elect_controller,
+        events.ControllerResigned: _resign,
+        events.CheckpointWritten: _checkpoint,
+    }
+    """What each kind of event changes here: called with the event."""
+
+
+_OF_CLUSTER: Final = {kind.name: handler for kind, handler in ClusterState.HANDLERS.items()}
+_OF_PARTITION: Final = {kind.name: handler for kind, handler in PartitionState.HANDLERS.items()}

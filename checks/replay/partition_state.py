@@ -1,0 +1,373 @@
+"""What one partition is at a moment of a run: its replicas' logs, and what its clients know of them.
+
+`harrow.checks.replay.cluster_state` has the cluster around it and hands it its events, one after the other.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import ClassVar, Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.log.record_batch import NO_SEQUENCE, record_count
+from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.trace import TraceLine
+
+NO_BROKER: Final = -1
+NO_EPOCH: Final = -1
+
+LEADER: Final = "leader"
+FOLLOWER: Final = "follower"
+NO_ROLE: Final = ""
+
+TRUNCATED: Final = "truncated"
+POWER_LOSS: Final = "power loss"
+
+SENDING: Final = "sending"
+ACKED: Final = "acked"
+FAILED: Final = "failed"
+UNKNOWN: Final = "unknown"
+"""A send that ended with an error although its record may be in a log."""
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class LogEntry:
+    """A record in a replica's log. ``producer_id`` and ``sequence`` are -1 without idempotence.
+
+    Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
+    ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
+    ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
+    while it stands there.
+    """
+
+    offset: int
+    value: str
+    leader_epoch: int
+    producer_id: int
+    sequence: int
+    broker: int = field(default=NO_BROKER, compare=False)
+    number: int = field(default=0, compare=False)
+    at_us: int = field(default=0, compare=False)
+    is_copy: bool = field(default=False, compare=False)
+    is_committed: bool = field(default=False, compare=False)
+    removed: "RemovedEntry | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def lost_with_power(self) -> bool:
+        """Whether the copy was not flushed and went with its broker's power."""
+        return self.removed is not None and self.removed.cause == POWER_LOSS
+
+    def is_there(self, number: int) -> bool:
+        """Return whether the copy stands in its log between the events *number* and the next."""
+        return self.number <= number and (self.removed is None or self.removed.number > number)
+
+
+def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
+    """Return whether one of some copies stood in a broker's log at an event."""
+    return any(copy.broker == broker and copy.is_there(number) for copy in copies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedEntry:
+    """A record that a replica no longer has.
+
+    ``cause`` is `TRUNCATED` or `POWER_LOSS`; ``reason`` is what a truncation went by ("high watermark",
+    "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
+    passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
+    after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
+    """
+
+    entry: LogEntry
+    leo: int
+    to_offset: int
+    high_watermark: int
+    leader: int
+    number: int
+    at_us: int
+    cause: str
+    reason: str
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """A broker answered a producer that a record is stored at ``offset``. ``acks`` is -1 for all, else 1.
+
+    ``isr`` is the ISR as the broker knew it then.
+    """
+
+    number: int
+    at_us: int
+    broker: int
+    offset: int
+    acks: int
+    isr: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Read:
+    """A consumer's poll returned a record: when it first did, and how often so far."""
+
+    number: int
+    at_us: int
+    client: str
+    times: int = 0
+
+
+@dataclass(slots=True)
+class SendState:
+    """What a producer's application knows of a record that it sent.
+
+    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` is that of the
+    answer, None where there was none (acks=0, or a lost answer).
+    """
+
+    client: str
+    value: str
+    invoked_us: int
+    status: str = SENDING
+    ended_us: int | None = None
+    offset: int | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ReplicaState:
+    """A replica of a partition on one broker.
+
+    ``log`` has the records by offset; ``leo``, the log end offset, is the next record's. While the log is not
+    ``is_open`` (its broker is down, or has not heard of the partition since it started) ``high_watermark`` and
+    ``role`` mean nothing; the records are on the disk all the same, and ``checkpointed_high_watermark`` is what
+    the replica will begin with. Power loss takes nothing below ``flushed``. ``leader`` is the broker that the
+    replica follows, ``isr`` the ISR as it knows it while it leads. ``removed`` are the records that it has lost,
+    in the order in which it lost them.
+    """
+
+    broker: int
+    log: list[LogEntry] = field(default_factory=list)
+    leo: int = 0
+    high_watermark: int = 0
+    checkpointed_high_watermark: int = 0
+    flushed: int = 0
+    is_open: bool = False
+    role: str = NO_ROLE
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    isr: tuple[int, ...] = ()
+    removed: list[RemovedEntry] = field(default_factory=list)
+    _committed: int = 0
+
+    @property
+    def known_high_watermark(self) -> int:
+        """The high watermark, of a log that is not open the one that it will begin with."""
+        return self.high_watermark if self.is_open else self.checkpointed_high_watermark
+
+    @property
+    def lso(self) -> int:
+        """The last stable offset. Transactions are not modelled yet, so it is the high watermark."""
+        return self.high_watermark
+
+    def entry(self, offset: int) -> LogEntry | None:
+        """Return the record at an offset, None past the end."""
+        position = bisect_left(self.log, offset, key=_offset_of)
+        return (
+            self.log[position] if position < len(self.log) and self.log[position].offset == offset else None
+        )
+
+    def raise_high_watermark(self, high_watermark: int) -> None:
+        """Set it, and note which records it has passed."""
+        self.high_watermark = high_watermark
+        if self.log:
+            self.commit()
+
+    def commit(self) -> None:
+        """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
+        log, count = self.log, self._committed
+        while count < len(log) and log[count].offset < self.high_watermark:
+            log[count].is_committed = True
+            count += 1
+        self._committed = count
+
+    def cut(self, leo: int, number: int, at_us: int, cause: str, reason: str) -> None:
+        """Remove what there is from *leo* on, and keep it as lost."""
+        kept = bisect_left(self.log, leo, key=_offset_of)
+        for entry in self.log[kept:]:
+            entry.removed = RemovedEntry(
+                entry=entry,
+                leo=self.leo,
+                to_offset=leo,
+                high_watermark=self.high_watermark,
+                leader=self.leader,
+                number=number,
+                at_us=at_us,
+                cause=cause,
+                reason=reason,
+                committed=entry.offset < self.high_watermark,
+            )
+            self.removed.append(entry.removed)
+        del self.log[kept:]
+        self.leo = leo
+        if cause != POWER_LOSS:
+            # What goes with the power goes from a log without a process: the watermark stays what it had.
+            self.high_watermark = min(self.high_watermark, leo)
+        self.flushed = min(self.flushed, leo)
+        self._committed = min(self._committed, kept)
+
+    def close(self) -> None:
+        """The broker has stopped: what only its process knew is gone."""
+        self.is_open = False
+        self.role = NO_ROLE
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.isr = ()
+
+
+_offset_of: Final = attrgetter("offset")
+
+
+@dataclass(slots=True, eq=False)
+class PartitionState:
+    """A partition: what the control plane has of it, its replicas, and what became of what was sent to it.
+
+    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers that shall have
+    a replica, in the order of the assignment. By value there are ``acks`` and ``sends``, in the order of sending,
+    and in ``by_value`` every copy that ever was in a log, in the order of storing. ``reads`` are by
+    (offset, value), then by the consumer's name.
+    """
+
+    name: str
+    assigned: tuple[int, ...] = ()
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    isr: tuple[int, ...] = ()
+    elections: list[TraceLine[events.LeaderElected]] = field(default_factory=list)
+    replicas: dict[int, ReplicaState] = field(default_factory=dict)
+    acks: dict[str, list[Ack]] = field(default_factory=dict)
+    reads: dict[tuple[int, str], dict[str, Read]] = field(default_factory=dict)
+    sends: dict[str, list[SendState]] = field(default_factory=dict)
+    by_value: dict[str, list[LogEntry]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.replicas = {broker: ReplicaState(broker) for broker in self.assigned}
+
+    def replica(self, broker: int) -> ReplicaState:
+        """Return a broker's replica; one that is not known yet begins empty."""
+        found = self.replicas.get(broker)
+        if found is None:
+            found = self.replicas[broker] = ReplicaState(broker)
+        return found
+
+    # Logs
+
+    def _append(self, number: int, batch: events.BatchAppended | events.BatchReplicated) -> None:
+        replica = self.replica(batch.broker)
+        if batch.base_offset < replica.leo:
+            replica.cut(batch.base_offset, number, batch.at_us, TRUNCATED, "overwritten")
+        for place, value in enumerate(batch.values):
+            entry = LogEntry(
+                offset=batch.base_offset + place,
+                value=value,
+                leader_epoch=batch.leader_epoch,
+                producer_id=batch.producer_id,
+                sequence=NO_SEQUENCE if batch.base_sequence == NO_SEQUENCE else batch.base_sequence + place,
+                broker=batch.broker,
+                number=number,
+                at_us=batch.at_us,
+                is_copy=isinstance(batch, events.BatchReplicated),
+            )
+            replica.log.append(entry)
+            self.by_value.setdefault(value, []).append(entry)
+        replica.leo = batch.base_offset + record_count(batch.values)
+        replica.commit()
+
+    def _truncate(self, number: int, event: events.LogTruncated) -> None:
+        self.replica(event.broker).cut(event.to_offset, number, event.at_us, TRUNCATED, event.reason)
+
+    def _lose_unflushed(self, number: int, event: events.UnflushedLost) -> None:
+        self.replica(event.broker).cut(event.from_offset, number, event.at_us, POWER_LOSS, "unflushed")
+
+    def _open(self, number: int, event: events.LogOpened) -> None:
+        replica = self.replica(event.broker)
+        if event.leo < replica.leo:
+            replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
+        replica.leo = event.leo
+        replica.is_open = True
+        replica.raise_high_watermark(event.hw)
+
+    def _flush(self, _: int, event: events.LogFlushed) -> None:
+        self.replica(event.broker).flushed = event.offset
+
+    def _set_high_watermark(self, _: int, event: events.HighWatermarkSet) -> None:
+        self.replica(event.broker).raise_high_watermark(event.hw)
+
+    # Leadership
+
+    def _lead(self, _: int, event: events.BecameLeader) -> None:
+        replica = self.replica(event.broker)
+        replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch
+        replica.isr = event.isr
+
+    def _follow(self, _: int, event: events.BecameFollower) -> None:
+        replica = self.replica(event.broker)
+        replica.role, replica.leader, replica.leader_epoch = FOLLOWER, event.leader, event.leader_epoch
+        replica.isr = ()
+
+    def _learn_isr(self, _: int, event: events.IsrChanged) -> None:
+        self.replica(event.broker).isr = event.isr
+
+    def _elect(self, number: int, event: events.LeaderElected) -> None:
+        self.leader, self.leader_epoch, self.isr = event.leader, event.leader_epoch, event.isr
+        self.elections.append(TraceLine(number, event))
+
+    def _reduce_isr(self, _: int, event: events.IsrReduced) -> None:
+        self.leader, self.leader_epoch, self.isr = event.leader, event.leader_epoch, event.isr
+
+    def _write_isr(self, _: int, event: events.IsrWritten) -> None:
+        self.leader, self.leader_epoch, self.isr = event.broker, event.leader_epoch, event.isr
+
+    # Clients
+
+    def _acknowledge(self, number: int, event: events.BatchAcknowledged) -> None:
+        isr = self.replica(event.broker).isr
+        for offset, value in enumerate(event.values, event.base_offset):
+            ack = Ack(
+                number=number, at_us=event.at_us, broker=event.broker, offset=offset, acks=event.acks, isr=isr
+            )
+            self.acks.setdefault(value, []).append(ack)
+
+    def _send(self, _: int, event: events.ClientSent) -> None:
+        self.sends.setdefault(event.value, []).append(SendState(event.client, event.value, event.at_us))
+
+    def _end_send(self, _: int, event: events.ClientEnded) -> None:
+        for send in self.sends.get(event.value, ()):
+            if send.status == SENDING and send.client == event.client:
+                send.status, send.ended_us = event.status, event.at_us
+                send.offset, send.error = event.offset, event.error
+                return
+
+    def _read(self, number: int, event: events.ClientPolled) -> None:
+        for record in event.records:
+            by_client = self.reads.setdefault(record, {})
+            by_client.setdefault(event.client, Read(number, event.at_us, event.client)).times += 1
+
+    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
+        events.BatchAppended: _append,
+        events.BatchReplicated: _append,
+        events.LogTruncated: _truncate,
+        events.UnflushedLost: _lose_unflushed,
+        events.LogOpened: _open,
+        events.LogFlushed: _flush,
+        events.HighWatermarkSet: _set_high_watermark,
+        events.BecameLeader: _lead,
+        events.BecameFollower: _follow,
+        events.IsrChanged: _learn_isr,
+        events.IsrWritten: _write_isr,
+        events.LeaderElected: _elect,
+        events.IsrReduced: _reduce_isr,
+        events.BatchAcknowledged: _acknowledge,
+        events.ClientSent: _send,
+        events.ClientEnded: _end_send,
+        events.ClientPolled: _read,
+    }
+    """What each kind of event changes: called with its number and the event."""

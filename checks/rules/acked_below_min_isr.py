@@ -1,0 +1,157 @@
+"""acked-below-min-isr: acks=all was acknowledged by a leader whose ISR was too small for it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from harrow.checks.causes.links import isr_text
+from harrow.checks.causes.story import Story
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import cause, link
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import by_behaviour
+from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL, MIN_ISR
+from harrow.checks.rule import SEEN_IN_LOGS, Rule
+from harrow.cluster_model import events
+from harrow.cluster_model.log.record_batch import record_count
+from harrow.cluster_model.trace import TraceLine, decode
+
+_ACKS_ALL: Final = -1
+_LEADERSHIP: Final = (
+    *(events.BecameLeader, events.IsrChanged),
+    *(events.BatchAppended, events.BatchDeduplicated, events.HighWatermarkSet, events.BatchAcknowledged),
+)
+
+
+@link(
+    "led-with-isr",
+    events.IsrChanged,
+    events.IsrReduced,
+    events.LeaderElected,
+    events.BecameLeader,
+    event="isr-shrank",
+)
+def led_with_isr(*, isr: events.Brokers) -> str:
+    """A leader went by an ISR that was too small."""
+    return f"led with the ISR {isr_text(isr)}"
+
+
+@link("acknowledged", events.ClientEnded)
+def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
+    """A leader acknowledged a batch to acks=all."""
+    return f"acknowledged {', '.join(values)} at offset {offset} to {ACKS_ALL}"
+
+
+@cause("isr-below-minimum")
+def isr_below_minimum(*, minimum: events.Number, members: events.Number) -> str:
+    """How many members the ISR should have had, and how many it had."""
+    return f"{MIN_ISR} is {minimum}, the ISR had {members}"
+
+
+_Isr = TraceLine[events.BecameLeader | events.IsrChanged]
+
+
+@dataclass(slots=True, eq=False)
+class _Leader:
+    """A broker as the leader of a partition: its ISR, and what has been appended and committed there.
+
+    ``thin`` is the event with which its ISR became too small, None while it is large enough. By base offset
+    ``appended`` has what ``thin`` was at the append, ``ends`` where an uncommitted batch ends, and ``committed``
+    the line at which the high watermark passed a batch.
+    """
+
+    thin: _Isr | None = None
+    appended: dict[int, _Isr | None] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    committed: dict[int, int] = field(default_factory=dict)
+
+    def append(self, base_offset: int, records: int) -> None:
+        """A producer's batch has been taken, anew or as one that was there already."""
+        self.appended[base_offset] = self.thin
+        self.ends[base_offset] = base_offset + records
+        self.committed.pop(base_offset, None)
+
+    def commit(self, number: int, high_watermark: int) -> None:
+        """The high watermark has changed."""
+        for base_offset in [base for base, end in self.ends.items() if end <= high_watermark]:
+            del self.ends[base_offset]
+            self.committed[base_offset] = number
+
+    def too_thin_for(self, base_offset: int) -> _Isr | None:
+        """Return the event with which the ISR became too small for a batch that is acknowledged now.
+
+        It has to be large enough at the append, and at some moment between the commit and the
+        answer: a leader looks at it when the high watermark has risen, and need not do so at once.
+        """
+        at_append = self.appended.get(base_offset)
+        if at_append is not None or self.thin is None:
+            return at_append
+        return self.thin if self.committed.get(base_offset, 0) > self.thin.number else None
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Follow the ISR of each leader that ever had one that was too small."""
+    isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
+    thin = {number for number, event in isrs if len(event.isr) < _minimum(index, event)}
+    leaders = {(event.broker, event.partition): _Leader() for number, event in isrs if number in thin}
+    if not leaders:
+        return
+    for number, raw in index.raw_events(*_LEADERSHIP):
+        _, _, broker, partition, *_ = raw
+        leader = leaders.get((broker, partition))
+        if leader is None:
+            continue
+        event = decode(raw)
+        match event:
+            case events.BecameLeader() | events.IsrChanged():
+                leader.thin = (leader.thin or TraceLine(number, event)) if number in thin else None
+            case events.BatchAppended():
+                leader.append(event.base_offset, record_count(event.values))
+            case events.BatchDeduplicated():
+                # Of such a batch the trace tells only where it begins.
+                leader.append(event.base_offset, 1)
+            case events.HighWatermarkSet():
+                leader.commit(number, event.hw)
+            case events.BatchAcknowledged() if event.acks == _ACKS_ALL:
+                isr = leader.too_thin_for(event.base_offset)
+                if isr is not None:
+                    yield _finding(index, isr, TraceLine(number, event))
+
+
+def _minimum(index: Index, event: events.BecameLeader | events.IsrChanged | events.BatchAcknowledged) -> int:
+    """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known."""
+    settings = index.evidence.partitions.get(event.partition)
+    return 0 if settings is None else settings.min_insync_replicas_of(event.broker)
+
+
+def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
+    event, isr = ack.event, thin.event.isr
+    partition, offset = event.partition, event.base_offset
+    minimum = _minimum(index, event)
+    story = Story(index, partition)
+    story.tell(thin.number, led_with_isr(thin.event.at_us, event.broker, isr=isr))
+    story.tell(ack.number, acknowledged(event.at_us, event.broker, values=event.values, offset=offset))
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=event.values[0] if event.values else None,
+        chain=story.chain(isr_below_minimum.conclude(minimum=minimum, members=len(isr))),
+        prevented_by=by_behaviour(index.evidence, ("min_isr_checked",)),
+        details=(("isr", list(isr)), ("min_insync_replicas", minimum)),
+    )
+
+
+RULE: Final = Rule(
+    name=ACKED_BELOW_MIN_ISR,
+    definition=(
+        "A leader acknowledged a send with acks=all although its ISR was smaller than min.insync.replicas when it "
+        "appended the record, or from the commit of the record to the answer. An ISR that shrinks afterwards takes "
+        "nothing back."
+    ),
+    source="Partition.appendRecordsToLeader (NotEnoughReplicasException), Partition.checkEnoughReplicasReachOffset.",
+    promise=Promise(promised_by=(f"{ACKS_ALL} with {MIN_ISR}",), releases="since 0.8.2 (KAFKA-1555)"),
+    find=find,
+    verb="acked by too small an ISR",
+    seen_in=SEEN_IN_LOGS,
+)

@@ -1,0 +1,272 @@
+"""The invariants as rules: what was broken inside the cluster, and what permits it.
+
+The run says where an invariant broke (`invariant_broken` in the trace); here it is judged, by the
+cause in the trace. An unclean election takes a leader that lacks what was committed, and power
+loss takes what was not flushed: both break what replicas know of each other, and Kafka promises
+nothing else. Whatever else breaks an invariant is a flaw.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from harrow.checks import prevention, promise
+from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import Story
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import Link, link
+from harrow.checks.permission import Promise
+from harrow.checks.replay.partition_state import LogEntry, has_copy
+from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
+from harrow.cluster_model import events
+from harrow.cluster_model.invariants import catalogue as invariants
+from harrow.cluster_model.trace import TraceLine, decode
+
+_BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
+"""What a replica without the records of the others breaks."""
+
+_RECORDS_TOLD: Final = 3
+_NO_BROKER: Final = -1
+_WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
+"""What a log that is made of two histories breaks."""
+
+_Broken = TraceLine[events.InvariantBroken]
+
+
+@link("invariant-broken", events.InvariantBroken, impersonal=True)
+def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
+    """What does not hold any more, as the model says it."""
+    return f"broker {broker_id}: {details}"
+
+
+def _find(invariant: str, index: Index) -> Iterator[Finding]:
+    """Judge each place at which an invariant broke."""
+    for broken in index.events(events.InvariantBroken):
+        if broken.event.invariant == invariant:
+            yield _finding(index, broken)
+
+
+def _finding(index: Index, broken: _Broken) -> Finding:
+    event = broken.event
+    story = Story(index, event.partition)
+    cause, line = _cause(story, broken)
+    lines = dict.fromkeys(number for number in (line, _last_cut(story, broken)) if number is not None)
+    chain = [_cause_link(decode(index.evidence.trace[number - 1])) for number in lines]
+    if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
+        chain += _standing(story, broken)
+    chain.sort(key=lambda link: link.at_us or 0)
+    breach = invariant_broken(
+        event.at_us, event.broker, broker_id=event.broker, details=event.details, offset=event.offset
+    )
+    return Finding(
+        partition=event.partition,
+        offset=event.offset if event.offset >= 0 else None,
+        chain=(*chain, breach, *cause.links),
+        permitted_by=cause.permitted_by,
+        prevented_by=cause.prevented_by,
+    )
+
+
+def _prevented_by(evidence: Evidence, invariant: str) -> tuple[prevention.Prevention, ...]:
+    if invariant in _OF_CONTROL:
+        return prevention.by_behaviour(evidence, _OF_CONTROL[invariant])
+    if invariant == invariants.PRODUCER_STATE_MATCHES_LOG:
+        return prevention.by_behaviour(evidence, (*prevention.SEQUENCES, *prevention.REPLICATION))
+    return prevention.by_replication(evidence)
+
+
+_OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
+    invariants.ONE_CONTROLLER_PER_EPOCH: prevention.LEADERSHIP,
+    invariants.CONTROLLER_EPOCH_MONOTONIC: ("controller_epoch_fencing", "requests_after_registration"),
+    invariants.LEADER_EPOCH_MONOTONIC: ("leader_epoch_fencing", "controller_epoch_fencing"),
+    invariants.CONTROLLER_WRITES_FENCED: ("controller_writes_fenced",),
+    invariants.REGISTERED_BEFORE_CONTROL: ("requests_after_registration",),
+    invariants.REGISTRATIONS_KNOWN: ("broker_epoch",),
+    invariants.FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
+}
+"""The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
+
+
+# Causes
+
+
+def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
+    """Return what permits a break, if anything in the trace does, and the line of what happened."""
+    event = broken.event
+    if event.invariant in _BETWEEN_REPLICAS:
+        for group in _concerned(story, broken):
+            election = _unclean_election(story, broken, group)
+            if election is not None:
+                because = catalogue.unclean_election_broke_invariant.conclude()
+                prevented_by = (prevention.CLEAN_ELECTIONS,)
+                return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
+            power_loss = _power_loss(broken, group)
+            if power_loss is not None:
+                because = catalogue.power_loss_in_isr.conclude()
+                prevented_by = (prevention.FLUSHING_OR_PLACEMENT,)
+                return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), power_loss
+    is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOGS)
+    if is_of_logs and story.index.is_excused(event.partition, event.offset):
+        because = catalogue.resumed_epoch.conclude()
+        return Cause((because,), promise.FLUSH_INTERVAL, (prevention.FLUSHING,)), None
+    return Cause((), None, _prevented_by(story.evidence, event.invariant)), None
+
+
+def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
+    """Return the committed records that stood at the offset until then, each as its copies.
+
+    Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier
+    history does not explain that it lacks the present one. Where a leader has just committed
+    it, perhaps one that has been succeeded and does not know, it is that leader's history.
+    """
+    number, event = broken
+    groups: dict[tuple[str, int], list[LogEntry]] = {}
+    for copy in story.copies_at(event.offset):
+        if copy.number < number:
+            groups.setdefault((copy.value, copy.leader_epoch), []).append(copy)
+    committed = [group for group in groups.values() if any(copy.is_committed for copy in group)]
+    if event.invariant != invariants.ISR_HOLDS_COMMITTED:
+        return committed
+    lacking = [group for group in committed if not has_copy(group, event.broker, number)]
+    committer = _committer(story, broken)
+    of_committer = [group for group in lacking if has_copy(group, committer, number)]
+    return sorted(of_committer or lacking, key=lambda group: group[0].leader_epoch)[-1:]
+
+
+def _committer(story: Story, broken: _Broken) -> int:
+    """Return the broker whose high watermark has just passed the offset, -1 if it broke by something else."""
+    earlier = map(decode, reversed(story.evidence.trace[: broken.number]))
+    cause = next((event for event in earlier if not isinstance(event, events.InvariantBroken)), broken.event)
+    is_commit = (
+        isinstance(cause, events.HighWatermarkSet)
+        and cause.partition == story.partition
+        and cause.hw > broken.event.offset
+    )
+    return cause.broker if isinstance(cause, events.HighWatermarkSet) and is_commit else _NO_BROKER
+
+
+def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> int | None:
+    """Return the line of the unclean election, in a later epoch than the record's, of a leader without it."""
+    for number, event in story.elections if story.settings.unclean_leader_election else ():
+        is_later = number <= broken.number and event.leader_epoch > group[0].leader_epoch
+        if event.unclean and is_later and not has_copy(group, event.leader, number):
+            return number
+    return None
+
+
+def _power_loss(broken: _Broken, group: list[LogEntry]) -> int | None:
+    """Return the line of the power loss that took the record from a replica which had not got it again."""
+    for copy in {copy.broker: copy for copy in group}.values():
+        if copy.removed is not None and copy.lost_with_power and copy.removed.number < broken.number:
+            return copy.removed.number
+    return None
+
+
+# Telling
+
+
+def _last_cut(story: Story, broken: _Broken) -> int | None:
+    """Return the line at which the broker last lost what stood at the offset."""
+    number, event = broken
+    removed = [copy.removed for copy in story.copies_at(event.offset) if copy.broker == event.broker]
+    cuts = [entry.number for entry in removed if entry is not None and entry.number < number]
+    return max(cuts, default=None)
+
+
+def _standing(story: Story, broken: _Broken) -> list[Link]:
+    """Return who had stored which record at the offset, each record once, the last ones if there are many."""
+    stored: dict[tuple[str, int], LogEntry] = {}
+    for copy in story.copies_at(broken.event.offset):
+        if copy.is_there(broken.number):
+            stored.setdefault((copy.value, copy.leader_epoch), copy)
+    last = sorted(stored.values(), key=lambda copy: copy.number)[-_RECORDS_TOLD:]
+    return [
+        (links.copied if copy.is_copy else links.appended)(
+            copy.at_us, copy.broker, value=copy.value, offset=copy.offset, leader_epoch=copy.leader_epoch
+        )
+        for copy in last
+    ]
+
+
+def _cause_link(event: events.Event) -> Link:
+    """Return the link of an election, or of what cut a log."""
+    match event:
+        case events.LeaderElected():
+            return links.elected_uncleanly(event.at_us, event.leader, leader_epoch=event.leader_epoch)
+        case events.UnflushedLost():
+            leo = event.from_offset
+            return links.unflushed_lost(event.at_us, event.broker, leo=leo, offset=leo)
+        case events.LogTruncated():
+            leo = event.to_offset
+            return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)
+        case events.LogOpened():
+            return links.cut_back(event.at_us, event.broker, offset=event.leo)
+        case events.BatchAppended() | events.BatchReplicated():
+            return links.cut_back(event.at_us, event.broker, offset=event.base_offset)
+        case _:
+            raise TypeError(event)
+
+
+_COMMITTED: Final = (promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS_IN_ISR, promise.BY_RESUMED_EPOCH)
+
+_PROMISES: Final[Mapping[str, Promise]] = {
+    invariants.HW_MONOTONIC: Promise(promised_by=(promise.HIGH_WATERMARK,)),
+    invariants.HW_WITHIN_LOG: Promise(promised_by=(promise.HIGH_WATERMARK,)),
+    invariants.ISR_HOLDS_COMMITTED: Promise(
+        promised_by=(promise.IN_SYNC_REPLICAS,),
+        permissions=_COMMITTED,
+        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0.1 (KAFKA-7128)",
+    ),
+    invariants.ONE_CONTROLLER_PER_EPOCH: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.LOG_MATCHING: Promise(
+        promised_by=(promise.HIGH_WATERMARK,),
+        permissions=_COMMITTED,
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+    ),
+    invariants.EPOCH_CACHE_MONOTONIC: Promise(
+        promised_by=(promise.LEADER_EPOCH,), permissions=(promise.BY_RESUMED_EPOCH,)
+    ),
+    invariants.PRODUCER_STATE_MATCHES_LOG: Promise(
+        promised_by=(promise.IDEMPOTENT,),
+        permissions=(promise.BY_RESUMED_EPOCH,),
+        releases="since 0.11 (KIP-98)",
+    ),
+    invariants.CHECKPOINT_WITHIN_LOG: Promise(promised_by=(promise.RECOVERY_POINT,)),
+    invariants.CONTROLLER_EPOCH_MONOTONIC: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.LEADER_EPOCH_MONOTONIC: Promise(promised_by=(promise.LEADER_EPOCH,)),
+    invariants.CONTROLLER_WRITES_FENCED: Promise(
+        promised_by=(promise.CONTROLLER_EPOCH,), releases="since 2.1 (KAFKA-6082)"
+    ),
+    invariants.REGISTERED_BEFORE_CONTROL: Promise(
+        promised_by=(promise.REGISTRATION,), releases="since 2.0 (KAFKA-6772)"
+    ),
+    invariants.REGISTRATIONS_KNOWN: Promise(
+        promised_by=(promise.BROKER_EPOCH,), releases="since 2.2 (KIP-380)"
+    ),
+    invariants.FAILOVER_SHRINKS_ISR: Promise(
+        promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 2.3 (KAFKA-3143)"
+    ),
+}
+"""What promises each invariant."""
+
+
+def _rule(invariant: invariants.Invariant) -> Rule:
+    return Rule(
+        name=invariant.name,
+        definition=f"Invariant: {invariant.definition}",
+        source=invariant.source,
+        promise=_PROMISES[invariant.name],
+        find=partial(_find, invariant.name),
+        verb=f"{invariant.name} broken in",
+        is_about_place=True,
+        seen_in=SEEN_IN_CLUSTER,
+    )
+
+
+RULES: Final = tuple(
+    _rule(invariant) for invariant in invariants.INVARIANTS.values() if not invariant.told_by_trace
+)
+"""A rule for each invariant that is watched during the run."""

@@ -1,0 +1,72 @@
+"""The registration of every rule, in the order in which they are judged and listed."""
+
+from collections.abc import Collection
+from typing import Final
+
+from harrow.checks.rule import Rule
+from harrow.checks.rules import (
+    acked_below_min_isr,
+    broken_invariants,
+    duplicate,
+    inconsistent_offsets,
+    log_divergence,
+    lost_write,
+    nonmonotonic_send,
+    read_above_hw,
+    two_leaders,
+    unavailable,
+    unseen,
+)
+from harrow.checks.rules.history_rules import HISTORY_RULES
+from harrow.cluster_model.invariants.catalogue import INVARIANTS, ONE_LEADER_PER_EPOCH, is_promised
+from harrow.cluster_model.registry import Registry
+
+RULES: Final[Registry[str, Rule]] = Registry(
+    (rule.name, rule)
+    for rule in (
+        lost_write.RULE,
+        duplicate.RULE,
+        nonmonotonic_send.RULE,
+        inconsistent_offsets.RULE,
+        unseen.RULE,
+        read_above_hw.RULE,
+        log_divergence.RULE,
+        two_leaders.RULE,
+        unavailable.RULE,
+        acked_below_min_isr.RULE,
+        *HISTORY_RULES,
+        *broken_invariants.RULES,
+    )
+)
+"""Rules by name."""
+
+RULE_OF_INVARIANT: Final[dict[str, str]] = {
+    **{name: name for name in INVARIANTS if name in RULES},
+    ONE_LEADER_PER_EPOCH: two_leaders.RULE.name,
+}
+"""The rule that judges each invariant; it has the invariant's name, but for the one that was a rule before."""
+
+_INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
+
+
+def rules_for(invariants: Collection[str], *, core: bool) -> dict[str, Rule]:
+    """Return the rules that can be judged in a run in which these invariants were watched.
+
+    With *core* one was healed.
+    """
+    return {
+        name: rule
+        for name, rule in RULES.items()
+        if (core or name != unavailable.RULE.name)
+        and (name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants)
+    }
+
+
+def watched_in(invariants: Collection[str], release: str, demand: Collection[str]) -> tuple[str, ...]:
+    """Return the invariants that are worth watching in a run of *release*.
+
+    One that came with a later release was not promised, and counts only where its rule is in *demand*.
+    """
+    return tuple(
+        name for name in invariants if is_promised(name, release) or RULE_OF_INVARIANT.get(name) in demand
+    )

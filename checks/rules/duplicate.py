@@ -1,0 +1,165 @@
+"""duplicate: a record stands at two offsets of a partition."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
+from typing import Final
+
+from harrow.checks import promise
+from harrow.checks.causes import catalogue
+from harrow.checks.causes.links import seen
+from harrow.checks.causes.lives import tell_elections, tell_stops, tell_stored
+from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced
+from harrow.checks.causes.requests import tell_client_stop, tell_retry, tell_sent
+from harrow.checks.causes.story import END, Story
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import Pair, SendRecord, Value
+from harrow.checks.index import Index
+from harrow.checks.permission import Permission, Promise
+from harrow.checks.prevention import FLUSHING, IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
+from harrow.checks.replay.partition_state import LogEntry
+from harrow.checks.rule import Rule
+
+_BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find values that stand twice in one final log, or were polled at two offsets."""
+    for partition in dict.fromkeys((*index.logs, *index.polled)):
+        for value, offsets in _repeated(index, partition).items():
+            yield _finding(index, partition, value, offsets)
+
+
+def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
+    """Return the values that have several offsets, with these."""
+    offsets: dict[Value, set[int]] = {}
+    for values in index.logs.get(partition, {}).values():
+        if len(set(values)) != len(values):
+            _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None))
+    polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
+    if len(index.orders.read(partition)) != len(polled):
+        _collect(offsets, polled)
+    several = [(sorted(found), str(value), value) for value, found in offsets.items() if len(found) > 1]
+    return {value: found for found, _, value in sorted(several)}
+
+
+def _collect(offsets: dict[Value, set[int]], pairs: Iterable[Pair]) -> None:
+    """Add the offsets of the values that have several in *pairs*."""
+    here: dict[Value, set[int]] = {}
+    for offset, value in pairs:
+        here.setdefault(value, set()).add(offset)
+    for value, found in here.items():
+        if len(found) > 1:
+            offsets.setdefault(value, set()).update(found)
+
+
+def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> Finding:
+    story = Story(index, partition)
+    appended: dict[int, LogEntry] = {}
+    for copy in story.copies(value):
+        if not copy.is_copy and copy.offset in offsets:
+            appended.setdefault(copy.offset, copy)
+    sends = index.sends_of(partition, value)
+    for number, send in enumerate(sends):
+        tell_sent(story, send, story.evidence.producers[send.process].name, again=number > 0)
+    for number, copy in enumerate(appended.values()):
+        tell_stored(story, copy, again=number > 0, with_producer=copy.producer_id >= 0)
+    for offset in offsets:
+        if offset not in appended:
+            story.tell(END, seen.conclude(value=value, offset=offset))
+    for earlier, later in pairwise(appended.values()):
+        _tell_between(story, sends, earlier, later)
+    cause = _cause(story, value, offsets, sends)
+    return Finding(
+        partition=partition,
+        offset=offsets[1],
+        value=value,
+        chain=story.chain(*cause.links),
+        permitted_by=cause.permitted_by,
+        prevented_by=cause.prevented_by,
+        details=(("offsets", offsets),),
+    )
+
+
+def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:
+    """Tell what lay between two appends: copies, stops, elections, the answers that the producer had."""
+    begin, end = earlier.number, later.number
+    stored = story.copies(earlier.value, earlier.offset)
+    group = [copy for copy in stored if copy.leader_epoch == earlier.leader_epoch]
+    if later.broker != earlier.broker:
+        for copy in group:
+            if copy.broker == later.broker and copy.number < end:
+                tell_stored(story, copy)
+        tell_stops(story, group, end)
+        tell_elections(story, group, begin, end)
+    for client in dict.fromkeys(story.evidence.producers[send.process].name for send in sends):
+        tell_retry(story, client, earlier.value, begin, end)
+        tell_client_stop(story, client, begin, end)
+
+
+def _cause(story: Story, value: Value, offsets: list[int], sends: Sequence[SendRecord]) -> Cause:
+    evidence = story.evidence
+    if len(offsets) <= len(sends):
+        conclusion = catalogue.resent_by_application.conclude(times=len(sends))
+        return Cause((conclusion,), promise.NOT_TRANSACTIONAL, (TRANSACTIONS,))
+    if not sends:
+        return Cause((catalogue.sender_unknown.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS))
+    if any(not evidence.producers[send.process].idempotence for send in sends):
+        return Cause(
+            (catalogue.retry_without_idempotence.conclude(),), promise.NOT_IDEMPOTENT, (IDEMPOTENCE,)
+        )
+    if story.index.is_excused(story.partition, offsets[0]):
+        conclusion = catalogue.resumed_epoch.conclude(forgot_producers=True)
+        return Cause((conclusion,), promise.FLUSH_INTERVAL, (FLUSHING,))
+    return _cause_by_loss(story, value, offsets) or Cause(
+        (catalogue.retry_not_recognised.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS)
+    )
+
+
+def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | None:
+    """Explain a record that was read, lost, and appended again elsewhere by a retry.
+
+    What permits the loss permits that the producer's state, with which a retry is
+    recognised, was lost with it.
+    """
+    logs = story.index.logs.get(story.partition, {}).values()
+    gone = [
+        offset for offset in offsets if not any(values[offset : offset + 1] == [value] for values in logs)
+    ]
+    if not gone or len(offsets) - len(gone) > 1:
+        return None
+    losses = [explain_replaced(story.index, story.partition, value, offset) for offset in gone]
+    if any(loss.permitted_by is None for loss in losses):
+        return None
+    return [tell_replaced(story, value, offset) for offset in gone][-1]
+
+
+RULE: Final = Rule(
+    name=promise.DUPLICATE,
+    definition=(
+        "A record stands at two or more offsets of a partition, in one replica's log or as consumers read it. "
+        "A record that the application itself sent again counts, with that as its cause."
+    ),
+    source="Jepsen's Kafka workload (duplicate); KIP-98; ProducerStateManager.scala.",
+    promise=Promise(
+        promised_by=(promise.IDEMPOTENT,),
+        permissions=(
+            Permission(
+                setting=promise.NOT_IDEMPOTENT,
+                stated=lambda settings: not settings.idempotence,
+                prevented_by=(IDEMPOTENCE,),
+            ),
+            Permission(
+                setting=promise.NOT_TRANSACTIONAL,
+                when="when the application sends the record again",
+                prevented_by=(TRANSACTIONS,),
+            ),
+            promise.BY_UNCLEAN_ELECTION,
+            promise.BY_POWER_LOSS,
+        ),
+        releases="since 0.11 (KIP-98)",
+        to_producer=promise.single_copy,
+    ),
+    find=find,
+    verb="doubled",
+)

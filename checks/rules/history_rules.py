@@ -1,0 +1,203 @@
+"""The anomalies of clients that a run shows in its history: what consumers skipped, read too early, and so on.
+
+They are found as in any history; what a run adds is the cause, where the trace has it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from harrow.checks import promise as promises
+from harrow.checks.causes.links import led_without, out_of_range
+from harrow.checks.causes.loss import Cause, explain_replaced
+from harrow.checks.causes.story import Story
+from harrow.checks.finding import Finding
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.history.records import Pair, Value
+from harrow.checks.history.witness import AFTER_LOSS
+from harrow.checks.index import Index
+from harrow.checks.permission import Permission, Promise
+from harrow.checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET
+from harrow.checks.replay.partition_state import has_copy
+from harrow.checks.rule import Rule
+from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
+from harrow.cluster_model.events import BecameLeader, LeaderElected, RequestRejected
+from harrow.cluster_model.trace import TraceLine
+
+
+def _by_loss(index: Index, finding: Finding) -> Finding:
+    """Permit a consumer to go elsewhere if what it had read last is gone, and was permitted to go."""
+    if finding.permitted_by is not None:
+        return finding
+    details = dict(finding.details)
+    offset, value = details["offsets"][0], details["values"][0]
+    cause = explain_replaced(index, finding.partition, value, offset)
+    if cause.permitted_by is None:
+        until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+        story = Story(index, finding.partition)
+        cause = (
+            _led_without(story, (offset, value), until_us)
+            or _sent_elsewhere(story, details["process"], value, until_us)
+            or cause
+        )
+    if cause.permitted_by is None and details.get(AFTER_LOSS):
+        skipped = details["skipped"][0]
+        skipped_at = index.orders.of(finding.partition).first_offset(skipped)
+        cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
+    # Links without a time come at the end.
+    chain = sorted((*cause.links, *finding.chain), key=lambda link: (link.at_us is None, link.at_us or 0))
+    return replace(
+        finding,
+        chain=tuple(chain),
+        permitted_by=cause.permitted_by,
+        prevented_by=cause.prevented_by or finding.prevented_by,
+    )
+
+
+def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
+    """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
+
+    None unless the leader had lost it with its power, or was elected uncleanly. A leader that came
+    back before any controller missed it was not elected: it leads on, in a new leader epoch when
+    another replica is missed.
+    """
+    offset, value = last
+    group = story.copies(value, offset)
+    leaderships: Sequence[TraceLine[LeaderElected | BecameLeader]]
+    leaderships = story.events(LeaderElected, BecameLeader)
+    for number, event in leaderships:
+        election = event if isinstance(event, LeaderElected) else None
+        leader = event.leader if isinstance(event, LeaderElected) else event.broker
+        if event.at_us > until_us or has_copy(group, leader, number):
+            continue
+        lost = [copy.removed for copy in group if copy.broker == leader and copy.lost_with_power]
+        if any(removed is not None and removed.number < number for removed in lost):
+            setting, prevented_by = promises.FLUSH_INTERVAL, FLUSHING
+        elif election is not None and election.unclean and story.settings.unclean_leader_election:
+            setting, prevented_by = promises.UNCLEAN_ELECTION, CLEAN_ELECTIONS
+        else:
+            continue
+        without = led_without(
+            event.at_us,
+            leader,
+            value=value,
+            offset=offset,
+            setting=setting,
+            was_elected=election is not None,
+        )
+        return Cause((without,), setting, (prevented_by,))
+    return None
+
+
+def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> Cause | None:
+    """Explain a consumer that had its position called out of range by a leader of the past.
+
+    Such a leader never had what its successors wrote. Nothing has gone: the consumer went where
+    ``auto.offset.reset`` sends it. Its metadata, which came from brokers of the past too, knew no better.
+    """
+    consumer = story.evidence.process_names[process]
+    since = min((copy.number for copy in story.copies(last)), default=0)
+    for number, event in story.events(RequestRejected):
+        rejection = event.api, event.sender, event.error
+        if number < since or event.at_us > until_us or rejection != ("Fetch", consumer, OFFSET_OUT_OF_RANGE):
+            continue
+        led = story.last(BecameLeader, before=number, broker=event.broker)
+        newest = max(
+            (election.leader_epoch for place, election in story.elections if place < number), default=0
+        )
+        if led is not None and led.event.leader_epoch < newest:
+            elsewhere = out_of_range(
+                event.at_us,
+                event.broker,
+                client=consumer,
+                leader_epoch=led.event.leader_epoch,
+                setting=promises.AUTO_OFFSET_RESET,
+            )
+            return Cause((elsewhere,), promises.AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+    return None
+
+
+def _by_producer(index: Index, finding: Finding) -> Finding:
+    producer = index.evidence.producers[dict(finding.details)["process"]]
+    return replace(finding, permitted_by=promises.order_permitted_by(producer), prevented_by=(IDEMPOTENCE,))
+
+
+def _interleaved(_: Index, finding: Finding) -> Finding:
+    return replace(finding, permitted_by=promises.WRITES_INTERLEAVE)
+
+
+def _find(name: str, judge: Callable[[Index, Finding], Finding], index: Index) -> Iterator[Finding]:
+    for finding in ANOMALIES[name].find(index.orders):
+        yield judge(index, finding)
+
+
+def _rule(
+    name: str,
+    promise: Promise,
+    verb: str,
+    judge: Callable[[Index, Finding], Finding] = lambda _, finding: finding,
+) -> Rule:
+    """Return the rule for an anomaly of a history; *judge* says what permits it in a run."""
+    return Rule(
+        name=name,
+        definition=ANOMALIES[name].definition,
+        source=f"Jepsen's Kafka workload ({name}).",
+        promise=promise,
+        find=partial(_find, name, judge),
+        verb=verb,
+    )
+
+
+_POLLED_IN_ORDER: Final = Promise(
+    promised_by=(promises.OFFSETS_IN_ORDER,), permissions=(promises.BY_REBALANCE, *promises.BY_CUT_LOG)
+)
+_POLLED_IN_ORDER_AT_ONCE: Final = Promise(
+    promised_by=(promises.OFFSETS_IN_ORDER,), permissions=promises.BY_CUT_LOG
+)
+
+HISTORY_RULES: Final = (
+    _rule(promises.POLL_SKIP, _POLLED_IN_ORDER, "skipped to", _by_loss),
+    _rule(promises.NONMONOTONIC_POLL, _POLLED_IN_ORDER, "read again", _by_loss),
+    _rule(promises.INT_POLL_SKIP, _POLLED_IN_ORDER_AT_ONCE, "skipped to within a poll", _by_loss),
+    _rule(promises.INT_NONMONOTONIC_POLL, _POLLED_IN_ORDER_AT_ONCE, "read again within a poll", _by_loss),
+    _rule(
+        promises.INT_NONMONOTONIC_SEND, promises.IN_SEND_ORDER, "reordered within an operation", _by_producer
+    ),
+    _rule(promises.INT_SEND_SKIP, promises.INTERLEAVED, "interleaved with others", _interleaved),
+    _rule(
+        promises.G1A,
+        Promise(
+            promised_by=(promises.DEFINITE_ERROR, promises.READ_COMMITTED),
+            permissions=promises.BY_ISOLATION[:1],
+            releases="for transactions since 0.11 (KIP-98)",
+        ),
+        "read although the send had failed",
+    ),
+    _rule(
+        promises.PRECOMMITTED_READ,
+        Promise(
+            promised_by=(promises.READ_COMMITTED,),
+            permissions=promises.BY_ISOLATION,
+            releases="since 0.11 (KIP-98)",
+        ),
+        "read before its commit",
+    ),
+    _rule(promises.G0, promises.INTERLEAVED, "write cycle through", _interleaved),
+    _rule(
+        promises.G1C,
+        Promise(
+            promised_by=(promises.READ_COMMITTED,),
+            permissions=(
+                Permission(
+                    setting=promises.WRITES_INTERLEAVE,
+                    when=f"with a write in the cycle: {promises.NO_WRITE_ISOLATION}",
+                ),
+                *promises.BY_ISOLATION,
+            ),
+            releases="since 0.11 (KIP-98)",
+        ),
+        "cycle of reads and writes through",
+    ),
+)
+"""The rules that need nothing but the history, in the order in which they are judged and listed."""

@@ -1,0 +1,192 @@
+"""inconsistent-offsets: one offset of a partition, two values."""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final
+
+from harrow.checks import promise
+from harrow.checks.causes.catalogue import resumed_epoch
+from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
+from harrow.checks.causes.story import Story
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import Pair, SendRecord, Value
+from harrow.checks.index import Index
+from harrow.checks.link import RecordValue
+from harrow.checks.link import claim as declare_claim
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import FLUSHING, READING, REPLICATION, SEQUENCES, by_replication
+from harrow.checks.rule import Rule
+from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
+
+_Claims = Annotated[tuple[tuple[RecordValue, Brokers, Flag, Flag], ...], FieldKind.OBJECT]
+
+
+@declare_claim("claimed")
+def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
+    """Which values stand at an offset, each by whose log, and whether by a poll and by an ack."""
+    told = []
+    for value, in_logs, polled, acked in claims:
+        sources = [f"broker {broker}'s log" for broker in in_logs]
+        sources += ["polled"] * polled + ["acked"] * acked
+        told.append(f"{value} ({', '.join(sources)})")
+    return f"offset {offset_claimed} is {' and '.join(told)}"
+
+
+_BEHAVIOURS: Final = (*REPLICATION, *READING, *SEQUENCES)
+
+
+@dataclass(slots=True, eq=False)
+class _Claim:
+    """A value that stands at an offset by acks, by what consumers read, or by final logs."""
+
+    value: Value
+    polled: bool
+    brokers: tuple[int, ...]
+    sends: list[SendRecord] = field(default_factory=list)
+
+    def operands(self) -> tuple[Value, tuple[int, ...], bool, bool]:
+        """Return it as a link has it."""
+        return self.value, self.brokers, self.polled, bool(self.sends)
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find offsets about which acks, consumers and final logs disagree."""
+    for partition in dict.fromkeys((*index.logs, *index.polled, *index.acked)):
+        for offset, claims in _conflicts(index, partition).items():
+            yield _finding(index, partition, offset, claims)
+
+
+def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
+    """Return the offsets that several values claim, with the claims."""
+    polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
+    logs: dict[int, list[str | None]] = {}
+    acked: list[SendRecord] = []
+    if partition in index.evidence.read_back:
+        # Before it has healed a record that is missing may come back, so acks prove nothing. Above its high
+        # watermark nothing is settled, and a replica outside the ISR has not healed yet.
+        replicas = index.evidence.replicas.get(partition, {})
+        logs = {
+            broker: values[: replicas[broker].hw]
+            for broker, values in index.logs.get(partition, {}).items()
+            if replicas[broker].in_sync
+        }
+        acked = [send for send in index.acked.get(partition, ()) if send.offset is not None]
+    pairs: set[Pair] = set(polled)
+    previous: list[str | None] | None = None
+    for values in logs.values():
+        if values != previous:
+            pairs.update(_pairs(values))
+            previous = values
+    pairs.update([(send.offset, send.value) for send in acked if send.offset is not None])
+    if len(dict(pairs)) == len(pairs):
+        return {}
+    return _claims(pairs, polled, logs, acked)
+
+
+def _pairs(values: list[str | None]) -> list[Pair]:
+    return [(offset, value) for offset, value in enumerate(values) if value is not None]
+
+
+def _claims(
+    pairs: set[Pair], polled: AbstractSet[Pair], logs: dict[int, list[str | None]], acked: list[SendRecord]
+) -> dict[int, list[_Claim]]:
+    claims: dict[int, dict[Value, _Claim]] = {}
+    for offset, value in sorted(pairs):
+        brokers = tuple(broker for broker, values in logs.items() if values[offset : offset + 1] == [value])
+        claim = _Claim(value, (offset, value) in polled, brokers)
+        claims.setdefault(offset, {})[value] = claim
+    for send in acked:
+        if send.offset is not None:
+            claims[send.offset][send.value].sends.append(send)
+    return {offset: list(found.values()) for offset, found in claims.items() if len(found) > 1}
+
+
+def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
+    story = Story(index, partition)
+    settled = partition in index.evidence.read_back
+    gone = _gone(claims, None if settled else index.standing_at(partition, offset))
+    causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
+    permissions = [cause.permitted_by for cause in causes]
+    prevented = [prevention for cause in causes for prevention in cause.prevented_by]
+    conclusions = [conclusion for cause in causes for conclusion in cause.links]
+    for claim in claims:
+        if claim not in gone:
+            tell_place(story, offset, claim.value)
+        for send in claim.sends:
+            tell_acknowledgement(story, send)
+    if sum(bool(claim.brokers) for claim in claims) > 1:
+        # After healing all replicas hold the same; only a leader that forgets excuses it.
+        resumed = index.is_excused(partition, offset)
+        permissions.append(promise.FLUSH_INTERVAL if resumed else None)
+        prevented += [FLUSHING] if resumed else by_replication(index.evidence, _BEHAVIOURS)
+        # With equal logs the record that the leader does not have would still be gone.
+        readable = index.readable(partition)
+        for claim in claims:
+            if claim.brokers and claim.value not in readable:
+                for cause in _causes(story, offset, claim):
+                    prevented += cause.prevented_by
+        conclusions += [resumed_epoch.conclude()] if resumed else []
+    claim_link = claimed.conclude(offset_claimed=offset, claims=tuple(claim.operands() for claim in claims))
+    once = [link for place, link in enumerate(conclusions) if link not in conclusions[:place]]
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=(gone or claims)[0].value,
+        chain=story.chain(*once, claim_link),
+        permitted_by=None if None in permissions else permissions[0],
+        prevented_by=tuple(dict.fromkeys(prevented)),
+    )
+
+
+def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:
+    """Return the values that have to be explained: all but those that survive at their offset.
+
+    In the logs, that is, or what is *standing* where the logs are not settled; if none is there,
+    what alone consumers have read.
+    """
+    gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
+    if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
+        return [claim for claim in claims if not claim.polled]
+    return gone
+
+
+def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:
+    """Tell how a value went; what consumers have read was committed, whatever its acks."""
+    if claim.polled:
+        return [tell_replaced(story, claim.value, offset)]
+    return [tell_lost_send(story, send) for send in claim.sends]
+
+
+def _until_unclean_election(evidence: Evidence) -> str:
+    if any(settings.unclean_leader_election for settings in evidence.partitions.values()):
+        return f"{promise.HIGH_WATERMARK}, until an unclean election ({promise.UNCLEAN_ELECTION})"
+    return promise.HIGH_WATERMARK
+
+
+RULE: Final = Rule(
+    name=promise.INCONSISTENT_OFFSETS,
+    definition=(
+        "Acknowledgements, consumers and the final logs (below their high watermarks) name different values for "
+        "one offset of a partition. If one value survives and the others are lost acked records, the loss "
+        "decides; what consumers have read may only go with an unclean election or lost power."
+    ),
+    source="Jepsen's Kafka workload (inconsistent-offsets); KIP-101.",
+    promise=Promise(
+        promised_by=(promise.HIGH_WATERMARK,),
+        permissions=(
+            promise.BY_UNCLEAN_ELECTION,
+            promise.BY_POWER_LOSS,
+            *(replace(permission, when="when the acked record is lost") for permission in promise.BY_ACKS),
+        ),
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+        to_producer=promise.durability,
+        in_run=_until_unclean_election,
+    ),
+    find=find,
+    is_undecided=Index.has_unread,
+    verb="different records read at",
+    is_about_place=True,
+)

@@ -1,0 +1,110 @@
+"""log-divergence: after healing, replicas hold different records at a committed offset."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final
+
+from harrow.checks.causes.catalogue import resumed_epoch
+from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.story import Story, brokers
+from harrow.checks.evidence import FinalLog
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import RecordValue, claim
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import FLUSHING, by_replication
+from harrow.checks.promise import BY_RESUMED_EPOCH, FLUSH_INTERVAL, HIGH_WATERMARK, LOG_DIVERGENCE
+from harrow.checks.rule import SEEN_IN_LOGS, Rule
+from harrow.cluster_model.events import Brokers, Epoch, FieldKind, Offset
+
+_Record = tuple[str, int]
+"""A value and its leader epoch."""
+_Holders = Annotated[tuple[tuple[RecordValue, Epoch, Brokers], ...], FieldKind.OBJECT]
+
+
+@claim("logs-differ")
+def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
+    """Who holds which record, of which leader epoch, at the first of some offsets."""
+    records = " and ".join(
+        f"{value} (epoch {epoch}) on {brokers(having)}" for value, epoch, having in holders
+    )
+    up_to = f", and the logs differ up to offset {last}" if last > first else ""
+    return f"offset {first} is {records}{up_to}"
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Compare the final logs up to the smallest high watermark and the smallest LEO."""
+    for partition, found in index.evidence.replicas.items():
+        # A replica outside the ISR has not healed yet; that is why the run cannot tell.
+        replicas = {broker: log for broker, log in found.items() if log.in_sync}
+        if len(replicas) < 2:
+            continue
+        end = min(min(log.hw, log.leo) for log in replicas.values())
+        records = {broker: _records(log)[:end] for broker, log in replicas.items()}
+        first, *others = records.values()
+        if any(other != first for other in others):
+            for extent in _extents(records):
+                yield _finding(index, partition, extent, records)
+
+
+def _records(log: FinalLog) -> list[_Record]:
+    """Return what stands at each offset, a value or what a control record says, with its leader epoch."""
+    return [
+        (record, batch.leader_epoch)
+        for batch in log.batches
+        for record in batch.values or (f"the marker of {batch.control_type}",)
+    ]
+
+
+def _extents(records: Mapping[int, list[_Record]]) -> list[tuple[int, int]]:
+    """Return the runs of differing offsets, as (first, last)."""
+    extents: list[tuple[int, int]] = []
+    for offset, column in enumerate(zip(*records.values(), strict=False)):
+        if len(set(column)) == 1:
+            continue
+        if extents and extents[-1][1] == offset - 1:
+            extents[-1] = (extents[-1][0], offset)
+        else:
+            extents.append((offset, offset))
+    return extents
+
+
+def _finding(
+    index: Index, partition: str, extent: tuple[int, int], records: Mapping[int, list[_Record]]
+) -> Finding:
+    first, last = extent
+    resumed = index.is_excused(partition, first)
+    holders: dict[_Record, list[int]] = {}
+    story = Story(index, partition)
+    for broker, log in records.items():
+        holders.setdefault(log[first], []).append(broker)
+    for value, epoch in holders:
+        tell_place(story, first, value, epoch)
+    differ = logs_differ.conclude(
+        first=first, last=last, holders=tuple((*record, tuple(having)) for record, having in holders.items())
+    )
+    return Finding(
+        partition=partition,
+        offset=first,
+        chain=story.chain(differ, *([resumed_epoch.conclude()] if resumed else [])),
+        permitted_by=FLUSH_INTERVAL if resumed else None,
+        prevented_by=(FLUSHING,) if resumed else by_replication(index.evidence),
+    )
+
+
+RULE: Final = Rule(
+    name=LOG_DIVERGENCE,
+    definition=(
+        "After the cluster has healed, two replicas of a partition hold a different value or leader epoch at an "
+        "offset below both their high watermarks. One finding is reported for each run of differing offsets."
+    ),
+    source="KIP-101, KIP-279 (log divergence).",
+    promise=Promise(
+        promised_by=(HIGH_WATERMARK,),
+        permissions=(BY_RESUMED_EPOCH,),
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+    ),
+    find=find,
+    verb="logs differ at",
+    is_about_place=True,
+    seen_in=SEEN_IN_LOGS,
+)

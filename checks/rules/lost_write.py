@@ -1,0 +1,66 @@
+"""lost-write: an acked record is no longer there to be read."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from harrow.checks.causes.loss import tell_lost_send
+from harrow.checks.causes.story import Story
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import Value
+from harrow.checks.index import Index
+from harrow.checks.permission import Promise
+from harrow.checks.promise import ACKS_1, ACKS_ALL, BY_LOSS, LOST_WRITE, durability
+from harrow.checks.rule import Rule
+
+
+def find(index: Index) -> Iterable[Finding]:
+    """Find acked records that the last leader's log no longer has.
+
+    What only a follower kept that has diverged is lost to consumers as well. A partition
+    that was not read back is not judged: what is missing may come back.
+    """
+    found: dict[tuple[str, Value], Finding] = {}
+    for partition, sends in index.acked.items():
+        if partition not in index.evidence.read_back:
+            continue
+        readable = index.readable(partition)
+        for send in sends:
+            if send.value in readable:
+                continue
+            story = Story(index, partition)
+            cause = tell_lost_send(story, send)
+            # A value acked to two sessions is one loss, and the stronger promise counts.
+            known = found.get((partition, send.value))
+            if known is None or known.permitted_by is not None:
+                found[partition, send.value] = Finding(
+                    partition=partition,
+                    offset=send.offset,
+                    value=send.value,
+                    chain=story.chain(*cause.links),
+                    permitted_by=cause.permitted_by,
+                    prevented_by=cause.prevented_by,
+                )
+    return found.values()
+
+
+RULE: Final = Rule(
+    name=LOST_WRITE,
+    definition=(
+        "A send was acknowledged, and after the cluster has healed and the partition has been read back "
+        "to its end, the record is not in the leader's log, so no consumer will read it again."
+    ),
+    source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
+    promise=Promise(
+        promised_by=(
+            ACKS_ALL,
+            f"{ACKS_1}, once the record is committed",
+            "min.insync.replicas copies at the time of the ack",
+        ),
+        permissions=BY_LOSS,
+        releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
+        to_producer=durability,
+    ),
+    find=find,
+    is_undecided=Index.has_unread,
+    verb="lost",
+)

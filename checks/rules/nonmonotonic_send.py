@@ -1,0 +1,118 @@
+"""nonmonotonic-send: records of one producer stand in another order than it sent them."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from harrow.checks import prevention
+from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.requests import tell_retry, tell_sent
+from harrow.checks.causes.story import Story
+from harrow.checks.evidence import Evidence, ProducerSettings
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.index import Index
+from harrow.checks.link import RecordValue, cause
+from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
+from harrow.checks.rule import Rule
+from harrow.cluster_model.events import Offset
+from harrow.cluster_model.history import OK
+
+
+@cause("stored-out-of-order")
+def stored_out_of_order(
+    *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
+) -> str:
+    """A record stands before one that was sent before it."""
+    return f"{value} stands at offset {stands_at}, before {earlier} at offset {earlier_at}, which was sent earlier"
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find acked records that stand before what the same session sent earlier.
+
+    Only records that are still in a final log are compared: the offset of one that was
+    cut off says nothing, for it has been given away again.
+    """
+    offsets: dict[str, dict[Value, int]] = {}
+    for session in index.history.sessions:
+        partition = session.partition
+        if partition not in offsets:
+            offsets[partition] = _first_offsets(index, partition)
+        first, sends = offsets[partition], index.history.partitions[partition].sends
+        # The first offset of a value that was sent again may be that of the other send.
+        standing = [
+            (first[send.value], send)
+            for send in session.sends
+            if send.outcome == OK and send.value in first and len(sends[send.value]) == 1
+        ]
+        for earlier, later in pairwise(standing):
+            if later[0] <= earlier[0]:
+                yield _finding(index, earlier, later)
+
+
+def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
+    """Return the first offset of each value in the last leader's log; without any log, as it was read."""
+    logs = index.logs.get(partition)
+    if not logs:
+        return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}
+    values = logs.get(index.last_leader(partition)) or max(logs.values(), key=len)
+    # The last entry of a value wins, so from the end.
+    positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+    return {value: offset for value, offset in positions.items() if value is not None}
+
+
+def _finding(index: Index, earlier: tuple[int, SendRecord], later: tuple[int, SendRecord]) -> Finding:
+    (earlier_offset, first), (later_offset, second) = earlier, later
+    partition = second.partition
+    producer = index.evidence.producers[second.process]
+    story = Story(index, partition)
+    for offset, send in (earlier, later):
+        tell_sent(story, send, producer.name)
+        appends = [copy for copy in story.copies(send.value) if not copy.is_copy]
+        for copy in appends:
+            if copy.offset == offset:
+                tell_stored(story, copy)
+        if appends:
+            tell_retry(story, producer.name, send.value, story.start(send.invoked_us), appends[-1].number)
+    conclusion = stored_out_of_order.conclude(
+        value=second.value, stands_at=later_offset, earlier=first.value, earlier_at=earlier_offset
+    )
+    permitted_by = order_permitted_by(producer)
+    if permitted_by is None and index.is_excused(partition, None):
+        permitted_by = FLUSH_INTERVAL
+    return Finding(
+        partition=partition,
+        offset=later_offset,
+        value=second.value,
+        chain=story.chain(conclusion),
+        permitted_by=permitted_by,
+        prevented_by=_prevented_by(index.evidence, producer, permitted_by),
+        details=(("offsets", [earlier_offset, later_offset]),),
+    )
+
+
+def _prevented_by(
+    evidence: Evidence, producer: ProducerSettings, permitted_by: str | None
+) -> tuple[prevention.Prevention, ...]:
+    if permitted_by is None:
+        return prevention.by_behaviour(evidence, (*prevention.SEQUENCES, *prevention.REPLICATION))
+    if permitted_by == FLUSH_INTERVAL:
+        return (prevention.FLUSHING,)
+    answers = (prevention.WAITING_FOR_ANSWERS,) if producer.acks == "0" else ()
+    return (*answers, prevention.IDEMPOTENCE, prevention.ONE_IN_FLIGHT)
+
+
+RULE: Final = Rule(
+    name=NONMONOTONIC_SEND,
+    definition=(
+        "Two acknowledged records of one producer session stand in a partition in another order than they were "
+        "sent. The first offset of each counts, and one finding is reported for each step back."
+    ),
+    source=(
+        "Jepsen's Kafka workload (nonmonotonic-send); KIP-98; "
+        "ProducerConfig.java, max.in.flight.requests.per.connection."
+    ),
+    promise=IN_SEND_ORDER,
+    find=find,
+    verb="reordered",
+)

@@ -1,0 +1,94 @@
+"""read-above-hw: a consumer was served what is not committed."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from harrow.checks.causes.links import isr_text
+from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.story import Story, brokers
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import cause, link
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import READING, by_behaviour
+from harrow.checks.promise import HIGH_WATERMARK, READ_ABOVE_HW
+from harrow.checks.rule import Rule
+from harrow.cluster_model import events
+
+
+@link("read", events.ClientPolled, events.RecordsServed)
+def read(
+    *, client: events.ClientName, end_offset: events.Offset, hw: events.Offset, offset: events.Offset
+) -> str:
+    """A broker sent a consumer what its high watermark had not passed."""
+    return f"served {client} up to offset {end_offset} (exclusive), when its high watermark was {hw}"
+
+
+@cause("read-before-commit")
+def read_before_commit(*, uncommitted: events.Offset) -> str:
+    """Every member of the ISR had the record, and the high watermark had not passed it."""
+    return f"offset {uncommitted} was not committed"
+
+
+@cause("read-before-replication")
+def read_before_replication(
+    *, uncommitted: events.Offset, isr: events.Brokers, missing: events.Brokers
+) -> str:
+    """A member of the ISR did not have the record yet."""
+    return f"offset {uncommitted} was not committed: {brokers(missing)} of the ISR {isr_text(isr)} did not have it"
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Compare each answer to a consumer with the broker's high watermark at that moment.
+
+    As the trace tells it: the high watermark that a broker names in its answer does not count.
+    """
+    high_watermarks: dict[tuple[int, str], int] = {}
+    for number, event in index.raw_events(events.HighWatermarkSet, events.LogOpened, events.RecordsServed):
+        match event:
+            case (_, events.HighWatermarkSet.name, broker, partition, hw):
+                high_watermarks[broker, partition] = hw
+            case (_, events.LogOpened.name, broker, partition, _, hw):
+                high_watermarks[broker, partition] = hw
+            case (at_us, _, broker, partition, client, offset, end, told):
+                hw = high_watermarks.get((broker, partition), 0)
+                if end > hw:
+                    served = events.RecordsServed(at_us, broker, partition, client, offset, end, told)
+                    yield _finding(index, number, served, hw)
+
+
+def _finding(index: Index, number: int, event: events.RecordsServed, hw: int) -> Finding:
+    broker, partition = event.broker, event.partition
+    offset = max(event.offset, hw)
+    story = Story(index, partition)
+    group = [copy for copy in story.copies_at(offset) if copy.is_there(number)]
+    for copy in group:
+        tell_stored(story, copy)
+    answer = read(event.at_us, broker, client=event.client, end_offset=event.end_offset, hw=hw, offset=offset)
+    story.tell(number, answer)
+    isr = story.isr_at(broker, number) or ()
+    missing = tuple(member for member in isr if all(copy.broker != member for copy in group))
+    if missing:
+        conclusion = read_before_replication.conclude(uncommitted=offset, isr=isr, missing=missing)
+    else:
+        conclusion = read_before_commit.conclude(uncommitted=offset)
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=group[0].value if group else None,
+        chain=story.chain(conclusion),
+        prevented_by=by_behaviour(index.evidence, READING),
+        details=(("client", event.client),),
+    )
+
+
+RULE: Final = Rule(
+    name=READ_ABOVE_HW,
+    definition=(
+        "A broker served a consumer records at or above its high watermark, the first offset that is not visible."
+    ),
+    source="ReplicaManager.readFromLocalLog (FetchHighWatermark).",
+    promise=Promise(promised_by=(HIGH_WATERMARK,)),
+    find=find,
+    verb="read too early",
+)

@@ -1,0 +1,75 @@
+"""two-leaders: two brokers led a partition in one leader epoch."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from harrow.checks.causes.links import became_leader, chosen, controller_elected
+from harrow.checks.causes.story import Story, brokers
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import cause
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import LEADERSHIP, by_behaviour
+from harrow.checks.promise import LEADER_EPOCH, TWO_LEADERS
+from harrow.checks.rule import SEEN_IN_LOGS, Rule
+from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected, Epoch
+
+
+@cause("one-epoch-two-leaders")
+def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
+    """Who led in the same leader epoch."""
+    return f"{brokers(leaders)} both led in epoch {leader_epoch}"
+
+
+def find(index: Index) -> Iterable[Finding]:
+    """Find leader epochs with two leaders; a leader that restarts in its epoch is one leader."""
+    leaders: dict[tuple[str, int], BecameLeader] = {}
+    found: dict[tuple[str, int, int], Finding] = {}
+    for _, second in index.events(BecameLeader):
+        partition, epoch = second.partition, second.leader_epoch
+        first = leaders.setdefault((partition, epoch), second)
+        if first.broker != second.broker and (partition, epoch, second.broker) not in found:
+            found[partition, epoch, second.broker] = _finding(index, first, second)
+    return found.values()
+
+
+def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding:
+    partition, epoch = second.partition, second.leader_epoch
+    story = Story(index, partition)
+    controllers = set()
+    for number, election in story.elections:
+        if election.leader_epoch == epoch:
+            controllers.add(election.controller)
+            choice = chosen(election.at_us, election.controller, leader=election.leader, leader_epoch=epoch)
+            story.tell(number, choice)
+    for number, event in story.events(ControllerElected):
+        if event.broker in controllers:
+            elected = controller_elected(event.at_us, event.broker, controller_epoch=event.controller_epoch)
+            story.tell(number, elected)
+    for number, led in story.events(BecameLeader):
+        if led in (first, second):
+            leader = became_leader(led.at_us, led.broker, leader_epoch=epoch, offset=led.start_offset)
+            story.tell(number, leader)
+    leaders = (first.broker, second.broker)
+    return Finding(
+        partition=partition,
+        offset=second.start_offset,
+        chain=story.chain(one_epoch_two_leaders.conclude(leaders=leaders, leader_epoch=epoch)),
+        prevented_by=by_behaviour(index.evidence, LEADERSHIP),
+        details=(("leader_epoch", epoch),),
+    )
+
+
+RULE: Final = Rule(
+    name=TWO_LEADERS,
+    definition=(
+        "Two brokers became leader of a partition in the same leader epoch: the invariant one-leader-per-epoch is "
+        "broken."
+    ),
+    source="KIP-101; ReplicaManager.becomeLeaderOrFollower.",
+    promise=Promise(promised_by=(LEADER_EPOCH,)),
+    find=find,
+    verb="two leaders for",
+    is_about_place=True,
+    seen_in=SEEN_IN_LOGS,
+)

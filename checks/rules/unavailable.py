@@ -1,0 +1,274 @@
+"""unavailable: a sufficient core of the brokers was healed, and a partition still did not serve.
+
+A partition can have a leader while a member of its ISR is alive, and with unclean elections while
+any replica is. So a core in which every partition has such a replica has to be enough: within the
+time that Kafka's timeouts add up to, every partition is led by a broker that knows it, and the
+high watermark has passed what the leader had in its log at first, acked or not: its followers
+fetch that, or are out of the ISR after ``replica.lag.time.max.ms``. What is no longer in the
+leader's log is lost-write's business.
+
+Kafka takes a broker out of ISRs, leadership and control when its ZooKeeper session ends. One that
+keeps its session while it cannot reach others (an impaired one) is not taken out, and nothing is
+demanded of what it leads, nor, where it is the controller, of what waits for a controller.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from harrow.checks import evidence
+from harrow.checks.causes.links import chosen, isr_text
+from harrow.checks.causes.story import Story, brokers, seconds
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import Link, cause, link
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import by_control
+from harrow.checks.promise import LIVE_IN_SYNC_REPLICA, UNAVAILABLE, UNCLEAN_ELECTION
+from harrow.checks.rule import Rule
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import TraceLine
+
+NO_LEADER: Final = "no-leader"
+LEADER_UNAWARE: Final = "leader-unaware"
+HW_BEHIND: Final = "hw-behind"
+NOT_READABLE: Final = "not-readable"
+
+
+@link("core-healed", events.CoreHealed, impersonal=True)
+def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
+    """Some brokers were healed, and some of the others lived on with a fault."""
+    verb = "were" if len(core) > 1 else "was"
+    text = f"{brokers(core)} {verb} healed, the others left as they were"
+    return f"{text}, {brokers(impaired)} alive with a fault still in force" if impaired else text
+
+
+@link("broker-stopped", events.BrokerStopped, event="stopped")
+def broker_stopped() -> str:
+    """A broker outside the core stopped."""
+    return "was stopped"
+
+
+@link("broker-paused", events.BrokerPaused, event="paused")
+def broker_paused() -> str:
+    """A broker outside the core was paused."""
+    return "was paused"
+
+
+@link("isr-changed", events.IsrChanged, events.IsrReduced, events.LeaderElected, events.BecameLeader)
+def isr_changed(*, isr: events.Brokers) -> str:
+    """A broker, as leader or as controller, changed an ISR."""
+    return f"changed the ISR to {isr_text(isr)}"
+
+
+@cause("still-no-leader")
+def still_no_leader(*, after_us: events.Number, partition: events.PartitionName, isr: events.Brokers) -> str:
+    """No leader was elected."""
+    return f"{seconds(after_us)} later {partition} still had no leader, although its ISR was {isr_text(isr)}"
+
+
+@cause("leader-not-replaced")
+def leader_not_replaced(
+    *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId, state: events.Text
+) -> str:
+    """The leader was dead or stood still."""
+    return f"{seconds(after_us)} later the leader of {partition} was still broker {leader}, which was {state}"
+
+
+@cause("leader-not-told")
+def leader_not_told(
+    *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId
+) -> str:
+    """The leader was alive, and did not know that it leads."""
+    return f"{seconds(after_us)} later broker {leader} still did not know that it leads {partition}"
+
+
+def _unread(partition: str, records: int, acked: int) -> str:
+    return f"{records} record{'s' if records > 1 else ''} of {partition}, {acked} of them acked,"
+
+
+@cause("hw-stuck")
+def hw_stuck(
+    *,
+    after_us: events.Number,
+    partition: events.PartitionName,
+    records: events.Number,
+    acked: events.Number,
+    hw: events.Offset,
+    leader: events.BrokerId,
+    isr: events.Brokers,
+) -> str:
+    """The high watermark did not pass what the leader has."""
+    return (
+        f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
+        f"for the high watermark was still {hw} (leader {leader}, ISR {isr_text(isr)})"
+    )
+
+
+@cause("committed-not-served")
+def committed_not_served(
+    *,
+    after_us: events.Number,
+    partition: events.PartitionName,
+    records: events.Number,
+    acked: events.Number,
+    leader: events.BrokerId,
+    isr: events.Brokers,
+) -> str:
+    """The leader did not give what its high watermark had passed."""
+    return (
+        f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
+        f"although they stood below the high watermark (leader {leader}, ISR {isr_text(isr)})"
+    )
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Look at what each partition lacked when the time was over."""
+    core = index.evidence.core
+    if core is None or not core.partitions:
+        return
+    for partition, settings in index.evidence.partitions.items():
+        lack = demanded_lack(core, partition, settings)
+        if lack is not None:
+            yield _finding(index, core, partition, lack)
+
+
+def _is_undecided(index: Index) -> bool:
+    """Return whether the run did not get so far that a core served."""
+    return index.evidence.core is None or not index.evidence.core.partitions
+
+
+def demanded_lack(
+    core: evidence.HealedCore, partition: str, settings: evidence.PartitionSettings
+) -> str | None:
+    """Return what a partition lacks that a healed core has to give it, None when nothing is amiss."""
+    service = core.partitions[partition]
+    lack = lack_of(service)
+    if lack is None or service.leader in core.impaired or core.controller in core.impaired:
+        return None
+    able = settings.replicas if settings.elects_uncleanly(core.controller) else service.isr
+    if lack == NO_LEADER and not any(broker in able for broker in core.brokers):
+        # What was on its way when the core was chosen has taken it out of the ISR.
+        return None
+    return None if lack == HW_BEHIND and _waits_for_an_append(service, settings) else lack
+
+
+def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.PartitionSettings) -> bool:
+    """Return whether the whole ISR has what is unread, and a replica outside it held the high watermark back.
+
+    A replica that has just been taken out of the ISR still counts for ``replica.lag.time.max.ms``, and
+    when that time is over nothing looks again: the leader raises its high watermark when it appends or
+    when a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
+    """
+    held_back = set(settings.replicas) - set(service.isr)
+    return bool(held_back) and all(offset < service.isr_end for offset, _ in service.unread)
+
+
+def lack_of(service: evidence.PartitionService) -> str | None:
+    """Return what a partition lacks, whether a core has to give it or not; None when it serves."""
+    if service.leader == evidence.NOBODY or service.leader_state in (evidence.DOWN, evidence.PAUSED):
+        return NO_LEADER
+    if service.leader_state != evidence.LEADS:
+        return LEADER_UNAWARE
+    if any(offset >= service.high_watermark for offset, _ in service.unread):
+        return HW_BEHIND
+    return NOT_READABLE if service.unread else None
+
+
+def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str) -> Finding:
+    service = core.partitions[partition]
+    behind = [pair for pair in service.unread if lack != HW_BEHIND or pair[0] >= service.high_watermark]
+    first = behind[0] if behind and lack in (HW_BEHIND, NOT_READABLE) else None
+    return Finding(
+        partition=partition,
+        offset=None if first is None else first[0],
+        value=None if first is None else first[1],
+        chain=_story(index, core, partition).chain(_conclusion(core, index, partition, lack)),
+        prevented_by=by_control(index.evidence, unaware=lack == LEADER_UNAWARE),
+        details=(
+            ("lacks", lack),
+            ("core", list(core.brokers)),
+            ("within_us", core.within_us),
+            ("leader", service.leader),
+            ("isr", list(service.isr)),
+        ),
+    )
+
+
+def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
+    """Return which brokers were healed, which were not and why, and what became of leader and ISR."""
+    story = Story(index, partition)
+    healed = story.last(events.CoreHealed)
+    begin = 0 if healed is None else healed.number
+    story.tell(begin, core_healed(core.healed_us, None, core=core.brokers, impaired=core.impaired))
+    for broker in story.settings.replicas:
+        if broker not in core.brokers:
+            _tell_end(story, broker, begin)
+    elections = [line for line in story.elections if line.event.at_us <= core.looked_us]
+    for number, event in elections[-1:]:
+        choice = chosen(event.at_us, event.controller, leader=event.leader, leader_epoch=event.leader_epoch)
+        story.tell(number, choice)
+    changes: Sequence[TraceLine[events.IsrChanged | events.IsrReduced]] = story.events(
+        events.IsrChanged, events.IsrReduced
+    )
+    for number, change in [line for line in changes if line.event.at_us <= core.looked_us][-1:]:
+        broker = change.broker if isinstance(change, events.IsrChanged) else change.controller
+        story.tell(number, isr_changed(change.at_us, broker, isr=change.isr))
+    return story
+
+
+def _tell_end(story: Story, broker: int, before: int) -> None:
+    """Tell how a broker outside the core had gone, if it had."""
+    change: (
+        TraceLine[events.BrokerStopped | events.BrokerPaused | events.BrokerStarted | events.BrokerResumed]
+        | None
+    )
+    change = story.last(
+        events.BrokerStopped,
+        events.BrokerPaused,
+        events.BrokerStarted,
+        events.BrokerResumed,
+        before=before,
+        broker=broker,
+    )
+    match change:
+        case TraceLine(number, events.BrokerStopped(at_us=at_us)):
+            story.tell(number, broker_stopped(at_us, broker))
+        case TraceLine(number, events.BrokerPaused(at_us=at_us)):
+            story.tell(number, broker_paused(at_us, broker))
+
+
+def _conclusion(core: evidence.HealedCore, index: Index, partition: str, lack: str) -> Link:
+    service = core.partitions[partition]
+    leader, isr = service.leader, service.isr
+    when: dict[str, Any] = {"after_us": core.looked_us - core.healed_us, "partition": partition}
+    if lack == NO_LEADER and leader == evidence.NOBODY:
+        return still_no_leader.conclude(**when, isr=isr)
+    if lack == NO_LEADER:
+        return leader_not_replaced.conclude(**when, leader=leader, state=service.leader_state)
+    if lack == LEADER_UNAWARE:
+        return leader_not_told.conclude(**when, leader=leader)
+    acked = {send.value for send in index.acked.get(partition, ())}
+    when |= {"records": len(service.unread), "acked": sum(value in acked for _, value in service.unread)}
+    if lack == HW_BEHIND:
+        return hw_stuck.conclude(**when, hw=service.high_watermark, leader=leader, isr=isr)
+    return committed_not_served.conclude(**when, leader=leader, isr=isr)
+
+
+RULE: Final = Rule(
+    name=UNAVAILABLE,
+    definition=(
+        "While a sufficient core of the brokers was healed and the others were left as they were, a partition that "
+        "could have a leader had none that was alive and knew it, or records in its leader's log, acked ones among "
+        "them, could not be read, longer than Kafka's timeouts explain."
+    ),
+    source=(
+        "Kafka's documentation, Replication (a committed message stays as long as one in-sync replica is alive; who "
+        "is stuck or lags leaves the ISR after replica.lag.time.max.ms); Election.leaderForOffline, "
+        "Partition.maybeShrinkIsr; the liveness mode of TigerBeetle's simulator."
+    ),
+    promise=Promise(promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}")),
+    find=find,
+    is_undecided=_is_undecided,
+    verb="a healed core did not serve",
+    is_about_place=True,
+)

@@ -1,0 +1,76 @@
+"""unseen: an acked record is there to be read, and no consumer ever read it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.loss import tell_acknowledgement
+from harrow.checks.causes.story import Story
+from harrow.checks.finding import Finding
+from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.index import Index
+from harrow.checks.link import cause
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import READING, REPLICATION, by_replication
+from harrow.checks.promise import BY_LOSS, HIGH_WATERMARK, UNSEEN, committed_reads, durability
+from harrow.checks.rule import Rule
+from harrow.cluster_model.events import Pairs
+
+
+@cause("stands-unread")
+def stands_unread(*, places: Pairs) -> str:
+    """Logs have a record, by broker and offset, that no poll returned."""
+    stands = " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
+    return f"it stands {stands}, but no poll returned it although the partition was read to its end"
+
+
+def find(index: Index) -> Iterable[Finding]:
+    """Find acked records that the last leader's log has, but no poll."""
+    found: dict[tuple[str, Value], Finding] = {}
+    for partition, sends in index.acked.items():
+        if partition not in index.evidence.read_back:
+            continue
+        polled, readable = index.orders.read(partition), index.readable(partition)
+        for send in sends:
+            if send.value not in polled and send.value in readable:
+                found.setdefault((partition, send.value), _finding(index, send))
+    return found.values()
+
+
+def _finding(index: Index, send: SendRecord) -> Finding:
+    partition = send.partition
+    places = [
+        (str(broker), values.index(send.value))
+        for broker, values in index.logs[partition].items()
+        if send.value in values
+    ]
+    story = Story(index, partition)
+    tell_place(story, places[0][1], send.value)
+    tell_acknowledgement(story, send)
+    return Finding(
+        partition=partition,
+        offset=send.offset,
+        value=send.value,
+        chain=story.chain(stands_unread.conclude(places=tuple(places))),
+        prevented_by=by_replication(index.evidence, (*REPLICATION, *READING)),
+    )
+
+
+RULE: Final = Rule(
+    name=UNSEEN,
+    definition=(
+        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it, "
+        "although the partition was read back to its end after the cluster had healed."
+    ),
+    source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",
+    promise=Promise(
+        promised_by=(HIGH_WATERMARK,),
+        permissions=tuple(replace(permission, when="when the record is lost") for permission in BY_LOSS),
+        to_producer=durability,
+        in_run=committed_reads,
+    ),
+    find=find,
+    is_undecided=Index.has_unread,
+    verb="never read",
+)

@@ -1,0 +1,1 @@
+"""How well clients were served: sends and answers, latencies, outages, lag."""

@@ -1,0 +1,261 @@
+"""Service levels: what clients got out of a cluster while a run went on, whatever was promised.
+
+Everything is counted from the history; only why an outage began and ended is looked up in the trace.
+The consumers that read everything back after healing are none of the workload's, and are left out.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Final
+
+from harrow.checks.history.records import SendRecord
+from harrow.checks.index import Index
+from harrow.checks.service.outages import OUTAGE_MIN_US, Outage, explain, outages_of
+from harrow.cluster_model.history import FAIL, INFO, OK, POLL, SEND
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+BUCKETS_MAX: Final = 120
+"""How many points a series over time has at most."""
+_STEPS: Final = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long something took, in microseconds: half of all within ``p50_us``, 99 of 100 within ``p99_us``.
+
+    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always one that was.
+    """
+
+    count: int
+    p50_us: int
+    p99_us: int
+    max_us: int
+
+
+@dataclass(slots=True)
+class Sends:
+    """What became of sends: ``acked``, ``failed`` (in no log), or ``unknown``; the rest had not ended.
+
+    With ``acks=0`` an ack is the producer's own word, given at once.
+    """
+
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    unknown: int = 0
+    ack_latency: Latency | None = None
+    _latencies_us: list[int] = field(default_factory=list, repr=False)
+
+    def add(self, sent: int, ends: Mapping[str | None, int], latencies_us: Sequence[int]) -> None:
+        """Count sends, with how many had which outcome, and how long the acked ones took."""
+        self.sent += sent
+        self.acked += ends.get(OK, 0)
+        self.failed += ends.get(FAIL, 0)
+        self.unknown += ends.get(INFO, 0)
+        self._latencies_us += latencies_us
+
+    def finish(self) -> None:
+        """Work out the latencies, when everything has been counted."""
+        self.ack_latency = latency_of(self._latencies_us)
+        self._latencies_us = []
+
+
+@dataclass(slots=True)
+class PartitionLevel(Sends):
+    """The same of a partition, with its outages in their order, and the longest time without an ack, be it one or not."""
+
+    outages: tuple[Outage, ...] = ()
+    longest: Outage | None = None
+
+
+@dataclass(slots=True)
+class ConsumerLevel:
+    """What a consumer of the workload read.
+
+    ``records`` counts each time that a poll returned one. The end-to-end latency is from the first send of a
+    value to its first return. ``lag`` are the acked records of a partition that it had not read yet, of the one
+    where that were most: at the end, and ``lag_max`` at the worst.
+    """
+
+    records: int = 0
+    lag: int = 0
+    lag_max: int = 0
+    end_to_end: Latency | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLevels:
+    """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on."""
+
+    total: Sends
+    partitions: Mapping[str, PartitionLevel]
+    producers: Mapping[str, Sends]
+    consumers: Mapping[str, ConsumerLevel]
+    end_to_end: Latency | None
+    bucket_us: int
+    acks: tuple[int, ...]
+
+    @property
+    def outages(self) -> list[Outage]:
+        """Return the outages of all partitions, in the order of their beginnings."""
+        found = [outage for level in self.partitions.values() for outage in level.outages]
+        return sorted(found, key=lambda outage: (outage.start_us, outage.partition))
+
+    @property
+    def longest_us(self) -> int:
+        """Return the longest time without an ack of any partition, whether it was an outage or not."""
+        found = (level.longest for level in self.partitions.values())
+        return max((longest.length_us for longest in found if longest is not None), default=0)
+
+    @property
+    def acked_share(self) -> float | None:
+        """Return which part of what was sent was acked, None if nothing was sent."""
+        return self.total.acked / self.total.sent if self.total.sent else None
+
+
+def latency_of(latencies_us: Iterable[int]) -> Latency | None:
+    """Return how long something took, None if it never happened."""
+    ordered = sorted(latencies_us)
+    if not ordered:
+        return None
+    return Latency(len(ordered), percentile(ordered, 50), percentile(ordered, 99), ordered[-1])
+
+
+def percentile(ordered: Sequence[int], percent: int) -> int:
+    """Return the smallest of some sorted numbers that *percent* of them do not exceed (nearest rank)."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+def service_levels(index: Index, left_out: frozenset[str] = frozenset()) -> ServiceLevels:
+    """Return the service levels of a run; *left_out* names the consumers that are not of the workload."""
+    names = index.evidence.process_names
+    total = Sends()
+    partitions: dict[str, PartitionLevel] = {}
+    producers: dict[str, Sends] = {}
+    for session in index.history.sessions:
+        name = names.get(session.process, f"process {session.process}")
+        partition = partitions.setdefault(session.partition, PartitionLevel())
+        sends = session.sends
+        ends = Counter(send.outcome for send in sends if send.completed_us is not None)
+        latencies_us = [
+            send.completed_us - send.invoked_us
+            for send in sends
+            if send.completed_us is not None and send.outcome == OK
+        ]
+        for level in (total, partition, producers.setdefault(name, Sends())):
+            level.add(len(sends), ends, latencies_us)
+    for level in (total, *partitions.values(), *producers.values()):
+        level.finish()
+    _find_outages(index, partitions)
+    readings = _readings(index, left_out)
+    ack_times_us = sorted(send.completed_us or 0 for acked in index.acked.values() for send in acked)
+    bucket_us = bucket_of(ack_times_us[-1] if ack_times_us else 0)
+    counts = Counter(max(0, at_us) // bucket_us for at_us in ack_times_us)
+    return ServiceLevels(
+        total=total,
+        partitions=partitions,
+        producers=producers,
+        consumers={name: reading.level() for name, reading in readings.items()},
+        end_to_end=latency_of(us for reading in readings.values() for us in reading.latencies_us),
+        bucket_us=bucket_us,
+        acks=tuple(counts[place] for place in range(max(counts, default=-1) + 1)),
+    )
+
+
+def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel]) -> None:
+    found: list[Outage] = []
+    end_us = index.history.times_us[-1] if index.history.times_us else 0
+    for name, level in partitions.items():
+        known = index.history.partitions[name]
+        outages, level.longest = outages_of(name, chain.from_iterable(known.sends.values()), end_us)
+        found += outages
+        if level.longest is not None and level.longest not in outages:
+            found.append(level.longest)
+    for outage in explain(found, index):
+        level = partitions[outage.partition]
+        if outage.length_us >= OUTAGE_MIN_US:
+            level.outages = (*level.outages, outage)
+        if level.longest is not None and level.longest.start_us == outage.start_us:
+            level.longest = outage
+
+
+def _readings(index: Index, left_out: frozenset[str]) -> dict[str, "_Reading"]:
+    """Return what each consumer of the workload read, from the polls that returned something or nothing."""
+    names = index.evidence.process_names
+    acks = {name: _Acks(sends) for name, sends in index.acked.items()}
+    found: dict[str, _Reading] = {}
+    for position, operation in enumerate(index.evidence.operations):
+        if operation.f == SEND or operation.type != OK:
+            continue
+        name = names.get(operation.process, f"process {operation.process}")
+        if name in left_out:
+            continue
+        reading = found.get(name)
+        if reading is None:
+            reading = found[name] = _Reading(index, acks)
+        for micro in operation.value:
+            if micro[0] == POLL and len(micro) > 1:
+                for partition, pairs in micro[1].items():
+                    if pairs:
+                        reading.read(partition, pairs, position, operation.time_us)
+    return found
+
+
+class _Acks:
+    """How far a partition was acked, by position in the history."""
+
+    def __init__(self, sends: Iterable[SendRecord]) -> None:
+        known = sorted((send.completed, send.offset) for send in sends if send.offset is not None)
+        self._positions = [position for position, _ in known]
+        self._ends = list(accumulate((offset + 1 for _, offset in known), max))
+
+    def end(self, position: int | None = None) -> int:
+        """Return the offset after the last record that was acked before a position, by default at the end."""
+        place = len(self._ends) if position is None else bisect_left(self._positions, position)
+        return self._ends[place - 1] if place else 0
+
+
+class _Reading:
+    """How far a consumer has read, and how far it was behind."""
+
+    def __init__(self, index: Index, acks: Mapping[str, _Acks]) -> None:
+        self.latencies_us: list[int] = []
+        self._index = index
+        self._acks = acks
+        self._records = 0
+        self._ends: dict[str, int] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._lag_max = 0
+
+    def read(self, partition: str, pairs: Sequence[tuple[int, str]], position: int, at_us: int) -> None:
+        """Count what a poll returned of a partition."""
+        self._records += len(pairs)
+        # Until its first read it was where that began.
+        end = self._ends.get(partition, pairs[0][0])
+        if partition in self._acks:
+            self._lag_max = max(self._lag_max, self._acks[partition].end(position) - end)
+        self._ends[partition] = pairs[-1][0] + 1
+        seen = self._seen.setdefault(partition, set())
+        sends = self._index.history.partitions[partition].sends
+        for _, value in pairs:
+            if value not in seen and value in sends:
+                self.latencies_us.append(at_us - sends[value][0].invoked_us)
+            seen.add(value)
+
+    def level(self) -> ConsumerLevel:
+        lags = [self._acks[name].end() - end for name, end in self._ends.items() if name in self._acks]
+        lag = max((0, *lags))
+        return ConsumerLevel(self._records, lag, max(lag, self._lag_max), latency_of(self.latencies_us))
+
+
+def bucket_of(end_us: int) -> int:
+    """Return a round length of which at most `BUCKETS_MAX` make up a time: 1s, 2s, 5s, 10s and so on."""
+    decade_us = US_PER_SECOND
+    while True:
+        for step in _STEPS:
+            if end_us < BUCKETS_MAX * step * decade_us:
+                return step * decade_us
+        decade_us *= 10

@@ -1,0 +1,131 @@
+"""What GitHub Actions shows: annotations by workflow commands, and a table in the step's summary.
+
+GitHub shows ten annotations of a kind and step and drops the rest without a word, so a suite has one, and
+what is beyond ten is counted.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.record import markdown
+from harrow.cli.ci.suite import Case, Status, Suite, in_total
+
+STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+"""The variable that names the file of the step's summary."""
+
+ANNOTATIONS_MAX: Final = 10
+_ROWS_MAX: Final = 100
+_CASES_SHOWN: Final = 3
+_TITLE_MAX: Final = 200
+_MESSAGE_MAX: Final = 4_000
+_WORKSPACE: Final = "GITHUB_WORKSPACE"
+_LEVELS: Final = {Status.ERROR: "error", Status.FAILED: "error", Status.SKIPPED: "warning"}
+_MARKS: Final = {Status.PASSED: "✅", Status.FAILED: "❌", Status.ERROR: "❌", Status.SKIPPED: "❔"}
+
+
+def annotations(suites: Sequence[Suite]) -> Iterator[str]:
+    """Yield workflow commands, at most `ANNOTATIONS_MAX`, failures first."""
+    shown = _worst_first(suites)
+    rest = shown[ANNOTATIONS_MAX - 1 :] if len(shown) > ANNOTATIONS_MAX else []
+    yield from map(_annotation, shown[: len(shown) - len(rest)])
+    if rest:
+        names = ", ".join(printable(suite.name) for suite in rest)
+        yield _command(_LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _cut(names, _MESSAGE_MAX))
+
+
+def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
+    """Return the table for the step's summary, failures first; *total* sums it up."""
+    ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
+    rows = [
+        (
+            _MARKS[suite.status],
+            markdown.text(suite.name),
+            markdown.text(_cut(_summary(suite), _TITLE_MAX)),
+            markdown.code(suite.again()) if suite.again() else "",
+        )
+        for suite in ordered[:_ROWS_MAX]
+    ]
+    parts = [f"### harrow: {markdown.text(in_total(suites, noun) if total is None else total)}"]
+    if rows:
+        parts.append(markdown.table(("", noun, "what happened", "again"), rows))
+    if len(ordered) > _ROWS_MAX:
+        parts.append(f"and {len(ordered) - _ROWS_MAX} more")
+    return "\n\n".join(parts) + "\n\n"
+
+
+def append_step_summary(text: str) -> None:
+    """Append to the summary of the step, if harrow runs in one.
+
+    Raises:
+        OSError: its file cannot be written.
+
+    """
+    if name := os.environ.get(STEP_SUMMARY):
+        with Path(name).open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+
+
+def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
+    return [suite for level in _LEVELS for suite in suites if suite.status is level]
+
+
+def _annotation(suite: Suite) -> str:
+    wrong = suite.not_passed()
+    properties: dict[str, str] = {}
+    if file := _in_repository(suite.file):
+        properties["file"] = file
+        if line := next((case.line for case in wrong if case.line), 0):
+            properties["line"] = str(line)
+    title = suite.total or (wrong[0].message if wrong else suite.summary)
+    properties["title"] = _cut(f"{suite.name}: {title}", _TITLE_MAX)
+    lines = [_line(case) for case in wrong[:_CASES_SHOWN]]
+    if wrong and not suite.total:
+        lines[0] = wrong[0].details or wrong[0].message
+    if rest := wrong[_CASES_SHOWN:]:
+        lines.append(f"and {len(rest)} more: {', '.join(case.name for case in rest)}")
+    if suite.total and wrong[0].details:
+        lines.append(wrong[0].details)
+    message = _cut("\n".join(lines), _MESSAGE_MAX)
+    if again := suite.again():
+        message += f"\n{again}"
+    return _command(_LEVELS[suite.status], properties, message)
+
+
+def _command(level: str, properties: dict[str, str], message: str) -> str:
+    pairs = (
+        f"{name}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in properties.items()
+    )
+    return f"::{level} {','.join(pairs)}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    # As @actions/core does; whatever else could disturb a log is shown by its code.
+    return "%0A".join(printable(line) for line in text.replace("%", "%25").splitlines())
+
+
+def _in_repository(file: str) -> str:
+    """Return a file as GitHub knows it, from the root of the repository; nothing for one that is not in it."""
+    if not file:
+        return ""
+    path, root = Path(file).resolve(), Path(os.environ.get(_WORKSPACE) or Path.cwd()).resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) and path.exists() else ""
+
+
+def _line(case: Case) -> str:
+    return f"{case.name}: {case.message}"
+
+
+def _summary(suite: Suite) -> str:
+    if suite.total:
+        return "; ".join([suite.total, *map(_line, suite.not_passed()[:_CASES_SHOWN])])
+    if suite.summary or suite.status is Status.PASSED:
+        return suite.summary
+    return "; ".join(case.message for case in suite.not_passed()[:_CASES_SHOWN])
+
+
+def _cut(text: str, length_max: int) -> str:
+    return text if len(text) <= length_max else f"{text[: length_max - 4]} ..."

@@ -1,0 +1,188 @@
+"""Runs for CI systems, when all are over: a suite for each campaign and variant.
+
+With several seeds a case is about all of them together: a failed one outweighs the others, and the case
+tells of the first. How many seeds failed in all stands in the suite: seeds break different rules.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import counted, run_name
+from harrow.campaigns.record.report import AS_EXPECTED
+from harrow.campaigns.run.required_probes import UnreachedProbes
+from harrow.cli.ci.run_cases import cases_of, summary_of
+from harrow.cli.ci.suite import (
+    EXPECTATIONS,
+    MS_PER_S,
+    Case,
+    Status,
+    Suite,
+    by_outcome,
+    note_suite,
+    worst_status,
+)
+from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cli.requests import RunRequest
+from harrow.cli.session import write_suites
+
+_WHAT_TELLS_MORE: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
+"""Of a rule. Only the case of the expectations says that some seeds were inconclusive."""
+_NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
+
+
+class _SuiteSeeds:
+    """The runs of one variant so far: each case as in the run that tells most of it."""
+
+    def __init__(self, run: FinishedRun) -> None:
+        self.plan = run.result.plan
+        self._file = str(run.file)
+        self._plan_digest = run.result.plan_digest()
+        self._seeds: list[int] = []
+        self._cases: dict[str, Case] = {}
+        self._seeds_by_case: dict[tuple[str, Status], list[int]] = {}
+        self.by_status: dict[Status, list[int]] = {}
+        self._status = Status.PASSED
+        self._summary = ""
+        self._reproduce = ""
+        self._wall_ms = 0
+
+    def add(self, run: FinishedRun) -> None:
+        """Count a run."""
+        cases = list(cases_of(run))
+        status = Suite(name="", cases=tuple(cases)).status
+        if not self._seeds or worst_status((status, self._status)) is not self._status:
+            self._status, self._summary = status, summary_of(run)
+            self._reproduce = str(run.mapping["reproduce"])
+        self._seeds.append(run.result.seed)
+        self.by_status.setdefault(status, []).append(run.result.seed)
+        self._wall_ms += run.result.wall_ms
+        for case in cases:
+            known = self._cases.setdefault(case.name, case)
+            if _tells_more(case, known):
+                self._cases[case.name] = case
+            self._seeds_by_case.setdefault((case.name, case.status), []).append(run.result.seed)
+
+    def suite(self, unreached: str | None) -> Suite:
+        """Return the suite; *unreached* says which required probes none of the runs reached."""
+        several = len(self._seeds) > 1
+        # With several seeds the cases have summaries, each of the first seed that failed it.
+        summary = "" if several else self._summary
+        if unreached is not None and self._status is Status.PASSED:
+            summary = unreached
+        seeds = f"{self._seeds[0]}..{self._seeds[-1] + 1}" if several else str(self._seeds[0])
+        return Suite(
+            name=run_name(self.plan.campaign, self.plan.variant),
+            file=self._file,
+            cases=tuple(self._together(case, unreached) for case in self._cases.values()),
+            summary=summary,
+            total=self._total() if several else "",
+            reproduce=self._reproduce,
+            properties=(
+                ("campaign", self.plan.campaign),
+                ("variant", self.plan.variant or ""),
+                ("kafka", self.plan.kafka),
+                ("plan_digest", self._plan_digest),
+                ("seeds" if several else "seed", seeds),
+            ),
+        )
+
+    def _total(self) -> str:
+        """Return how many of the seeds did not pass, as in ``15 of 40 seeds failed, first 3``."""
+        parts: list[str] = []
+        for status, word in _NOT_PASSED.items():
+            if seeds := self.by_status.get(status):
+                of = f" of {len(self._seeds)} seeds" if not parts else ""
+                parts.append(f"{len(seeds)}{of} {word}, first {seeds[0]}")
+        return "; ".join(parts)
+
+    def _together(self, case: Case, unreached: str | None) -> Case:
+        if len(self._seeds) > 1 and case.status is not Status.PASSED:
+            alike = self._seeds_by_case[case.name, case.status]
+            message = f"{len(alike)} of {len(self._seeds)} seeds, first {alike[0]}: {case.message}"
+            case = replace(case, message=message, seeds=len(alike))
+        if case.name != EXPECTATIONS:
+            return case
+        if unreached is not None and case.status is Status.PASSED:
+            case = replace(case, status=Status.SKIPPED, message=f"inconclusive: {unreached}")
+        return replace(case, time_s=self._wall_ms / MS_PER_S)
+
+
+class RunSuites(RunPrinter):
+    """Prints runs in a format of CI systems when all are over; no trace is kept until then."""
+
+    def __init__(self, console: Console, request: RunRequest) -> None:
+        self._console = console
+        self._request = request
+        self._by_variant: dict[tuple[Path, str | None], _SuiteSeeds] = {}
+
+    def add(self, run: FinishedRun) -> None:
+        """Add a run to the suite of its variant."""
+        key = (run.file, run.result.plan.variant)
+        if key not in self._by_variant:
+            self._by_variant[key] = _SuiteSeeds(run)
+        self._by_variant[key].add(run)
+
+    def finish(self, tally: Tally) -> None:
+        """Print all suites, and one about the whole where it is not complete."""
+        unreached = _reasons(tally.required.unreached())
+        suites = [
+            seeds.suite(unreached.get((seeds.plan.campaign, seeds.plan.variant)))
+            for seeds in self._by_variant.values()
+        ]
+        progress = f"{tally.finished} of {tally.planned} runs are finished"
+        if tally.interrupted or tally.stopped is not None:
+            reason = "interrupted" if tally.interrupted else tally.stopped
+            suites.append(note_suite("complete", f"{reason}: {progress}"))
+        elif not suites:
+            suites.append(note_suite("complete", "nothing ran"))
+        write_suites(self._console, self._request, suites, "campaign", self._total(tally))
+
+    def _total(self, tally: Tally) -> str:
+        """Return how the runs came out; variants are runs of one campaign, as the table counts them too."""
+        statuses = Counter[Status]()
+        for each in self._by_variant.values():
+            statuses.update({status: len(seeds) for status, seeds in each.by_status.items()})
+        runs = f"{counted(tally.finished, 'run')} of {counted(len(tally.campaigns), 'campaign')}"
+        missed = "; required probes were never reached" if tally.required.unreached() else ""
+        cut_short = "; not complete" if tally.finished < tally.planned else ""
+        return f"{runs}: {by_outcome(statuses.elements())}{missed}{cut_short}"
+
+
+def search_suites(
+    finished: Iterable[tuple[Plan, Mapping[str, int], FinishedRun | None]], missed: Iterable[UnreachedProbes]
+) -> list[Suite]:
+    """Return a suite for each search: its plan, how many examples had which outcome, and the run that it found."""
+    unreached = _reasons(missed)
+    suites: list[Suite] = []
+    for plan, outcomes, run in finished:
+        if run is not None:
+            seeds = _SuiteSeeds(run)
+            seeds.add(run)
+            suites.append(seeds.suite(None))
+            continue
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+        reason = unreached.get((plan.campaign, plan.variant))
+        if reason is None and set(outcomes) != {AS_EXPECTED}:
+            reason = counts or "nothing was tried"
+        case = Case(name=EXPECTATIONS, message=f"no failure: {counts}")
+        if reason is not None:
+            case = replace(case, status=Status.SKIPPED, message=f"inconclusive: {reason}")
+        name = run_name(plan.campaign, plan.variant)
+        suites.append(Suite(name=name, cases=(case,), summary=case.message))
+    return suites
+
+
+def _reasons(missed: Iterable[UnreachedProbes]) -> dict[tuple[str, str | None], str]:
+    return {(each.campaign, each.variant): each.reason() for each in missed}
+
+
+def _tells_more(case: Case, known: Case) -> bool:
+    if case.name == EXPECTATIONS:
+        return worst_status((known.status, case.status)) is not known.status
+    return _WHAT_TELLS_MORE.index(case.status) < _WHAT_TELLS_MORE.index(known.status)

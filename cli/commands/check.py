@@ -1,0 +1,114 @@
+"""`harrow check`: read a history, judge it, print the verdict."""
+
+import gc
+import sys
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from harrow.campaigns.language.spelling import suggestion
+from harrow.campaigns.record.check_report import check_document, size_of
+from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.history.judge import judge_history
+from harrow.checks.stated_settings import STATABLE, StatedSettings, state
+from harrow.cli import exit_code
+from harrow.cli.ci.check_cases import check_suite
+from harrow.cli.console import message_console, say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.render.check import show_verdict
+from harrow.cli.requests import CheckRequest
+from harrow.cli.session import publish, refuse_files
+
+_STDIN: Final = "-"
+_HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
+_EXIT_CODES: Final = {
+    HELD: exit_code.OK,
+    PERMITTED: exit_code.OK,
+    VIOLATED: exit_code.BROKEN,
+    INCONCLUSIVE: exit_code.INCONCLUSIVE,
+}
+
+
+def session(request: CheckRequest) -> int:
+    """Judge a history, print the verdict, and return the exit code."""
+    settings = _stated(request.settings or ())
+    allowed = _anomalies("--allow", request.allowed or ())
+    demanded = _anomalies("--demand", request.demanded or ())
+    if both := sorted(set(allowed) & set(demanded)):
+        raise typer.BadParameter(f"{both[0]} cannot be allowed and demanded", param_hint="--allow")
+    path = _path(request.history)
+    name = "<stdin>" if path is None else str(path)
+    with Interrupts():
+        try:
+            with open_history(path, sys.stdin.buffer) as lines:
+                history = read_history(lines, name)
+        except HistoryError as error:
+            refuse_files(request, error.problems)
+            if error.more:
+                say(message_console(no_color=request.no_color), f"and {error.more} more malformed lines")
+            return exit_code.USAGE
+        # Nearly all of what was read is kept to the end; none of it is garbage to look for.
+        gc.freeze()
+        verdict = judge_history(history, settings, allowed=allowed, demanded=demanded)
+        size = size_of(history)
+        publish(
+            request,
+            document=lambda: check_document(verdict, size, name),
+            suites=lambda: [check_suite(verdict, size, name, _arguments(request))],
+            noun="history",
+            show=lambda console: show_verdict(
+                console, verdict, size, name, settings, quiet=request.quiet, verbose=request.verbose
+            ),
+        )
+    return _EXIT_CODES[verdict.status]
+
+
+def _arguments(request: CheckRequest) -> list[str]:
+    """Return the request as typed."""
+    options = {"--allow": request.allowed, "--demand": request.demanded, "--set": request.settings}
+    pairs = (pair for option, values in options.items() for pair in product([option], values or ()))
+    return [request.history, *(word for pair in pairs for word in pair)]
+
+
+def _path(argument: str) -> Path | None:
+    if argument == _STDIN:
+        return None
+    path = Path(argument)
+    if path.is_dir():
+        for file in _HISTORY_FILES:
+            if (path / file).is_file():
+                return path / file
+        raise typer.BadParameter(f"{argument} has no {_HISTORY_FILES[0]}", param_hint="HISTORY")
+    return path
+
+
+def _stated(assignments: Iterable[str]) -> StatedSettings:
+    settings = StatedSettings()
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        key = key.strip()
+        if not equals:
+            raise typer.BadParameter(f"{assignment!r} is not of the form KEY=VALUE", param_hint="--set")
+        try:
+            settings = state(settings, key, text)
+        except KeyError:
+            hint = suggestion(key, STATABLE) or f"; known: {', '.join(STATABLE)}"
+            message = f"no promise about a history depends on {key!r}{hint}"
+            raise typer.BadParameter(message, param_hint="--set") from None
+        except ValueError as error:
+            raise typer.BadParameter(f"{key} is {error}, not {text!r}", param_hint="--set") from None
+    return settings
+
+
+def _anomalies(option: str, names: Iterable[str]) -> list[str]:
+    known = {name.lower(): name for name in ANOMALIES}
+    for name in names:
+        if name.strip().lower() not in known:
+            hint = suggestion(name, tuple(ANOMALIES)) or f"; known: {', '.join(ANOMALIES)}"
+            raise typer.BadParameter(f"unknown anomaly {name!r}{hint}", param_hint=option)
+    return [known[name.strip().lower()] for name in names]

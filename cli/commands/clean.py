@@ -1,0 +1,82 @@
+"""`harrow clean`: find what is old, remove it, say what was removed."""
+
+from typing import Final
+
+import typer
+
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.record.old_results import OldResults, Result, old_results, remove
+from harrow.cli import exit_code
+from harrow.cli.console import data_console, message_console, say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.requests import CleanRequest
+from harrow.cli.session import reason_of, write_json
+
+_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
+_STEP: Final = 1_000
+
+
+def session(request: CleanRequest) -> int:
+    """Remove what is old, or only say what it is, and return the exit code."""
+    messages = message_console(no_color=request.no_color)
+    results = request.results
+    if not results.exists():
+        say(messages, f"nothing to remove: there is no folder {results}")
+        return exit_code.OK
+    removed: list[Result] = []
+    try:
+        with Interrupts() as interrupts:
+            found = old_results(results, request.keep, with_sweeps=request.sweeps)
+            for result in found.old:
+                with interrupts.shielded():
+                    if not request.dry_run:
+                        remove(results, result)
+                    removed.append(result)
+    except OSError as error:
+        say(messages, f"cannot go on: {reason_of(error)}", style="red")
+        say(messages, f"{counted(len(removed), 'result')} removed before that")
+        return exit_code.USAGE
+    except KeyboardInterrupt:
+        say(messages, f"interrupted: {counted(len(removed), 'result')} removed")
+        return exit_code.INTERRUPTED
+    if request.output_format == "json":
+        write_json(data_console(), _document(found, dry_run=request.dry_run))
+        return exit_code.OK
+    if request.dry_run:
+        typer.echo("".join(f"{result.path}\n" for result in removed), nl=False)
+    if not request.quiet:
+        for path, reason in found.left:
+            say(messages, f"left alone: {path}: {reason}")
+        say(messages, _summary(found, request))
+    return exit_code.OK
+
+
+def _document(found: OldResults, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "schema": "harrow.clean/1",
+        "dry_run": dry_run,
+        "removed": [str(result.path) for result in found.old],
+        "bytes": _size_bytes(found),
+        "kept": found.kept,
+        "left": [{"path": str(path), "reason": reason} for path, reason in found.left],
+    }
+
+
+def _summary(found: OldResults, request: CleanRequest) -> str:
+    sweeps = sum(result.is_sweep for result in found.old)
+    count = counted(len(found.old) - sweeps, "run")
+    if request.sweeps:
+        count += f" and {counted(sweeps, 'sweep')}"
+    verb = "would be removed" if request.dry_run else "removed"
+    return f"{count} {verb} ({_size_text(_size_bytes(found))}), {found.kept} kept"
+
+
+def _size_bytes(found: OldResults) -> int:
+    return sum(result.size_bytes for result in found.old)
+
+
+def _size_text(size_bytes: int) -> str:
+    size, unit = float(size_bytes), 0
+    while size >= _STEP and unit + 1 < len(_UNITS):
+        size, unit = size / _STEP, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else counted(size_bytes, "byte")

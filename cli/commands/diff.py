@@ -1,0 +1,56 @@
+"""`harrow diff`: read a run, or two, and show what their replicas have."""
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+from harrow.campaigns.record.recorded_run import find_run, read_run
+from harrow.campaigns.story.run_diff import DiffError, RunDiff, diff_document, diff_run, parse_at
+from harrow.campaigns.story.runs_diff import diff_runs, runs_document
+from harrow.cli import exit_code
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import DEFAULT_RESULTS
+from harrow.cli.render.diff import show_run_diff
+from harrow.cli.render.runs_diff import show_runs_diff
+from harrow.cli.requests import DiffRequest
+from harrow.cli.session import Refusal, data, write_json
+
+_RUNS_MAX: Final = 2
+
+
+def session(request: DiffRequest) -> int:
+    """Show the logs of a run, or two runs side by side, and return the exit code."""
+    if len(request.runs) > _RUNS_MAX:
+        raise Refusal(f"{len(request.runs)} runs are too many: name one, or two to compare")
+    with Interrupts():
+        try:
+            _show(request)
+        except DiffError as error:
+            raise Refusal(str(error)) from None
+    return exit_code.OK
+
+
+def _show(request: DiffRequest) -> None:
+    moment, partitions = parse_at(request.at), request.partitions or []
+    is_json = request.output_format == "json"
+    first, *others = [read_run(find_run(argument, request.results)) for argument in request.runs]
+    with data(request) as console:
+        if others:
+            runs = diff_runs(first, others[0], moment, partitions)
+            if is_json:
+                write_json(console, runs_document(runs))
+            else:
+                show_runs_diff(console, runs, only_different=request.only_different)
+            return
+        run = diff_run(first, moment, partitions)
+        if is_json:
+            write_json(console, diff_document(run))
+        else:
+            show_run_diff(console, run, _argument(request, run), only_different=request.only_different)
+
+
+def _argument(request: DiffRequest, run: RunDiff) -> str:
+    """Return how to name the run in a command that follows, where the results may be elsewhere."""
+    argument = request.runs[0]
+    is_enough = request.results == DEFAULT_RESULTS or Path(argument).exists()
+    return shlex.quote(argument if is_enough else str(run.recorded.folder))

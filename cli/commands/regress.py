@@ -1,0 +1,158 @@
+"""`harrow regress`: run every entry of a corpus, or add one to it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.literals import LiteralError, campaign_name
+from harrow.campaigns.language.spelling import printable, run_name
+from harrow.campaigns.search import corpus
+from harrow.campaigns.search.corpus import EntryResult
+from harrow.cli import exit_code
+from harrow.cli.ci.regress_cases import corpus_suites
+from harrow.cli.commands.run_selection import select_one
+from harrow.cli.console import message_console, say, show, unbroken
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.progress import ProgressLine
+from harrow.cli.requests import RegressRequest
+from harrow.cli.session import CI_FORMATS, data, write_json, write_new, write_suites
+
+_STYLES: Final = {
+    corpus.STILL_FAILING: "yellow",
+    corpus.FIXED: "green",
+    corpus.CHANGED: "red",
+    corpus.ERROR: "magenta",
+}
+_OUTCOME_WIDTH: Final = max(map(len, corpus.OUTCOMES)) + 2
+_STATUS_WIDTH: Final = 8
+
+
+def session(request: RegressRequest) -> int:
+    """Run a corpus or add to it, print how each entry came out, and return the exit code."""
+    if request.added is not None:
+        return _add(request, request.added)
+    only_added = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
+    for option, value in {**only_added, "--set": request.overrides or None}.items():
+        if value is not None:
+            raise typer.BadParameter("needs --add", param_hint=option)
+    messages = message_console(no_color=request.no_color)
+    files = corpus.corpus_files(request.corpus)
+    found: list[EntryResult] = []
+    with Interrupts() as interrupts, data(request) as console:
+        progress = ProgressLine(messages, total=len(files), enabled=not request.quiet)
+        interrupted = False
+        try:
+            for number, file in enumerate(files):
+                progress.update(number, str(file))
+                for item in corpus.check_file(file):
+                    with interrupts.shielded():
+                        found.append(item)
+                        progress.clear()
+                        _show_entry(console, item, request)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            interrupts.hold()
+            progress.clear()
+        _show_all(console, found, request, interrupted=interrupted)
+    if not files:
+        say(messages, f"nothing to run: there are no campaign files (*.yaml) in {request.corpus}")
+    if interrupted:
+        say(messages, f"interrupted: {len(found)} entries of {len(files)} files were run")
+        return exit_code.INTERRUPTED
+    return _exit_code(found)
+
+
+def _add(request: RegressRequest, argument: str) -> int:
+    """Add a failing campaign to the corpus, and return the exit code."""
+    _check_place(request)
+    selection = select_one(argument, request.overrides, request.variant)
+    messages = message_console(no_color=request.no_color)
+    try:
+        with Interrupts() as interrupts:
+            name, text = corpus.entry_text(
+                selection.plans[0], request.seed or 0, request.name, selection.campaign.heading()
+            )
+            interrupts.hold()
+            path = request.corpus / f"{name}.yaml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_new(path, text)
+            found = list(corpus.check_file(path))
+    except KeyboardInterrupt:
+        say(messages, f"interrupted: {argument} is not in the corpus")
+        return exit_code.INTERRUPTED
+    except corpus.NotFailingError as error:
+        say(messages, f"{argument} is not added to the corpus: {error}", style="red")
+        return exit_code.BROKEN
+    with data(request) as console:
+        for item in found:
+            _show_entry(console, item, request)
+        if request.output_format != "table":
+            _show_all(console, found, request)
+    return _exit_code(found)
+
+
+def _check_place(request: RegressRequest) -> None:
+    if request.corpus.exists() and not request.corpus.is_dir():
+        message = f"{request.corpus} is no folder: --add writes the entry into it"
+        raise typer.BadParameter(message, param_hint="DIR")
+    if request.name is not None:
+        try:
+            campaign_name(request.name)
+        except LiteralError as error:
+            raise typer.BadParameter(str(error), param_hint="--name") from None
+
+
+def _exit_code(found: Sequence[EntryResult]) -> int:
+    if not found:
+        return exit_code.INCONCLUSIVE
+    if any(item.outcome == corpus.ERROR for item in found):
+        return exit_code.USAGE
+    return exit_code.OK if all(item.as_recorded for item in found) else exit_code.BROKEN
+
+
+def _show_entry(console: Console, item: EntryResult, request: RegressRequest) -> None:
+    """Print an entry as soon as it is over: a line of the table."""
+    if request.output_format == "table" and not (request.quiet and item.as_recorded):
+        show(console, *map(unbroken, _lines(item)))
+        console.file.flush()
+
+
+def _show_all(
+    console: Console, found: Sequence[EntryResult], request: RegressRequest, *, interrupted: bool = False
+) -> None:
+    """Print a document of all entries, or what sums up the table."""
+    if request.output_format in CI_FORMATS:
+        write_suites(console, request, corpus_suites(found, interrupted=interrupted), "entry")
+    elif request.output_format == "json":
+        write_json(console, corpus.regress_document(found, interrupted=interrupted))
+    elif found and not (request.quiet and all(item.as_recorded for item in found)):
+        show(console, Text(), unbroken(_summary(found)))
+
+
+def _lines(item: EntryResult) -> Iterator[Text]:
+    outcome = (f"{item.outcome:{_OUTCOME_WIDTH}}", _STYLES[item.outcome])
+    if item.problems:
+        for problem in item.problems:
+            yield Text.assemble(outcome, str(problem))
+        return
+    assert item.plan is not None
+    assert item.plan.found is not None
+    name = run_name(str(item.file), item.plan.variant)
+    status = f"{item.plan.found.status:{_STATUS_WIDTH}}"
+    reason = f"  {item.plan.found.rule}: {item.why}"
+    yield Text.assemble(outcome, status, (printable(name), "bold"), reason)
+    if not item.as_recorded:
+        yield Text(f"{'':{_OUTCOME_WIDTH}}{item.reproduce()}", "dim")
+
+
+def _summary(found: Sequence[EntryResult]) -> Text:
+    counts = Counter(item.outcome for item in found)
+    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in corpus.OUTCOMES if counts[outcome])
+    wrong = sum(not item.as_recorded for item in found)
+    entries = "1 entry" if len(found) == 1 else f"{len(found)} entries"
+    return Text(f"{entries}: {parts}; {f'{wrong} not as recorded' if wrong else 'all as recorded'}")

@@ -1,0 +1,106 @@
+"""`harrow replay`: read a recorded run, run it again, say whether they are the same."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.record.recorded_run import RecordedEvent, find_run, read_run
+from harrow.campaigns.record.replay import Difference, Replay, replay, replay_document, replayed_name
+from harrow.cli import exit_code
+from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
+from harrow.cli.console import plain_text, show, unbroken
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.requests import ReplayRequest
+from harrow.cli.session import publish
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+_SIDE_WIDTH: Final = 10
+
+
+def session(request: ReplayRequest) -> int:
+    """Replay a run, print how it went, and return the exit code."""
+    with Interrupts():
+        found = replay(read_run(find_run(request.run, request.results)))
+
+        def show_lines(console: Console) -> None:
+            if not (request.quiet and found.is_same()):
+                show(console, *_lines(found))
+
+        publish(
+            request,
+            document=lambda: replay_document(found),
+            suites=lambda: [_suite(found)],
+            noun="replay",
+            show=show_lines,
+        )
+    return exit_code.OK if found.is_same() else exit_code.BROKEN
+
+
+def _suite(found: Replay) -> Suite:
+    """Return the suite of a replay: one case, whether the trace is the recorded one."""
+    recorded = found.recorded
+    reproduce = shlex.join(["harrow", "replay", str(recorded.folder)])
+    message = "the same trace as recorded"
+    if not found.is_same():
+        line = "" if found.difference is None else f" at line {found.difference.position + 1} of trace.jsonl"
+        message = f"DIFFERENT from what was recorded{line}"
+    case = Case(
+        name="trace",
+        status=Status.PASSED if found.is_same() else Status.FAILED,
+        message=message,
+        details=plain_text(*_lines(found)).strip(),
+        properties=(
+            ("seed", str(recorded.seed)),
+            (REPRODUCE, reproduce),
+            ("trace_digest", recorded.trace_digest),
+            ("version", recorded.version),
+        ),
+    )
+    return Suite(name=replayed_name(found), cases=(case,), summary=message, reproduce=reproduce)
+
+
+def _lines(found: Replay) -> Iterator[Text]:
+    if found.is_same():
+        notes = [f"the {name} was {then}, is {now} now" for name, then, now in found.changes()]
+        words = "; ".join([f"the same {len(found.recorded.events)} events as recorded", *notes])
+        yield unbroken(Text(f"{replayed_name(found)}: {words} ({found.result.trace_digest})"))
+        return
+    yield unbroken(Text(f"{replayed_name(found)}: DIFFERENT from what was recorded", "bold red"))
+    digests = ("trace digest", found.recorded.trace_digest, found.result.trace_digest)
+    for name, then, now in (digests, *found.changes()):
+        yield unbroken(Text(f"  {name}: recorded {printable(then)}, now {now}"))
+    unchanged = {"version", "plan digest"} - {name for name, _, _ in found.changes()}
+    if unchanged:
+        verb = "is" if len(unchanged) == 1 else "are"
+        yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
+    if found.difference is None:
+        yield unbroken(Text("  every line of the trace reads the same; only its digest differs"))
+    else:
+        yield from _difference(found.difference)
+
+
+def _difference(difference: Difference) -> Iterator[Text]:
+    yield unbroken(Text(f"  they differ from line {difference.position + 1} of trace.jsonl:"))
+    margin = f"    {'':{_SIDE_WIDTH}}"
+    for event in difference.before:
+        yield unbroken(Text(f"{margin}{_event(event)}", "dim"))
+    sides = (("recorded", difference.recorded, "red"), ("now", difference.replayed, "green"))
+    for side, shown, style in sides:
+        text = "the trace has ended" if shown is None else _event(shown)
+        yield unbroken(Text.assemble(f"    {side:{_SIDE_WIDTH}}", (text, style)))
+    if difference.fields:
+        yield unbroken(Text(f"{margin}different: {', '.join(map(printable, difference.fields))}"))
+
+
+def _event(event: RecordedEvent) -> str:
+    """Return an event with its time to the microsecond, and all its fields."""
+    fields = (
+        f"{printable(name)}={json.dumps(value, ensure_ascii=True, separators=(',', ':'))}"
+        for name, value in event.fields.items()
+    )
+    return " ".join([f"{event.at_us / US_PER_SECOND:.6f}s", printable(event.event), *fields])

@@ -1,0 +1,219 @@
+"""`harrow run`: every campaign, variant and seed, one after the other."""
+
+import gc
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, Final
+
+import typer
+from rich.console import Console
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
+from harrow.campaigns.record.results_folder import json_line, write_run
+from harrow.campaigns.run.required_probes import as_only_run
+from harrow.campaigns.run.runner import run_plan
+from harrow.cli.ci.run_suites import RunSuites
+from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cli.console import message_console, say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import need_terminal
+from harrow.cli.progress import ProgressLine
+from harrow.cli.render.run import RunTable
+from harrow.cli.requests import RunRequest
+from harrow.cli.session import CI_FORMATS, data, write_json
+
+_DEFAULT_SPEED: Final = 5.0
+
+
+def session(request: RunRequest) -> int:
+    """Run what was asked for, print it, and return the exit code."""
+    if request.seed is not None and request.seeds is not None:
+        raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
+    if not request.watch:
+        _refuse({"--speed": request.speed}, "without --watch")
+    if request.engine == "hypothesis":
+        limits = {"--max-failures": request.failures_max, "--max-time": request.time_max_s}
+        _refuse({"--seeds": request.seeds, **limits, "--watch": request.watch or None}, "with Hypothesis")
+        _need_hypothesis()
+        from harrow.cli.commands import run_hypothesis
+
+        return run_hypothesis.session(request)
+    _refuse({"--max-examples": request.examples_max}, "without --engine hypothesis")
+    if request.watch:
+        need_terminal()
+    return _run_all(request)
+
+
+def _refuse(options: Mapping[str, object], when: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"has no meaning {when}", param_hint=option)
+
+
+def _need_hypothesis() -> None:
+    try:
+        found = find_spec("hypothesis")
+    except ValueError:  # Something has taken it out of `sys.modules`.
+        found = None
+    if found is None:
+        message = "Hypothesis is not installed: pip install 'kafka-harrow[hypothesis]'"
+        raise typer.BadParameter(message, param_hint="--engine")
+
+
+def _run_all(request: RunRequest) -> int:
+    messages = message_console(no_color=request.no_color)
+    selections = select(request.campaigns, request.overrides, request.variants)
+    with Interrupts() as interrupts, data(request) as console:
+        tally = _RunSession(request, selections, console, interrupts).run()
+    if request.output_format == "ndjson":  # Its lines are about single runs.
+        for missed in tally.required.unreached():
+            say(messages, f"inconclusive: {missed.reason()}")
+    progress = f"{tally.finished} of {tally.planned} runs are finished"
+    if tally.interrupted:
+        say(messages, f"interrupted: {progress}; what was finished is written")
+    elif tally.stopped is not None and not request.quiet:
+        say(messages, f"{tally.stopped}: {progress}")
+    if tally.planned == 0:
+        say(messages, "nothing to run")
+    return tally.exit_code()
+
+
+class _RunSession:
+    """The loop over campaigns, variants and seeds."""
+
+    def __init__(
+        self, request: RunRequest, selections: Sequence[Selection], console: Console, interrupts: Interrupts
+    ) -> None:
+        self._request = request
+        self._selections = selections
+        self._interrupts = interrupts
+        seed = request.seed or 0
+        self._seeds = range(seed, seed + 1) if request.seeds is None else request.seeds
+        planned = sum(len(selection.plans) for selection in selections) * len(self._seeds)
+        self._tally = Tally(planned=planned, several_seeds=len(self._seeds) > 1)
+        self._printer = _printer(request, console, several_seeds=self._tally.several_seeds)
+        messages = message_console(no_color=request.no_color)
+        self._watch = None
+        if request.watch:
+            from harrow.cli.watch.watch_run import RunWatch
+
+            speed = _DEFAULT_SPEED if request.speed is None else request.speed
+            self._watch = RunWatch(messages, speed=speed, only=planned == 1, check=interrupts.check)
+        enabled = not request.quiet and self._watch is None
+        self._progress = ProgressLine(messages, total=planned, enabled=enabled)
+        self._started_s = time.monotonic()
+
+    def run(self) -> Tally:
+        """Run everything, and finish the output also when something ends it early."""
+        tally = self._tally
+        # What has been imported and loaded is not garbage; runs need not look through it.
+        gc.freeze()
+        try:
+            for selection in self._selections:
+                if selection.plans:
+                    self._run_campaign(selection)
+        except KeyboardInterrupt:
+            tally.interrupted = True
+        finally:
+            self._interrupts.hold()
+            self._progress.clear()
+            watched_s = 0.0 if self._watch is None else self._watch.played_s
+            tally.wall_s = time.monotonic() - self._started_s - watched_s
+            self._printer.finish(tally)
+        return tally
+
+    def _run_campaign(self, selection: Selection) -> None:
+        self._printer.begin(selection)
+        try:
+            for plan, seed in self._pairs(selection):
+                self._run_one(selection, plan, seed)
+        finally:
+            with self._interrupts.shielded():
+                self._progress.clear()
+                self._printer.end()
+
+    def _pairs(self, selection: Selection) -> Iterator[tuple[Plan, int]]:
+        for plan in selection.plans:
+            for seed in self._seeds:
+                if self._tally.stopped is None:
+                    self._tally.stopped = self._reason_to_stop()
+                if self._tally.stopped is not None:
+                    return
+                yield plan, seed
+
+    def _reason_to_stop(self) -> str | None:
+        failures_max, time_max_s = self._request.failures_max, self._request.time_max_s
+        if failures_max is not None and len(self._tally.failed) >= failures_max:
+            return f"--max-failures {failures_max} reached"
+        if time_max_s is not None and time.monotonic() - self._started_s >= time_max_s:
+            return "--max-time is over"
+        return None
+
+    def _run_one(self, selection: Selection, plan: Plan, seed: int) -> None:
+        overrides = self._request.overrides or ()
+        reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides)
+        self._progress.update(self._tally.finished, reproduce)
+        begun_s = time.monotonic()
+        try:
+            result = run_plan(plan, seed)
+        except Exception as error:
+            error.add_note(f"it happened in: {reproduce}")
+            raise
+        if not self._tally.several_seeds:
+            result = as_only_run(result)
+        result = replace(result, wall_ms=round((time.monotonic() - begun_s) * 1_000))
+        mapping = run_as_mapping(result, reproduce)
+        with self._interrupts.shielded():
+            folder = None
+            if not self._request.no_results:
+                text = campaign_copy(selection.campaign, plan, seed, overrides)
+                folder = write_run(self._request.results, result, mapping, text)
+            run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
+            self._tally.add(run)
+            self._progress.clear()
+            if self._watch is not None:
+                # Ctrl-C ends the view, and the run is finished: the end of the block goes on with it.
+                with suppress(KeyboardInterrupt):
+                    self._watch.play(result)
+            self._printer.add(run)
+
+
+def _printer(request: RunRequest, console: Console, *, several_seeds: bool) -> RunPrinter:
+    if request.output_format in CI_FORMATS:
+        return RunSuites(console, request)
+    if request.output_format == "json":
+        return _JsonDocument(console)
+    if request.output_format == "ndjson":
+        return _NdjsonStream(console)
+    return RunTable(console, several_seeds=several_seeds, quiet=request.quiet, verbose=request.verbose)
+
+
+class _JsonDocument(RunPrinter):
+    """One document of all runs, at the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._runs: list[Mapping[str, Any]] = []
+
+    def add(self, run: FinishedRun) -> None:
+        self._runs.append(run.mapping)
+
+    def finish(self, tally: Tally) -> None:
+        write_json(self._console, document(self._runs, tally.required.unreached()))
+
+
+class _NdjsonStream(RunPrinter):
+    """A line for each run, at once."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def add(self, run: FinishedRun) -> None:
+        self._console.file.write(json_line(run.mapping) + "\n")
+        self._console.file.flush()

@@ -1,0 +1,216 @@
+"""`harrow run --engine hypothesis`: Hypothesis decides what campaigns leave open, and shrinks what fails."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
+from harrow.campaigns.language.problem import FileError
+from harrow.campaigns.language.spelling import counted, run_name
+from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
+from harrow.campaigns.record.results_folder import json_line, whole_file, write_run
+from harrow.campaigns.run.required_probes import UnreachedProbes
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
+from harrow.cli import exit_code
+from harrow.cli.ci.run_suites import search_suites
+from harrow.cli.ci.suite import note_suite
+from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.run_tally import FinishedRun, exit_code_of
+from harrow.cli.console import data_console, message_console, say, show, unbroken
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.progress import ProgressLine
+from harrow.cli.render.layout import FAILED, STYLES, indented, marks
+from harrow.cli.render.story import short_story
+from harrow.cli.requests import RunRequest
+from harrow.cli.session import CI_FORMATS, refuse_files, write_json, write_suites
+
+_DEFAULT_EXAMPLES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finished:
+    """A search that is over; ``text`` is the campaign file of what it found."""
+
+    plan: Plan
+    search: Search
+    run: FinishedRun | None = None
+    text: str = ""
+
+    def counts(self) -> str:
+        """Return how many examples had which outcome."""
+        return ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.search.outcomes.items()))
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "campaign": self.plan.campaign,
+            "variant": self.plan.variant,
+            "examples": self.search.examples,
+            "shrinks": self.search.shrinks,
+            "outcomes": dict(sorted(self.search.outcomes.items())),
+            "found": None if self.run is None else self.run.mapping["run_id"],
+        }
+
+
+def session(request: RunRequest) -> int:
+    """Search, print what was found, and return the exit code."""
+    messages = message_console(no_color=request.no_color)
+    console = data_console(no_color=request.no_color)
+    try:
+        selections = select(request.campaigns, request.overrides, request.variants)
+    except FileError as error:
+        refuse_files(replace(request, output=None), error.problems)  # --output is for the campaign.
+        return exit_code.USAGE
+    _check_open(selections)
+    finished: list[_Finished] = []
+    interrupted = False
+    with Interrupts() as interrupts, without_folder():
+        try:
+            for selection in selections:
+                for plan in selection.plans:
+                    finished.append(_search(request, selection, plan, messages, interrupts))
+                    if request.output_format == "table":
+                        show(console, *_lines(finished[-1], console, request))
+                        console.file.flush()
+        except KeyboardInterrupt:
+            interrupted = True
+    _write(console, finished, request, interrupted=interrupted)
+    if interrupted:
+        say(messages, f"interrupted: {len(finished)} searches are finished")
+        return exit_code.INTERRUPTED
+    unreached = _unreached(finished)
+    for missed in unreached:
+        say(messages, f"inconclusive: {missed.reason()}", style=STYLES["inconclusive"])
+    code = exit_code_of(outcome for one in finished for outcome in +one.search.outcomes)
+    return exit_code.INCONCLUSIVE if unreached and code == exit_code.OK else code
+
+
+def _check_open(selections: Sequence[Selection]) -> None:
+    for selection in selections:
+        for plan in selection.plans:
+            if plan.swarm is None:
+                name = run_name(plan.campaign, plan.variant)
+                message = f"{name} leaves nothing open for Hypothesis to decide: it has no `swarm`"
+                raise typer.BadParameter(message, param_hint="--engine")
+
+
+def _search(
+    request: RunRequest, selection: Selection, plan: Plan, messages: Console, interrupts: Interrupts
+) -> _Finished:
+    examples_max = request.examples_max or _DEFAULT_EXAMPLES
+    progress = ProgressLine(messages, total=examples_max, enabled=not request.quiet)
+
+    def on_run(examples: int, shrinks: int) -> None:
+        interrupts.check()
+        progress.update(min(examples, examples_max), f"{plan.campaign}, {shrinks} shrinks")
+
+    begun_s = time.monotonic()
+    try:
+        # Hypothesis has the garbage collector call it, and what is raised there gets lost.
+        with interrupts.shielded():
+            done = search(
+                drawn_from(plan),
+                seed=request.seed or 0,
+                examples_max=examples_max,
+                base=plan,
+                on_run=on_run,
+            )
+    finally:
+        progress.clear()
+    if done.found is None:
+        return _Finished(plan=plan, search=done)
+    failure = replace(done.found, wall_ms=round((time.monotonic() - begun_s) * 1_000))
+    with interrupts.shielded():
+        text = _campaign_text(request, plan, done, failure)
+        run = _write_files(request, selection, failure, text)
+        return _Finished(plan=plan, search=done, run=run, text=text)
+
+
+def _campaign_text(request: RunRequest, plan: Plan, done: Search, failure: RunResult) -> str:
+    """Return the campaign file of a failure, with how to run it again."""
+    what = in_short(failure) or "an expectation was missed"
+    examples = f"{done.examples} drawn from {run_name(plan.campaign, plan.variant)}"
+    comments = [
+        f"The smallest campaign that Hypothesis found to fail, of {examples}: {what}.",
+        f"Again: harrow run FILE --seed {request.seed or 0}",
+    ]
+    try:
+        return campaign_text(failure.plan, comments=comments)
+    except UnwritablePlanError as error:
+        return f"# {error}\n"
+
+
+def _write_files(request: RunRequest, selection: Selection, failure: RunResult, text: str) -> FinishedRun:
+    results = None if request.no_results else request.results
+    file = Path("campaign.yaml")
+    if request.output is not None:
+        file = request.output
+    elif results is not None:
+        file = results / failure.plan.campaign / run_id(failure) / "campaign.yaml"
+    mapping = run_as_mapping(failure, reproduce_command(str(file), request.seed or 0, None))
+    folder = None if results is None else write_run(results, failure, mapping, text)
+    if request.output is not None:
+        with whole_file(request.output) as stream:
+            stream.write(text)
+    return FinishedRun(result=failure, mapping=mapping, file=selection.campaign.path, folder=folder)
+
+
+def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[RenderableType]:
+    done = one.search
+    name = run_name(one.plan.campaign, one.plan.variant)
+    if one.run is None:
+        if not request.quiet:
+            yield Text(f"{name}: no failure in {done.examples} examples ({one.counts()})")
+        return
+    result = one.run.result
+    status = result.verdict.status
+    yield Text(name, "bold")
+    yield Text.assemble((f"  {marks(console)[status]} {status}", FAILED), f"  {in_short(result)}")
+    size = f"{counted(len(result.plan.faults), 'fault')} on {len(result.plan.cluster.brokers)} brokers"
+    yield indented(
+        Text(
+            f"example {done.examples} failed; the smallest like it, after {done.shrinks} shrinks, has {size}"
+        )
+    )
+    yield from short_story(one.run)
+    if request.output is not None:
+        yield unbroken(Text(f"      campaign  {request.output}"))
+    elif request.no_results or request.verbose:
+        yield Text()
+        yield from (unbroken(Text(line)) for line in one.text.splitlines())
+
+
+def _write(
+    console: Console, finished: Sequence[_Finished], request: RunRequest, *, interrupted: bool
+) -> None:
+    """Write what a table has shown already."""
+    runs = [one.run.mapping for one in finished if one.run is not None]
+    unreached = _unreached(finished)
+    if request.output_format in CI_FORMATS:
+        suites = search_suites([(one.plan, one.search.outcomes, one.run) for one in finished], unreached)
+        if interrupted:
+            suites.append(note_suite("complete", f"interrupted: {len(finished)} searches are finished"))
+        write_suites(console, request, suites, "search")
+    elif request.output_format == "json":
+        searches = [one.as_mapping() for one in finished]
+        write_json(console, {**document(runs, unreached), "searches": searches})
+    elif request.output_format == "ndjson":
+        console.file.writelines(f"{json_line(run)}\n" for run in runs)
+        console.file.flush()
+
+
+def _unreached(finished: Sequence[_Finished]) -> list[UnreachedProbes]:
+    return [
+        missed
+        for one in finished
+        if one.run is None  # A search that found something ended early.
+        for missed in one.search.required.unreached()
+    ]

@@ -1,0 +1,108 @@
+"""The campaigns and variants that a command line names."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import suggestion
+from harrow.campaigns.record.report import BASE, variant_name
+from harrow.cli.session import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A campaign, those of its plans that are to run, and the argument that names it alone."""
+
+    campaign: Campaign
+    argument: str
+    plans: tuple[Plan, ...]
+
+
+def select(
+    arguments: Iterable[str], overrides: Sequence[str] | None, variants: Sequence[str] | None
+) -> list[Selection]:
+    """Return the campaigns, each with all its plans or those of the *variants*, of which it may have none.
+
+    Raises:
+        CampaignError: files are missing or wrong; it has the problems of all.
+
+    """
+    files, not_found = find_campaigns(arguments)
+    campaigns, mistakes = load_all(files, overrides or ())
+    if problems := [*not_found, *mistakes]:
+        raise CampaignError(problems)
+    known = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
+    for name in variants or ():
+        if name not in known:
+            message = f"no campaign here has a variant `{name}`{suggestion(name, known)}"
+            raise typer.BadParameter(message, param_hint="--variant")
+    return [
+        Selection(
+            campaign=campaign,
+            argument=argument,
+            plans=tuple(plan for plan in campaign.plans if variant_name(plan) in (variants or known)),
+        )
+        for campaign, argument in zip(campaigns, files.values(), strict=True)
+    ]
+
+
+def select_one(argument: str, overrides: Sequence[str] | None, variant: str | None) -> Selection:
+    """Return the only campaign that an argument names, with the plan of one variant.
+
+    Raises:
+        CampaignError: files are missing or wrong.
+        Refusal: the argument names several campaigns.
+
+    """
+    selections = select([argument], overrides, [variant or BASE])
+    if len(selections) != 1:
+        raise Refusal(f"{argument} has {len(selections)} campaigns: name one of them")
+    return selections[0]
+
+
+def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
+    """Return the files that *arguments* name, each with the argument that names it alone, and what is wrong."""
+    found: dict[Path, str] = {}
+    problems: list[Problem] = []
+    for argument in arguments:
+        try:
+            paths = resolve(argument)
+        except CampaignError as error:
+            problems += error.problems
+            continue
+        alone = not Path(argument).is_dir()
+        for path in paths:
+            found.setdefault(_from_here(path), argument if alone else _short_name(path))
+    return found, problems
+
+
+def _from_here(path: Path) -> Path:
+    """Return the path that a person would write: relative if the file is below this folder."""
+    whole = path.resolve()
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else path
+
+
+def _short_name(path: Path) -> str:
+    """Return a campaign's name if that is enough to find it, else its path."""
+    if path.stem in library_names() and resolve(path.stem)[0].resolve() == path.resolve():
+        return path.stem
+    return str(path)
+
+
+def load_all(paths: Iterable[Path], overrides: Sequence[str]) -> tuple[list[Campaign], list[Problem]]:
+    """Load campaign files; return the good ones, and the problems of the others."""
+    loaded: list[Campaign] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            loaded.append(load_campaign(path, overrides=overrides))
+        except CampaignError as error:
+            problems += error.problems
+    return loaded, list(dict.fromkeys(problems))

@@ -1,0 +1,98 @@
+"""What came out of the runs of one command."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome, variant_name
+from harrow.campaigns.run.required_probes import RequiredProbes
+from harrow.campaigns.run.run_result import RunResult
+from harrow.cli import exit_code
+from harrow.cli.commands.run_selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run, as a mapping too, and the folder that its files are in."""
+
+    result: RunResult
+    mapping: Mapping[str, Any]
+    file: Path
+    folder: Path | None
+
+    @property
+    def outcome(self) -> str:
+        """Whether it went as the campaign expects."""
+        return outcome(self.result)
+
+    @property
+    def variant(self) -> str:
+        """The name by which ``--variant`` knows it."""
+        return variant_name(self.result.plan)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts over all runs; ``stopped`` says why not all of ``planned`` were run."""
+
+    planned: int
+    several_seeds: bool = False
+    campaigns: set[str] = field(default_factory=set)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    probes: set[str] = field(default_factory=set)
+    required: RequiredProbes = field(default_factory=RequiredProbes)
+    simulated_us: int = 0
+    wall_s: float = 0.0
+    stopped: str | None = None
+    interrupted: bool = False
+
+    def add(self, run: FinishedRun) -> None:
+        """Count a run."""
+        plan = run.result.plan
+        self.campaigns.add(plan.campaign)
+        self.verdicts[run.result.verdict.status, run.outcome] += 1
+        self.probes.update(probe for probe, count in run.result.probes.items() if count)
+        if self.several_seeds:  # One run has to reach what is required by itself, and says so.
+            self.required.add(run.result)
+        self.simulated_us += run.result.simulated_us
+        if run.outcome == UNEXPECTED:
+            self.failed.append(str(run.mapping["reproduce"]))
+
+    @property
+    def finished(self) -> int:
+        """How many runs are finished."""
+        return self.verdicts.total()
+
+    def exit_code(self) -> int:
+        """Return the exit code of the command."""
+        if self.interrupted:
+            return exit_code.INTERRUPTED
+        outcomes = [outcome for _, outcome in self.verdicts]
+        return exit_code_of([*outcomes, UNDECIDED] if self.required.unreached() else outcomes)
+
+
+class RunPrinter:
+    """What prints runs in one format. A format passes over the moments at which it prints nothing."""
+
+    def begin(self, selection: Selection) -> None:
+        """Take note that the runs of a campaign begin."""
+
+    def add(self, run: FinishedRun) -> None:
+        """Take a run that is finished."""
+
+    def end(self) -> None:
+        """Take note that the runs of the campaign are over, or were ended."""
+
+    def finish(self, tally: Tally) -> None:
+        """Print what all runs together came to."""
+
+
+def exit_code_of(outcomes: Iterable[str]) -> int:
+    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing."""
+    seen = frozenset(outcomes)
+    if UNEXPECTED in seen:
+        return exit_code.BROKEN
+    return exit_code.OK if seen == {AS_EXPECTED} else exit_code.INCONCLUSIVE

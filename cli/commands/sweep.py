@@ -1,0 +1,339 @@
+"""`harrow sweep`: define the sweep, choose the engine, run it, and print the report."""
+
+import os
+import shlex
+import sys
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.console import Console
+
+from harrow.campaigns.record.report import UNDECIDED
+from harrow.campaigns.sweep.definition import Definition, VaryError, define, parse_vary
+from harrow.campaigns.version import VERSION
+from harrow.cli import exit_code
+from harrow.cli.commands.run_selection import select
+from harrow.cli.commands.run_tally import exit_code_of
+from harrow.cli.console import message_console, say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import SweepEngine, need_terminal, parse_time_s
+from harrow.cli.progress import ProgressLine
+from harrow.cli.requests import SweepRequest
+from harrow.cli.session import Refusal, publish
+
+if TYPE_CHECKING:
+    from harrow.campaigns.sweep.sweep import Progress
+    from harrow.campaigns.sweep.sweep_report import SweepReport
+
+_NEEDED: Final = ("pyarrow", "duckdb")
+_LOG: Final = "spark.log"
+
+
+def session(request: SweepRequest) -> int:
+    """Run what was asked for, print the report, and return the exit code."""
+    _check(request)
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise Refusal(f"a sweep needs {' and '.join(missing)}: pip install 'kafka-harrow[sweep]'")
+    from harrow.campaigns.sweep.engine import EngineError
+    from harrow.campaigns.sweep.sweep_folder import SweepFolderError
+
+    try:
+        return _SweepSession(request).run()
+    except (EngineError, SweepFolderError, VaryError) as error:
+        raise Refusal(str(error)) from None
+
+
+def _check(request: SweepRequest) -> None:
+    """Refuse options that do not go together."""
+    spark = {"--master": request.master, "--remote": request.remote}
+    if all(spark.values()):
+        raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
+    if request.engine == "process":
+        for option, value in spark.items():
+            if value:
+                raise typer.BadParameter("has no meaning with --engine process", param_hint=option)
+    if request.watch and request.report is not None:
+        raise typer.BadParameter("has no meaning with --report: nothing runs", param_hint="--watch")
+    if request.watch:
+        need_terminal()
+    definition = (request.campaigns, request.seeds, request.varies, request.overrides, request.variants)
+    if request.report is not None and any((*definition, request.out, request.resume)):
+        message = "the folder says what the sweep is: give nothing else"
+        raise typer.BadParameter(message, param_hint="--report")
+    if request.report is None and not request.campaigns:
+        message = "name a campaign, as in `harrow sweep swarm --seeds 0..1000`"
+        raise typer.BadParameter(message, param_hint="CAMPAIGN")
+    if request.report is None and request.seeds is None:
+        raise typer.BadParameter("say which seeds, as in --seeds 0..1000", param_hint="--seeds")
+
+
+class _SweepSession:
+    def __init__(self, request: SweepRequest) -> None:
+        self._request = request
+        self._messages = message_console(no_color=request.no_color)
+        self._shrink_s = parse_time_s(request.shrink_time) if request.shrink else None
+        self._wants_spark = request.engine == "spark" or bool(request.master or request.remote)
+        self._spark: Any = None
+        self._interrupted = False
+        self._spark_is_lost = False
+
+    def _note(self, message: str) -> None:
+        if not self._request.quiet:
+            say(self._messages, message)
+
+    def run(self) -> int:
+        request = self._request
+        if request.report is not None:
+            from harrow.campaigns.sweep.sweep_folder import read_definition
+
+            definition, path = read_definition(request.report), request.report
+            with Interrupts() as interrupts, ExitStack() as stack:
+                # DuckDB has answered before Spark has started, so Spark answers only when it is named.
+                if self._wants_spark:
+                    self._engine()
+                    self._start_spark(stack, path)
+                return self._report(definition, path, interrupts)
+        definition = self._define()
+        engine = self._engine()
+        path = request.out or request.results / definition.name()
+        folder = self._folder(definition, path)
+        with Interrupts() as interrupts, ExitStack() as stack:
+            stack.enter_context(folder.held())
+            folder.begin()
+            self._sweep(definition, folder, engine, interrupts, stack)
+            return self._report(definition, path, interrupts)
+
+    # The definition, the engine and the folder
+
+    def _define(self) -> Definition:
+        request = self._request
+        varies = [parse_vary(text) for text in request.varies or ()]
+        keys = [vary.key for vary in varies]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise Refusal(f"--vary {key}: give all its values at once")
+        selections = select(request.campaigns or (), request.overrides, request.variants)
+        assert request.seeds is not None
+        definition = define(
+            [(selection.campaign, selection.argument) for selection in selections],
+            request.seeds,
+            overrides=tuple(request.overrides or ()),
+            varies=varies,
+            variants=tuple(request.variants or ()),
+        )
+        if not definition.cells:
+            raise Refusal("nothing to run")
+        return definition
+
+    def _engine(self) -> SweepEngine:
+        """Return what runs the sweep, and say so if the user left it open.
+
+        Raises:
+            Refusal: Spark is named, and cannot be had.
+
+        """
+        from harrow.campaigns.sweep.spark_availability import what_is_missing
+
+        if self._request.engine == "process":
+            return "process"
+        missing = what_is_missing(remote=self._request.remote is not None)
+        if missing is None:
+            return "spark"
+        if self._wants_spark:
+            raise Refusal(missing)
+        self._note(f"no Spark ({missing}): a pool of processes runs it")
+        return "process"
+
+    def _folder(self, definition: Definition, path: Path) -> Any:
+        from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolder, is_only_begun, read_state
+
+        folder = SweepFolder(path, definition)
+        if (path / SWEEP).exists():
+            if folder.parts() and not self._request.resume:
+                raise Refusal(
+                    f"{path} has this sweep already: --resume goes on with it, `harrow sweep --report {path}` "
+                    "prints it, --out names another folder"
+                )
+            earlier, now = read_state(path), definition.as_mapping()
+            if any(earlier.get(key) != now[key] for key in ("version", "cells")):
+                raise Refusal(f"{path} has another sweep: its campaigns, settings or version differ")
+            first, end = earlier["seeds"]
+            if first < definition.seeds.start or end > definition.seeds.stop:
+                raise Refusal(f"{path} has the seeds {first}..{end}: go on with these, or with more")
+        elif not is_only_begun(path):
+            raise Refusal(f"{path} is no sweep, and not empty")
+        elif self._request.resume:
+            self._note(f"nothing to resume in {path}: a new sweep begins")
+        return folder
+
+    # The runs
+
+    def _start_spark(self, stack: ExitStack, path: Path) -> None:
+        from harrow.campaigns.sweep.spark_availability import without_token
+        from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
+
+        request = self._request
+        embedded = f"local[{request.workers}]" if request.workers else DEFAULT_MASTER
+        master = request.master or embedded
+        self._note(f"starting Spark ({without_token(request.remote or master)})")
+        log = path / _LOG if os.access(path, os.W_OK) else Path(os.devnull)
+        self._spark = start_session(master=master, remote=request.remote, log=log)
+        stack.callback(stop_session, self._spark)
+
+    def _start(self, engine: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
+        if engine == "spark":
+            self._start_spark(stack, path)
+            from harrow.campaigns.sweep.spark_engine import SparkEngine
+
+            return SparkEngine(self._spark, definition.cells, self._request.workers)
+        from harrow.campaigns.sweep.process_engine import ProcessEngine
+
+        return ProcessEngine(definition.cells, self._request.workers)
+
+    def _sweep(
+        self,
+        definition: Definition,
+        folder: Any,
+        engine_choice: SweepEngine,
+        interrupts: Interrupts,
+        stack: ExitStack,
+    ) -> None:
+        from harrow.campaigns.sweep.sweep import Limits, Sweep, state_of
+        from harrow.cli.sweep_progress import SweepProgress
+
+        request = self._request
+        engine = self._start(engine_choice, definition, folder.path, stack)
+        stack.callback(engine.close)
+        picture = None
+        if request.watch:
+            from harrow.cli.watch.canvas import canvas_of
+            from harrow.cli.watch.sweep_screen import sweep_frame
+
+            picture = lambda progress: sweep_frame(progress, definition, canvas_of(self._messages))  # noqa: E731 - typed by what it is given to
+        bar = SweepProgress(self._messages, enabled=request.watch or not request.quiet, picture=picture)
+        stack.callback(bar.end)
+        limits = Limits(failures_max=request.failures_max, time_max_s=request.time_max_s)
+        sweep = Sweep(
+            definition, folder, engine, limits=limits, on_progress=bar.show, shielded=interrupts.shielded
+        )
+        progress = sweep.run()
+        if progress.interrupted:
+            interrupts.hold()  # from here on there is only writing
+        with interrupts.shielded():
+            bar.end()
+            folder.end(state_of(progress, engine.name))
+        self._interrupted = progress.interrupted
+        self._spark_is_lost = progress.engine_lost is not None
+        self._say_how_it_ended(progress)
+
+    def _say_how_it_ended(self, progress: "Progress") -> None:
+        from harrow.campaigns.sweep.spark_availability import without_token
+        from harrow.cli.sweep_progress import progress_line
+
+        has_runs = bool(progress.already + progress.done)
+        if has_runs:
+            self._note(progress_line(progress))
+        for reason, count in progress.lost.most_common():
+            times = "once" if count == 1 else f"{count} times"
+            say(self._messages, f"runs were lost and tried again, {times}: {reason}")
+        if progress.engine_lost is not None:
+            say(self._messages, f"Spark is gone: {progress.engine_lost}", style="red")
+        if progress.is_complete():
+            return
+        if progress.stopped is not None:
+            say(self._messages, progress.stopped)
+        if has_runs:
+            resume = [] if self._request.resume else ["--resume"]
+            command = without_token(shlex.join(["harrow", *sys.argv[1:], *resume]))
+            say(self._messages, f"what was finished is written; to go on: {command}")
+
+    # The report
+
+    def _report(self, definition: Definition, path: Path, interrupts: Interrupts) -> int:
+        from harrow.campaigns.sweep.failures import WrittenFailure, write_failures
+        from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_state
+        from harrow.campaigns.sweep.sweep_report import SweepReport, exit_outcome, report_of
+
+        request = self._request
+        state = read_state(path)
+        if state.get("version") != VERSION:
+            message = (
+                f"a sweep by harrow {state.get('version')}: with this version, {VERSION}, runs may differ"
+            )
+            say(self._messages, message)
+        has_rows = bool(SweepFolder(path, definition).parts())
+        if not has_rows and request.output_format == "table":
+            return self._end_without_report()
+        report = report_of(self._sql(path), definition, state) if has_rows else SweepReport(state=state)
+        line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
+        written: list[WrittenFailure] = []
+        try:
+            written.extend(
+                write_failures(
+                    path,
+                    definition,
+                    report.failures,
+                    shrink_s=None if self._interrupted else self._shrink_s,
+                    on_shrink=lambda group, runs: line.update(runs, f"runs to shrink {group.signature}"),
+                )
+            )
+        except KeyboardInterrupt:
+            self._interrupted = True
+        except OSError as error:  # The disk may be full, or the folder read-only: the report is still good.
+            say(self._messages, f"cannot write {error.filename}: {error.strerror or error}", style="red")
+        finally:
+            interrupts.hold()
+            line.clear()
+        self._publish(report, written)
+        self._note(f"the rows are in {path}")
+        if self._interrupted:
+            return exit_code.INTERRUPTED
+        if report.verdict() == "error":
+            return exit_code.INTERNAL
+        return exit_code_of([exit_outcome(report), *([UNDECIDED] if self._spark_is_lost else [])])
+
+    def _publish(self, report: "SweepReport", written: list[Any]) -> None:
+        def show(console: Console) -> None:
+            from harrow.cli.render.sweep import show_report
+
+            show_report(console, report, written, quiet=self._request.quiet, verbose=self._request.verbose)
+            console.file.flush()
+
+        from harrow.cli.ci.sweep_cases import sweep_suites
+
+        publish(
+            self._request,
+            document=report.as_mapping,
+            suites=lambda: sweep_suites(report),
+            noun="cell",
+            show=show,
+        )
+
+    def _end_without_report(self) -> int:
+        if self._request.output is not None:
+            say(self._messages, f"{self._request.output} is not written")
+        if self._interrupted:
+            say(self._messages, "interrupted before a run was finished")
+            return exit_code.INTERRUPTED
+        say(self._messages, "no run is finished")
+        return exit_code.INCONCLUSIVE
+
+    def _sql(self, path: Path) -> Any:
+        from harrow.campaigns.sweep.spark_availability import is_on_this_machine
+
+        if (
+            self._spark is not None
+            and not self._spark_is_lost
+            and not self._interrupted  # who has pressed Ctrl-C does not want to wait
+            and self._request.remote is None
+            and is_on_this_machine(self._request.master)
+        ):
+            from harrow.campaigns.sweep.spark_session import spark_sql
+
+            return spark_sql(self._spark, path)
+        from harrow.campaigns.sweep.queries import duck_sql
+
+        return duck_sql(path)

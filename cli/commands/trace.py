@@ -1,0 +1,145 @@
+"""`harrow trace`: read a recorded run, choose what to show of it, and show it."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.literals import LiteralError, time_of_run
+from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import counted, listed, nearest, quoted
+from harrow.campaigns.record.numbered_findings import NumberedFinding
+from harrow.campaigns.record.recorded_run import RecordError, find_run
+from harrow.campaigns.story.trace_record import RecordStory, follow
+from harrow.campaigns.story.trace_selection import Row, Window, around, only, readable, whole
+from harrow.campaigns.story.trace_story import TraceStory, read_story
+from harrow.cli import exit_code
+from harrow.cli.console import message_console, say, show
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.requests import TraceRequest
+from harrow.cli.session import Refusal, data
+
+_FINDINGS_NAMED: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Excerpt:
+    """What is shown of a story."""
+
+    story: TraceStory
+    rows: list[Row]
+    finding: NumberedFinding | None = None
+    record: RecordStory | None = None
+
+
+def session(request: TraceRequest) -> int:
+    """Tell the story of a run and return the exit code."""
+    with Interrupts():
+        window = _window(request)
+        excerpt = _excerpt(request, read_story(find_run(request.run, request.results)), window)
+        with data(request) as console:
+            match request.output_format:
+                case "json":
+                    from harrow.campaigns.story.trace_document import trace_document
+
+                    document = trace_document(excerpt.story, excerpt.rows, excerpt.record)
+                    console.file.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+                case "mermaid":
+                    _write_mermaid(console, excerpt, request)
+                case "html":
+                    from harrow.cli.page.trace_page import trace_page
+
+                    console.file.write(trace_page(excerpt.story, window))
+                case _:
+                    _show_text(console, excerpt, request)
+    return exit_code.OK
+
+
+def _window(request: TraceRequest) -> Window:
+    if request.record is not None and request.around is not None:
+        raise Refusal("--record and --around are two stories: choose one of them")
+    if request.output_format == "html":
+        if request.output is None and sys.stdout.isatty():
+            raise Refusal("a page is for a browser: name a file for it, as in -o run.html (or -o -)")
+        if request.around or request.record:
+            raise Refusal("a page has the whole story: look for records and findings in it")
+    window = Window(from_us=_time("--from", request.begin), to_us=_time("--to", request.end))
+    if window.from_us is not None and window.to_us is not None and window.from_us > window.to_us:
+        raise Refusal(
+            f"there is nothing from {request.begin} to {request.end}: the end is before the beginning"
+        )
+    return window
+
+
+def _time(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else time_of_run(text)
+    except LiteralError as error:
+        raise Refusal(f"{option}: {error}") from None
+
+
+def _excerpt(request: TraceRequest, story: TraceStory, window: Window) -> _Excerpt:
+    if request.record is not None:
+        record = follow(story, request.record)
+        return _Excerpt(story=story, rows=only(story, record.texts, window), record=record)
+    if request.around is not None:
+        finding = _find_finding(story, request.around)
+        rows = around(story, finding, window, everything=request.everything)
+        return _Excerpt(story=story, rows=rows, finding=finding)
+    return _Excerpt(story=story, rows=whole(story, window, everything=request.everything))
+
+
+def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
+    """Return the finding that a number, the name of a rule, or ``RULE:VALUE`` names.
+
+    Raises:
+        RecordError: the run has none like that.
+
+    """
+    rule, _, value = argument.partition(":")
+    for finding in story.findings:
+        if argument == str(finding.number) or (finding.rule == rule and value in ("", finding.value)):
+            return finding
+    raise RecordError(Problem(str(story.recorded.folder), 0, 0, _no_finding(story, argument)))
+
+
+def _no_finding(story: TraceStory, argument: str) -> str:
+    if not story.findings:
+        return f"no finding {quoted(argument)}: nothing was found in this run, it is {story.recorded.verdict}"
+    close = nearest(argument, {finding.rule for finding in story.findings})
+    hint = "" if close is None else f"; did you mean `{close}`?"
+    numbered = [f"{finding.number} {finding.rule}" for finding in story.findings[:_FINDINGS_NAMED]]
+    count = counted(len(story.findings), "finding")
+    return f"no finding {quoted(argument)} in this run{hint}; it has {count}: {listed(numbered)}"
+
+
+def _write_mermaid(console: Console, excerpt: _Excerpt, request: TraceRequest) -> None:
+    from harrow.cli.render.mermaid import TEXT_MAX, mermaid
+
+    text = mermaid(excerpt.story, readable(excerpt.rows))
+    console.file.write(text)
+    if len(text) > TEXT_MAX:
+        say(
+            message_console(no_color=request.no_color),
+            f"the diagram has {len(text)} characters, Mermaid draws {TEXT_MAX} by default: "
+            "--from, --to, --record and --around make it shorter",
+        )
+
+
+def _show_text(console: Console, excerpt: _Excerpt, request: TraceRequest) -> None:
+    from harrow.cli.render.trace import StoryTable, ending, heading
+
+    finding, record = excerpt.finding, excerpt.record
+    show(console, *heading(excerpt.story, finding, record, everything=request.everything))
+    if not excerpt.rows:
+        show(console, Text("  nothing happened in this time", "dim"))
+    is_plain = console.color_system is None or not console.is_terminal
+    for line in StoryTable(excerpt.story, readable(excerpt.rows), console).lines():
+        if is_plain:
+            console.file.write("".join(text for text, _ in line).rstrip() + "\n")
+        else:
+            console.print(Text.assemble(*line), soft_wrap=True)
+    show(console, *ending(finding, record))

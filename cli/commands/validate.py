@@ -1,0 +1,41 @@
+"""`harrow validate`: check campaign files without running them."""
+
+from dataclasses import asdict
+
+import typer
+from rich.console import Console
+
+from harrow.campaigns.language.spelling import counted
+from harrow.cli import exit_code
+from harrow.cli.ci.suite import Case, Suite, problem_suites
+from harrow.cli.commands.run_selection import find_campaigns, load_all
+from harrow.cli.render.problem import show_problems
+from harrow.cli.requests import ValidateRequest
+from harrow.cli.session import publish
+
+
+def session(request: ValidateRequest) -> int:
+    """Print what is wrong with campaign files, and return the exit code."""
+    files, not_found = find_campaigns(request.paths)
+    campaigns, mistakes = load_all(files, request.overrides or ())
+    problems = [*not_found, *mistakes]
+
+    def document() -> dict[str, object]:
+        lines = [asdict(problem) for problem in problems]
+        return {"schema": "harrow.validate/1", "valid": len(campaigns), "problems": lines}
+
+    def suites() -> list[Suite]:
+        valid = [str(path) for path in files if str(path) not in {problem.file for problem in problems}]
+        return [
+            *problem_suites(problems),
+            *(Suite(name=path, file=path, cases=(Case(name="valid"),)) for path in valid),
+        ]
+
+    def show(console: Console) -> None:
+        show_problems(console, problems)
+        if not problems and not request.quiet:
+            verb = "is" if len(campaigns) == 1 else "are"
+            typer.echo(f"{counted(len(campaigns), 'campaign')} {verb} valid")
+
+    publish(request, document=document, suites=suites, noun="file", show=show)
+    return exit_code.USAGE if problems else exit_code.OK

@@ -1,0 +1,325 @@
+"""What harrow knows by name, for `harrow list` and `harrow explain`; each kind is read from the room that owns it."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from itertools import count
+from typing import Any, Final
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.units import duration_text, value_text
+from harrow.campaigns.run.clients import CLIENTS
+from harrow.campaigns.run.probes import PROBES
+from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
+from harrow.cli.options import Kind
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model import settings
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours, switch_docs
+from harrow.faults.actions import ACTIONS
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.condition import FACTS
+
+_EXAMPLES: Final = {
+    kinds.PartitionMarker: "t-0",
+    kinds.ProducerMarker: "producer-0",
+    kinds.EventMarker: "append",
+}
+_LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
+_FIRST_RELEASE: Final = "0.10.2"
+_IN_A_CAMPAIGN: Final = "in a campaign"
+
+Terms = Mapping[str, str]
+"""Terms, each with what it means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueEntry:
+    """A name and what it stands for. A list shows ``columns`` between the two; ``parts`` explain it, by heading."""
+
+    kind: str
+    name: str
+    summary: str
+    about: str = ""
+    columns: Terms = field(default_factory=dict)
+    parts: Mapping[str, Terms] = field(default_factory=dict)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the entry as JSON has it."""
+        about = {"about": self.about} if self.about else {}
+        head = {"kind": self.kind, "name": self.name, **self.columns, "doc": self.summary}
+        return {**head, **about, **self.parts}
+
+
+def entries(kind: Kind) -> list[CatalogueEntry]:
+    """Return a whole catalogue."""
+    return list(_CATALOGUES[kind]())
+
+
+def explain(name: str) -> list[CatalogueEntry]:
+    """Return everything of this name; upper and lower case do not matter."""
+    wanted = RULE_OF_INVARIANT.get(name.lower(), name.lower())
+    found = [entry for entry in _in_memory() if entry.name.lower() == wanted]
+    return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
+
+
+def all_names() -> list[str]:
+    """Return every name that can be explained."""
+    names = [entry.name for entry in _in_memory()]
+    return list(dict.fromkeys((*names, *INVARIANTS, *library_names())))
+
+
+def _in_memory() -> Iterator[CatalogueEntry]:
+    """Yield all entries that no files have to be read for."""
+    for kind in _CATALOGUES:
+        if kind != "campaigns":
+            yield from entries(kind)
+
+
+def _entry(
+    kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
+) -> CatalogueEntry:
+    """Return an entry: the first paragraph of *doc* on one line, the rest below it."""
+    summary, _, about = inspect.cleandoc(doc).replace("``", "`").partition("\n\n")
+    return CatalogueEntry(
+        kind=kind,
+        name=name,
+        summary=" ".join(summary.split()),
+        about=about.strip(),
+        columns=columns or {},
+        parts=parts,
+    )
+
+
+def _try(campaign: str, key: str, value: str) -> dict[str, Terms]:
+    return {"try": {"run": f"harrow run {campaign} --set {key}={value}"}}
+
+
+# Faults, actions, conditions and clients, from what declares them
+
+
+def _faults() -> Iterator[CatalogueEntry]:
+    for name, fault in FAULTS.items():
+        yield _declared("fault", name, fault, {"do": f"{{{name}: {_shortest(fault)}}}"})
+
+
+def _actions() -> Iterator[CatalogueEntry]:
+    for name, action in ACTIONS.items():
+        value = f"{{{name}: {_shortest(action)}}}" if kinds.fields_of(action) else name
+        yield _declared("action", name, action, {"do": value})
+
+
+def _conditions() -> Iterator[CatalogueEntry]:
+    for name, fact in FACTS.items():
+        keys = [item for item in kinds.fields_of(fact) if item.attribute in fact.keyed_by]
+        rest = [item for item in kinds.fields_of(fact) if item not in keys]
+        value = _example(rest[0], count()) if len(rest) == 1 else "{...}"
+        for item in reversed(keys):
+            value = f"{{{_example(item, count())}: {value}}}"
+        yield _declared("condition", name, fact, {"when": f"{{{name}: {value}}}"})
+
+
+def _clients() -> Iterator[CatalogueEntry]:
+    for key, kind in CLIENTS.items():
+        example = {"workload": f"{{{key}: [{_shortest(kind.spec)}]}}"}
+        yield _declared("client", kind.name, kind.spec, example)
+
+
+def _declared(kind: str, name: str, declared: type[Any], example: Terms) -> CatalogueEntry:
+    about = {item.key: _about(item) for item in kinds.fields_of(declared)}
+    parts = {"fields": about, _IN_A_CAMPAIGN: example} if about else {_IN_A_CAMPAIGN: example}
+    return _entry(kind, name, declared.__doc__ or "", parts)
+
+
+def _shortest(declared: type[Any]) -> str:
+    # The two ends of a link are two brokers.
+    ids = count()
+    required = [item for item in kinds.fields_of(declared) if item.required]
+    if getattr(declared, "whole", None):
+        return _example(required[0], ids)
+    return "{" + ", ".join(f"{item.key}: {_example(item, ids)}" for item in required) + "}"
+
+
+def _about(item: kinds.DeclaredField) -> str:
+    words = item.words
+    syntax = f"One or a list, each: {words[0].lower()}{words[1:]}" if item.many else words
+    parts = [item.doc, f"{syntax}."]
+    if item.required:
+        parts.append("Required.")
+    elif item.default is not None and item.default is not MISSING:
+        is_time = item.kind is kinds.DurationMarker
+        shown = duration_text(item.default).replace(" ", "") if is_time else value_text(item.default)
+        parts.append(f"Default: {shown}.")
+    return " ".join(parts)
+
+
+def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
+    if item.choices:
+        return item.choices[0]
+    one = _EXAMPLES.get(item.kind) or (str(next(ids)) if issubclass(item.kind, kinds.Marker) else "...")
+    return f"[{one}]" if item.many else one
+
+
+# Rules, probes, campaigns
+
+
+def _rules() -> Iterator[CatalogueEntry]:
+    for rule in RULES.values():
+        example = {"expect": f"{{rules: {{{rule.name}: violated}}}}", "demand": f"[{rule.name}]"}
+        yield _entry("rule", rule.name, rule.doc, {_IN_A_CAMPAIGN: example})
+
+
+def _probes() -> Iterator[CatalogueEntry]:
+    for name, doc in PROBES.items():
+        yield _entry("probe", name, doc, {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}})
+
+
+def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
+    for name in library_names() if names is None else names:
+        # The other catalogues need no YAML.
+        from harrow.campaigns.language.loader import load_campaign
+        from harrow.campaigns.record.report import variant_name
+
+        path = resolve(name)[0]
+        campaign = load_campaign(path)
+        runs = {variant_name(plan): _expectation(plan) for plan in campaign.plans}
+        yield _entry(
+            "campaign",
+            name,
+            campaign.description,
+            {"runs": runs, "try": {"run": f"harrow run {name}", "file": str(path)}},
+            {"variants": ", ".join(runs) if len(runs) > 1 else ""},
+        )
+
+
+def _expectation(plan: Any) -> str:
+    expect = plan.expect
+    parts = [expect.verdict] if expect.verdict else []
+    if expect.lost:
+        parts.append(f"lost {', '.join(expect.lost)}")
+    if expect.duplicated:
+        parts.append(f"doubled {', '.join(expect.duplicated)}")
+    expected = f"; expects: {'; '.join(parts)}" if parts else ""
+    return f"Kafka {plan.kafka}{expected}"
+
+
+# Releases, behaviours, mutants, settings
+
+
+def _releases() -> Iterator[CatalogueEntry]:
+    for release in RELEASES.values():
+        default = " The default." if release.name == DEFAULT_RELEASE else ""
+        parts = {
+            _IN_A_CAMPAIGN: {"kafka": f'"{release.name}"'},
+            **_try("unclean-election", "kafka", release.name),
+            "behaviours": {
+                item.name: value_text(getattr(release.behaviours, item.name)) for item in fields(Behaviours)
+            },
+        }
+        yield _entry("release", release.name, release.doc + default, parts)
+
+
+def _behaviours() -> Iterator[CatalogueEntry]:
+    for name, switch in switch_docs().items():
+        choices = [value_text(choice) for choice in switch["choices"]]
+        by_release = {
+            release.name: value_text(getattr(release.behaviours, name)) for release in RELEASES.values()
+        }
+        parts = {
+            _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
+            **_try("swarm", f"behaviours.{name}", choices[0]),
+            "facts": {"choices": " | ".join(choices), "source": switch["source"]},
+            "releases": by_release,
+        }
+        mutants = {m.name: value_text(m.value) for m in MUTANTS.values() if m.switch == name}
+        if mutants:
+            parts["mutants"] = mutants
+        yield _entry("behaviour", name, switch["doc"], parts, {"values": _history(by_release.items())})
+
+
+def _mutants() -> Iterator[CatalogueEntry]:
+    for mutant in MUTANTS.values():
+        value = value_text(mutant.value)
+        behaviours = {"behaviours": f"{{{mutant.switch}: {value}}}"}
+        noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
+        parts = {
+            _IN_A_CAMPAIGN: behaviours,
+            **_try("swarm", f"behaviours.{mutant.switch}", value),
+            "facts": {"source": mutant.source, "noticed by": noticed},
+        }
+        yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
+
+
+def _settings() -> Iterator[CatalogueEntry]:
+    for name in settings.setting_names():
+        known = [settings.SETTINGS[scope, name] for scope in settings.scopes_of(name)]
+        example = _setting_example(known[0])
+        parts = {
+            **{setting.scope: _facts(setting) for setting in known},
+            _IN_A_CAMPAIGN: {"settings": f"{{{name}: {example}}}"},
+            **_try("swarm", name, example),
+        }
+        columns = {
+            "of": ", ".join(setting.scope for setting in known),
+            "default": " / ".join(dict.fromkeys(map(_defaults, known))),
+        }
+        yield _entry("setting", name, known[0].doc, parts, columns)
+
+
+def _facts(setting: settings.Setting) -> dict[str, str]:
+    facts = {"meaning": setting.doc, "default": _defaults(setting), "values": _setting_values(setting)}
+    return facts if setting.since == _FIRST_RELEASE else {**facts, "since": setting.since}
+
+
+def _setting_example(setting: settings.Setting) -> str:
+    """Return a value that is not the default of the latest release, where there is one."""
+    default = setting.defaults[-1][1]
+    if setting.kind == "bool":
+        return value_text(not default)
+    if setting.choices:
+        return next((choice for choice in setting.choices if choice != str(default)), str(default))
+    return value_text(default)
+
+
+def _defaults(setting: settings.Setting) -> str:
+    return _history((release, _setting_value(value)) for release, value in setting.defaults)
+
+
+def _setting_values(setting: settings.Setting) -> str:
+    if setting.kind == "bool":
+        return "true or false"
+    if setting.choices:
+        return ", ".join(setting.choices)
+    unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}
+    return f"{unit.get(setting.kind, '')}{setting.minimum} to {_setting_value(setting.maximum)}"
+
+
+def _setting_value(value: settings.Value) -> str:
+    return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value)
+
+
+def _history(by_release: Iterable[tuple[str, str]]) -> str:
+    """Return how a value changed from release to release, as in ``false, true since 2.4``."""
+    changes: list[str] = []
+    last: str | None = None
+    for release, value in by_release:
+        if value != last:
+            changes.append(value if last is None else f"{value} since {release}")
+        last = value
+    return ", ".join(changes)
+
+
+_CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {
+    "faults": _faults,
+    "actions": _actions,
+    "conditions": _conditions,
+    "clients": _clients,
+    "rules": _rules,
+    "campaigns": _campaigns,
+    "probes": _probes,
+    "releases": _releases,
+    "behaviours": _behaviours,
+    "mutants": _mutants,
+    "settings": _settings,
+}

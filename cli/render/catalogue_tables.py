@@ -1,0 +1,64 @@
+"""The catalogues for people."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harrow.cli.render.catalogue import CatalogueEntry
+from harrow.cli.render.layout import DIM, columns, indented, terms
+
+_WIDTH_MIN: Final = 40
+"""The least width in which a text is readable beside other columns."""
+
+
+def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[RenderableType]:
+    """Yield a catalogue: a table, or in a narrow terminal one entry below the other."""
+    before_last = 2 + max((len(entry.name) for entry in entries), default=0)
+    for heading in entries[0].columns if entries else ():
+        before_last += 2 + max(len(heading), *(len(entry.columns[heading]) for entry in entries))
+    if width - before_last >= _WIDTH_MIN:
+        yield _table(entries)
+        return
+    for entry in entries:
+        values = "; ".join(f"{heading} {value}" for heading, value in entry.columns.items() if value)
+        yield Text.assemble((entry.name, "bold"), (f"  {values}" if values else "", DIM))
+        yield indented(_first_sentence(entry.summary), 4)
+
+
+def _table(entries: Sequence[CatalogueEntry]) -> Table:
+    table = columns()
+    table.show_header = True
+    # A name that is broken over two lines cannot be copied.
+    table.add_column("name", no_wrap=True, style="bold")
+    for heading in entries[0].columns if entries else ():
+        table.add_column(heading, no_wrap=True)
+    table.add_column("what it is", overflow="fold")
+    for entry in entries:
+        table.add_row(entry.name, *entry.columns.values(), _first_sentence(entry.summary))
+    return table
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence: a list is for finding, `harrow explain` has the rest."""
+    return re.split(r"(?<=[a-z0-9)]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
+
+
+def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
+    """Yield what there is to say about one entry."""
+    yield Text.assemble((entry.name, "bold"), (f"  {entry.kind}", DIM))
+    yield indented(entry.summary, 2)
+    if entry.about:
+        yield Text()
+        yield indented(entry.about, 2)
+    for heading, part in entry.parts.items():
+        yield Text()
+        yield indented(heading, 2, DIM)
+        table = terms(style="bold")
+        for term, meaning in part.items():
+            table.add_row(term, meaning)
+        yield indented(table, 4)
+    yield Text()

@@ -1,0 +1,83 @@
+"""The verdict on a history for people: each anomaly found, and why."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from harrow.campaigns.record.check_report import HistorySize
+from harrow.campaigns.record.report import place, subject
+from harrow.checks.finding import HELD, INCONCLUSIVE, RuleResult, Verdict
+from harrow.checks.stated_settings import StatedSettings
+from harrow.cli.console import show
+from harrow.cli.render.layout import DIM, STYLES, UNDECIDED, indented, marks
+from harrow.cli.render.story import story_of
+
+_FINDINGS_SHOWN: Final = 3
+_FINDINGS_SHOWN_VERBOSE: Final = 50
+
+
+def show_verdict(
+    console: Console,
+    verdict: Verdict,
+    size: HistorySize,
+    name: str,
+    settings: StatedSettings,
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print a verdict; *quiet* only the violations, *verbose* more findings of each kind."""
+    seen = {rule: judged for rule, judged in verdict.rules.items() if judged.findings}
+    if quiet:
+        seen = {rule: judged for rule, judged in seen.items() if _is_broken(judged)}
+        if not seen:
+            return
+    sizes = (
+        f"{size.lines} lines, {size.processes} processes, {size.partitions} partitions: "
+        f"{size.sent} sent, {size.acked} acked, {size.polled} polled"
+    )
+    show(console, Text(name, "bold"), indented(sizes, 2, DIM))
+    shown_max = _FINDINGS_SHOWN_VERBOSE if verbose else _FINDINGS_SHOWN
+    for rule, judged in seen.items():
+        mark = marks(console)[judged.status]
+        count = len(judged.findings)
+        times = "" if count == 1 else f" ({count} times)"
+        line = Text.assemble((f"{mark} {rule}", STYLES[judged.status]), f"{times}: {_judgement(judged)}")
+        show(console, Text(), indented(line, 2))
+        for finding in sorted(judged.findings, key=lambda each: each.permitted_by is not None)[:shown_max]:
+            value = "" if finding.value is None else f"{subject(finding)}, "
+            heading = indented(f"{value}{place(finding)}:", style="bold")
+            show(console, heading, *story_of(finding))
+        if count > shown_max:
+            more = "--format json has all" if verbose else "--verbose shows more, --format json all"
+            show(console, indented(f"and {count - shown_max} more; {more}", style=DIM))
+    show(console, *_conclusion(verdict, settings))
+
+
+def _is_broken(judged: RuleResult) -> bool:
+    return any(finding.permitted_by is None for finding in judged.findings)
+
+
+def _judgement(judged: RuleResult) -> str:
+    if judged.status == INCONCLUSIVE:
+        return "undecided"
+    permitted_by = list(dict.fromkeys(f.permitted_by for f in judged.findings if f.permitted_by is not None))
+    broken = sum(finding.permitted_by is None for finding in judged.findings)
+    if not broken:
+        return f"permitted by {' and '.join(permitted_by)}"
+    beside = f"; {len(judged.findings) - broken} permitted by {' and '.join(permitted_by)}"
+    return f"despite {judged.promise}{beside if permitted_by else ''}"
+
+
+def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[RenderableType]:
+    yield Text()
+    for reason in verdict.reasons:
+        yield Text.assemble(("undecided: ", UNDECIDED), reason)
+    held = sum(judged.status == HELD for judged in verdict.rules.values())
+    yield Text.assemble(
+        (verdict.status, STYLES[verdict.status]), f": {held} of {len(verdict.rules)} rules held"
+    )
+    if settings.is_strictest() and any(_is_broken(judged) for judged in verdict.rules.values()):
+        yield Text("Judged by everything that Kafka can promise; --set states the settings in use.", DIM)

@@ -1,0 +1,268 @@
+"""A diff for people: a table for each partition, what became of its records, where to look next."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.units import fields_text
+from harrow.campaigns.record.report import in_short_by
+from harrow.campaigns.record.run_events import named_fields
+from harrow.campaigns.story.record_fates import LOST, RecordNote
+from harrow.campaigns.story.run_diff import PartitionDiff, RunDiff, run_title
+from harrow.campaigns.story.run_state import RunState
+from harrow.checks.causes.story import seconds
+from harrow.checks.finding import VIOLATED
+from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionState, ReplicaState
+from harrow.cli.console import is_unicode, show, unbroken
+from harrow.cli.render import diff_rows
+from harrow.cli.render.layout import DIM, STYLES, columns, indented, shortlist, terms
+from harrow.cluster_model.protocol import NO_LEADER
+
+_NOTES_SHOWN: Final = 5
+_MOMENTS_SHOWN: Final = 6
+_VALUES_SHOWN: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How much a table has room for: whole records in each cell, or one record a row and signs."""
+
+    whole_cells: bool
+    ids: bool
+    times: bool
+    names: bool
+
+
+_LAYOUTS: Final = (
+    Layout(whole_cells=True, ids=True, times=True, names=True),
+    Layout(whole_cells=True, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=True, times=False, names=True),
+    Layout(whole_cells=False, ids=False, times=False, names=False),
+)
+"""From the widest to the narrowest; the first that fits is taken."""
+
+
+def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_different: bool) -> None:
+    """Print the logs of a run at a moment."""
+    show(console, *_heading(found))
+    for diff in found.partitions:
+        show(console, Text(), *_partition(console, diff, found.state, only_different=only_different))
+        show(console, *_moments(diff, argument, found.state.number))
+    if found.hidden:
+        count, names = counted(len(found.hidden), "partition"), shortlist(found.hidden, _VALUES_SHOWN)
+        show(console, Text(), Text(f"{count} without a finding: {names}; --partition shows one", DIM))
+
+
+def _heading(found: RunDiff) -> Iterator[RenderableType]:
+    recorded, state = found.recorded, found.state
+    verdict = recorded.verdict
+    yield Text.assemble(
+        (run_title(recorded, found.run), "bold"), ": ", (verdict, STYLES.get(verdict, STYLES[VIOLATED]))
+    )
+    if what := in_short_by(recorded.rules):
+        yield indented(what, 2)
+    at_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
+    where = f"at the end, {seconds(at_us)}" if found.at.is_end else f"at {seconds(at_us)}"
+    line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
+    if not found.at.is_end and found.event is not None:
+        fields = tuple((name, value) for name, value in named_fields(found.event).items())
+        line.append(f": {found.event[1]} {printable(fields_text(fields))}".rstrip())
+    yield indented(line, 2)
+    if disturbances := "; ".join(_disturbances(state)):
+        yield indented(f"then {disturbances}", 2)
+
+
+def _disturbances(state: RunState) -> Iterator[str]:
+    """Yield what is not as it should be in the cluster."""
+    for broker in state.brokers.values():
+        if not broker.is_live:
+            power = " without power" if broker.stopped_by == "power_loss" else ""
+            yield f"broker {broker.broker} down{power}"
+        elif broker.is_paused:
+            yield f"broker {broker.broker} paused"
+    for fault in state.faults:
+        if fault.fault not in {"broker_crash", "broker_pause"}:
+            details = printable(fields_text(fault.details))
+            yield f"{fault.fault} {details} since {seconds(fault.at_us)}".replace("  ", " ")
+
+
+def _partition(
+    console: Console, diff: PartitionDiff, state: RunState, *, only_different: bool
+) -> Iterator[RenderableType]:
+    partition = diff.partition
+    yield _znode(partition)
+    signs = diff_rows.CellSigns(is_unicode=is_unicode(console))
+    apart = frozenset(place for note in diff.notes[:_NOTES_SHOWN] for place in note.places)
+    rows = list(diff_rows.folded(diff.rows, only_different=only_different, apart=apart))
+    layout, table = _fitting(console, partition, rows, state, signs)
+    yield indented(table, 2)
+    yield indented("; ".join([*signs.legend(), *_notation(diff, layout)]), 2, DIM)
+    for note in diff.notes[:_NOTES_SHOWN]:
+        yield Text()
+        yield from _note(note)
+    rest = len(diff.notes) - _NOTES_SHOWN
+    if rest > 0:
+        yield indented(f"and {rest} more; --format json has all", 2, DIM)
+
+
+def _znode(partition: PartitionState) -> Text:
+    leader = "no leader" if partition.leader == NO_LEADER else f"leader {partition.leader}"
+    isr = ", ".join(map(str, partition.isr)) or "-"
+    epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
+    return Text.assemble(
+        (printable(partition.name), "bold"), f"  {leader}{epoch}, ISR {isr}", ("  (ZooKeeper)", DIM)
+    )
+
+
+def _notation(diff: PartitionDiff, layout: Layout) -> list[str]:
+    found = ["LSO = HW: no transactions yet"]
+    closed = [replica for replica in diff.partition.replicas.values() if not replica.is_open]
+    if closed:
+        found.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
+    entries = (fate.entry for row in diff.rows for fate in row.fates)
+    with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
+    if not layout.whole_cells:
+        found.insert(0, "= the same record")
+        if any(replica.role == FOLLOWER for replica in diff.partition.replicas.values()):
+            found.append("a head without a role: a follower")
+    if not layout.names:
+        readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
+        if readers:
+            found.append(f"read: by how many of {', '.join(map(printable, sorted(readers)))}")
+    if with_id is not None and layout.ids:
+        found.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
+    return ["e0 leader epoch 0", *found] if diff.rows else found
+
+
+def _fitting(
+    console: Console,
+    partition: PartitionState,
+    rows: Sequence[diff_rows.FoldedRows],
+    state: RunState,
+    signs: diff_rows.CellSigns,
+) -> tuple[Layout, Table]:
+    """Return the widest layout that fits; the narrowest breaks its cells."""
+    endless = console.options.update(width=100_000)
+    for layout in _LAYOUTS[:-1]:
+        table = _table(partition, rows, state, signs, layout, fold=False)
+        if Measurement.get(console, endless, table).maximum + 2 <= console.width:
+            return layout, table
+    return _LAYOUTS[-1], _table(partition, rows, state, signs, _LAYOUTS[-1], fold=True)
+
+
+def _readers_min(rows: Sequence[diff_rows.FoldedRows]) -> int:
+    """Return the width of the longest name: a name that is broken cannot be copied."""
+    names = (name for row in rows for fate in row.first.fates for name in fate.readers)
+    return max((len(printable(name)) + 1 for name in names), default=len("read by"))
+
+
+def _table(
+    partition: PartitionState,
+    rows: Sequence[diff_rows.FoldedRows],
+    state: RunState,
+    signs: diff_rows.CellSigns,
+    layout: Layout,
+    *,
+    fold: bool,
+) -> Table:
+    table = columns(header_style="bold")
+    table.show_header = True
+    table.add_column("offset", justify="right", no_wrap=True)
+    if not layout.whole_cells:
+        table.add_column("record", no_wrap=not fold, overflow="fold")
+    replicas = dict(sorted(partition.replicas.items()))
+    for broker, replica in replicas.items():
+        role = role_text(replica, state)
+        head = f"  broker {broker}\n  {role}" if layout.whole_cells else short_head(broker, role)
+        table.add_column(Text(head), no_wrap=not fold, overflow="fold")
+    table.add_column("acked", no_wrap=not fold, overflow="fold")
+    table.add_column(
+        "read by" if layout.names else "read",
+        overflow="fold",
+        min_width=_readers_min(rows) if layout.names else 4,
+    )
+    for row in rows:
+        table.add_row(*_row(row, replicas, signs, layout), style=DIM if row.first.is_past else None)
+    for label, cells in _ends(partition, replicas.values()):
+        padded = [f"  {cell}" if layout.whole_cells else cell for cell in cells]
+        table.add_row(Text(label, DIM), *([] if layout.whole_cells else [""]), *padded)
+    return table
+
+
+def _row(
+    row: diff_rows.FoldedRows, replicas: Iterable[int], signs: diff_rows.CellSigns, layout: Layout
+) -> Iterator[RenderableType]:
+    lost = any(fate.is_lost for fate in row.first.fates)
+    yield Text(row.offsets(), "bold red" if lost else "")
+    if not layout.whole_cells:
+        yield diff_rows.row_record(row, ids=layout.ids)
+    of_replica = diff_rows.cell_text if layout.whole_cells else diff_rows.short_cell
+    for broker in replicas:
+        yield of_replica(row, broker, signs, ids=layout.ids)
+    yield diff_rows.acked_text(row, times=layout.times)
+    yield diff_rows.readers_text(row, names=layout.names)
+
+
+def role_text(replica: ReplicaState, state: RunState) -> str:
+    """Return what a replica is: down, or its role in which leader epoch."""
+    broker = state.brokers.get(replica.broker)
+    if broker is None or not broker.is_live:
+        return "down"
+    paused = "paused " if broker.is_paused else ""
+    if not replica.is_open:
+        return f"{paused}starting"
+    return f"{paused}{replica.role} e{replica.leader_epoch}" if replica.role else f"{paused}no role"
+
+
+def short_head(broker: int, role: str) -> str:
+    """Return a head of two short lines: the broker and its role, if it is no follower, then the leader epoch."""
+    if role.startswith("paused "):
+        return f"{broker} paused\n{role.removeprefix('paused ')}"
+    what, _, epoch = role.rpartition(" e")
+    if not what:
+        return f"{broker} {role}\n"
+    return f"{broker}\ne{epoch}" if what == FOLLOWER else f"{broker} {what}\ne{epoch}"
+
+
+def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
+    known = list(replicas)
+    yield "LEO", [str(replica.leo) for replica in known]
+    yield "HW, LSO", [high_watermark_text(replica) for replica in known]
+    yield "flushed", [str(replica.flushed) for replica in known]
+    yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
+
+
+def high_watermark_text(replica: ReplicaState) -> str:
+    """Return a high watermark; of a log that is not open the one that it will begin with."""
+    return str(replica.known_high_watermark) if replica.is_open else f"({replica.known_high_watermark})"
+
+
+def _note(note: RecordNote) -> Iterator[RenderableType]:
+    style = "bold red" if note.kind == LOST else "bold yellow"
+    yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head), 2)
+    if note.kind == LOST and note.values[1:]:
+        yield indented(f"and the same way {shortlist(note.values[1:], _VALUES_SHOWN)}", 8)
+    table = terms()
+    for actor, text in note.lines:
+        table.add_row(actor, Text(text))
+    yield indented(table, 8)
+
+
+def _moments(diff: PartitionDiff, argument: str, number: int) -> Iterator[RenderableType]:
+    moments = [moment for moment in diff.moments() if moment.number != number]
+    if not moments:
+        return
+    yield Text()
+    yield unbroken(Text.assemble(("  Where it was decided: ", "bold"), f"harrow diff {argument} --at ..."))
+    table = terms(justify="right", before=2)
+    for moment in moments[:_MOMENTS_SHOWN]:
+        table.add_row(f"--at {moment.number}", seconds(moment.at_us), moment.text)
+    yield indented(table, 4)
+    if len(moments) > _MOMENTS_SHOWN:
+        yield indented(f"and {len(moments) - _MOMENTS_SHOWN} more; --format json has all", 4, DIM)

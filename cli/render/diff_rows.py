@@ -1,0 +1,255 @@
+"""Rows of a diff as they are shown: equal ones folded, each cell in a few characters."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.story import replica_diff
+from harrow.checks.causes.story import seconds
+from harrow.checks.replay.partition_state import ACKED, FAILED, POWER_LOSS, SENDING, UNKNOWN, LogEntry
+
+FOLDED_MIN: Final = 4
+"""So many alike rows are shown as one."""
+
+_LEGEND: Final = {
+    replica_diff.DIFFERENT: "another record than the leader's",
+    replica_diff.MISSING: "never there",
+    "truncated": "was there, truncated",
+    "power loss": "was there, lost with the power",
+    "uncommitted": "not below this replica's HW",
+    "unflushed": "not flushed",
+}
+_SIGNS: Final = {
+    replica_diff.DIFFERENT: "≠",
+    replica_diff.MISSING: "·",
+    "truncated": "-",
+    "power loss": "x",
+    "uncommitted": "~",
+    "unflushed": "*",
+}
+_ASCII: Final = {replica_diff.DIFFERENT: "!", replica_diff.MISSING: "."}
+_STYLES: Final = {
+    replica_diff.DIFFERENT: "bold red",
+    replica_diff.MISSING: "dim",
+    "truncated": "magenta",
+    "power loss": "magenta",
+    "uncommitted": "yellow",
+}
+LOST: Final = "LOST"
+_STATUS: Final = {None: "-", SENDING: "not yet", UNKNOWN: "unknown", FAILED: "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedRows:
+    """Rows that are shown as one: the first of them, the last, and how many there are."""
+
+    first: replica_diff.DiffRow
+    last: replica_diff.DiffRow
+    count: int
+    producers: int = 1
+
+    def offsets(self) -> str:
+        """Return the offsets; where there are several, with their number."""
+        if self.count == 1:
+            return str(self.first.offset)
+        return f"{self.first.offset}..{self.last.offset} ({self.count})"
+
+
+class CellSigns:
+    """The signs of a diff, and which of them have been used: only those are explained."""
+
+    def __init__(self, *, is_unicode: bool, missing: str = _LEGEND[replica_diff.MISSING]) -> None:
+        """Begin with none used; *missing* says what it means that a record is not there."""
+        self._signs = _SIGNS if is_unicode else {**_SIGNS, **_ASCII}
+        self._legend = {**_LEGEND, replica_diff.MISSING: missing}
+        self._used: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """Return a sign."""
+        self._used.add(name)
+        return self._signs[name]
+
+    def legend(self) -> list[str]:
+        """Return what the used signs mean."""
+        return [f"{self._signs[name]} {self._legend[name]}" for name in _LEGEND if name in self._used]
+
+
+def folded(
+    rows: Sequence[replica_diff.DiffRow], *, only_different: bool, apart: frozenset[int] = frozenset()
+) -> Iterator[FoldedRows]:
+    """Yield the rows, alike neighbours as one; with *only_different* all that are equal everywhere.
+
+    The offsets *apart* keep rows of their own.
+    """
+    group: list[replica_diff.DiffRow] = []
+    for row in rows:
+        alone = row.offset in apart or (group and group[-1].offset in apart)
+        if group and (alone or not _belongs(group[-1], row, only_different=only_different)):
+            yield from _fold(group, only_different=only_different)
+            group = []
+        group.append(row)
+    yield from _fold(group, only_different=only_different)
+
+
+def _fold(group: Sequence[replica_diff.DiffRow], *, only_different: bool) -> Iterator[FoldedRows]:
+    if len(group) >= FOLDED_MIN or (only_different and group and group[0].is_equal()):
+        ids = {row.fates[0].entry.producer_id for row in group}
+        yield FoldedRows(group[0], group[-1], len(group), len(ids))
+    else:
+        for row in group:
+            yield FoldedRows(row, row, 1)
+
+
+def _belongs(one: replica_diff.DiffRow, other: replica_diff.DiffRow, *, only_different: bool) -> bool:
+    if other.offset != one.offset + 1:
+        return False
+    if only_different and one.is_equal() and other.is_equal():
+        return True
+    return _likeness(one) == _likeness(other)
+
+
+def _likeness(row: replica_diff.DiffRow) -> object:
+    """Return what rows have in common that are shown as one: all but values, offsets and times."""
+    cells = tuple(
+        (
+            *(cell.state, cell.committed, cell.flushed),
+            None if cell.entry is None else cell.entry.leader_epoch,
+            None if cell.removed is None else cell.removed.number,
+        )
+        for cell in row.cells.values()
+    )
+    fates = tuple(
+        (
+            fate.status,
+            fate.acks,
+            fate.acked_offset == fate.entry.offset,
+            fate.error,
+            frozenset(fate.readers),
+            fate.held_by,
+            fate.is_lost,
+        )
+        for fate in row.fates
+    )
+    return row.is_past, row.is_again, cells, fates
+
+
+def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
+    """Return what a replica has, with its value, leader epoch and, with *ids*, producer and sequence."""
+    first, last = rows.first.cells[broker], rows.last.cells[broker]
+    if first.entry is None:
+        return _missing(rows, signs)
+    sign, style = _sign(first, signs)
+    record = record_text(first.entry, last.entry if rows.count > 1 else None, rows.producers, ids=ids)
+    return Text(f"{sign or ' '} {record}{_suffix(first, signs)}".rstrip(), style)
+
+
+def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
+    """Return what a replica has where the row's record stands beside: "=" for the same."""
+    first = rows.first.cells[broker]
+    if first.entry is None:
+        return _missing(rows, signs)
+    sign, style = _sign(first, signs)
+    if first.state == replica_diff.SAME:
+        return Text(f"={_suffix(first, signs)}", style)
+    if first.state == replica_diff.REMOVED:
+        return Text(sign, style)
+    return cell_text(rows, broker, signs, ids=ids)
+
+
+def row_record(rows: FoldedRows, *, ids: bool) -> Text:
+    """Return the record of a row; of several with *ids* the first and the last, else the first."""
+    first, last = rows.first.fates[0].entry, rows.last.fates[0].entry
+    if ids:
+        return Text(record_text(first, last, rows.producers, ids=True))
+    more = ".." if rows.count > 1 else ""
+    return Text(f"{printable(first.value)}{more} e{first.leader_epoch}")
+
+
+def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: bool) -> str:
+    """Return a record, or the first and the last of several."""
+    several = last is not None and last != first
+    value = printable(first.value)
+    if several and last is not None:
+        value = f"{value}..{printable(last.value)}"
+    text = f"{value} e{first.leader_epoch}"
+    if not ids or first.producer_id < 0:
+        return text
+    if producers > 1:
+        return f"{text} #{producers} producers"
+    sequences = f"{first.sequence}..{last.sequence}" if several and last is not None else str(first.sequence)
+    return f"{text} #{first.producer_id}:{sequences}"
+
+
+def acked_text(rows: FoldedRows, *, times: bool) -> Text:
+    """Return what the producers of a row's records were told."""
+    lines = Text()
+    if rows.first.is_again:
+        return Text("as above")
+    for number, fate in enumerate(rows.first.fates):
+        if number:
+            lines.append("\n")
+        if len(rows.first.fates) > 1:
+            lines.append(f"{printable(fate.entry.value)}: ")
+        lines.append(_acked(fate, with_time=times and rows.count == 1))
+        if fate.is_lost:
+            lines.append(f" {LOST}", "bold red")
+    return lines
+
+
+def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
+    if fate.status == ACKED and fate.acked_offset not in {None, fate.entry.offset}:
+        # The application knows of another copy; of this one it may have been told in vain.
+        return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, unheard"
+    if fate.status == ACKED:
+        acks = fate.acks or "yes"
+        return f"{acks} {seconds(fate.acked_us)}" if with_time and fate.acked_us is not None else acks
+    word = _STATUS[fate.status]
+    if fate.acks is not None and fate.status is not None:
+        return f"{fate.acks}, unheard"
+    return f"{word}: {fate.error}" if with_time and fate.error is not None else word
+
+
+def readers_text(rows: FoldedRows, *, names: bool) -> Text:
+    """Return which consumers have read a row's records, or how many."""
+    if rows.first.is_again:
+        return Text()
+    if not names:
+        return Text("\n".join(str(len(fate.readers) or "-") for fate in rows.first.fates))
+    several = len(rows.first.fates) > 1
+    lines = [
+        f"{printable(fate.entry.value)}: {_names(fate)}" if several else _names(fate)
+        for fate in rows.first.fates
+    ]
+    return Text("\n".join(lines))
+
+
+def _names(fate: replica_diff.RecordFate) -> str:
+    return ", ".join(map(printable, sorted(fate.readers))) or "-"
+
+
+def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
+    # Beside what once stood there, others are shown only if they had it, too.
+    return (
+        Text() if rows.first.is_past else Text(signs.of(replica_diff.MISSING), _STYLES[replica_diff.MISSING])
+    )
+
+
+def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
+    if cell.removed is not None:
+        name = "power loss" if cell.removed.cause == POWER_LOSS else "truncated"
+        return signs.of(name), _STYLES[name]
+    if cell.state == replica_diff.DIFFERENT:
+        return signs.of(replica_diff.DIFFERENT), _STYLES[replica_diff.DIFFERENT]
+    return "", "" if cell.committed else _STYLES["uncommitted"]
+
+
+def _suffix(cell: replica_diff.LogCell, signs: CellSigns) -> str:
+    if cell.removed is not None:
+        return ""
+    found = ("" if cell.committed else signs.of("uncommitted")) + (
+        "" if cell.flushed else signs.of("unflushed")
+    )
+    return f" {found}" if found else ""

@@ -1,0 +1,75 @@
+"""How output looks, the same in all commands: colours, signs, margins, tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import printable
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.cli.console import is_unicode
+
+DIM: Final = "dim"
+FAILED: Final = "bold red"
+UNDECIDED: Final = "bold magenta"
+STYLES: Final = {HELD: "green", PERMITTED: "cyan", VIOLATED: "yellow", INCONCLUSIVE: "magenta"}
+"""Colours by status."""
+
+EVENT_STYLES: Final = {
+    "ack": "green",
+    "controller": "yellow",
+    "election": "yellow",
+    "epoch": "cyan",
+    "fault": "red",
+    "hw": "blue",
+    "invariant": "red",
+    "isr": "magenta",
+    "process": "bold",
+    "truncation": "bold red",
+}
+"""Colours by the kind of an event's narration."""
+
+_MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?"}
+_ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?"}
+INDENT: Final = 6
+
+
+def marks(console: Console) -> Mapping[str, str]:
+    """Return the sign of each status, as far as a console can show it."""
+    return _MARKS if is_unicode(console) else _ASCII_MARKS
+
+
+def indented(renderable: RenderableType | str, left: int = INDENT, style: str = "") -> Padding:
+    """Return something moved to the right; its own lines break there too."""
+    shown = Text(renderable, style) if isinstance(renderable, str) else renderable
+    return Padding(shown, (0, 0, 0, left), expand=False)
+
+
+def columns(*heads: str, header_style: str = DIM) -> Table:
+    """Return a table without lines, and without a header where no column has a head."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
+    )
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
+
+
+def terms(
+    *, style: str = "", gap: int = 2, justify: Literal["left", "right"] = "left", before: int = 1
+) -> Table:
+    """Return a grid whose first columns, *before* the last, stay whole, and whose last breaks its lines."""
+    table = Table.grid(padding=(0, gap, 0, 0))
+    for _ in range(before):
+        table.add_column(no_wrap=True, style=style, justify=justify)
+    table.add_column(overflow="fold")
+    return table
+
+
+def shortlist(names: Sequence[str], shown_max: int) -> str:
+    """Return the names, or where they are many the first ones and how many more there are."""
+    shown = ", ".join(map(printable, names[:shown_max]))
+    return f"{shown} and {len(names) - shown_max} more" if len(names) > shown_max else shown

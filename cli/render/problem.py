@@ -1,0 +1,40 @@
+"""Mistakes in campaign files: where, what, and on a terminal the line itself."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.problem import Problem
+from harrow.cli.console import show, unbroken
+
+_EXCERPT_MAX = 100
+
+
+def show_problems(console: Console, problems: Iterable[Problem]) -> None:
+    """Print problems, one a line, as editors and CI systems know how to read them."""
+    for problem in problems:
+        place, message = str(problem)[: -len(problem.message)], problem.message
+        show(console, unbroken(Text.assemble((place, "bold"), message)))
+        if console.is_terminal:
+            show(console, *_excerpt(problem))
+
+
+def _excerpt(problem: Problem) -> list[Text]:
+    """Return the line in question with a caret below it; nothing when no file has it."""
+    if problem.line == 0:
+        return []
+    try:
+        lines = Path(problem.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    if problem.line > len(lines):
+        return []
+    # A caret under a tab stands right only if the tab is as wide as one character.
+    line = "".join(char if char.isprintable() else " " for char in lines[problem.line - 1])
+    start = max(0, problem.column - 1 - _EXCERPT_MAX // 2)
+    margin = f"{problem.line:>5} | "
+    caret = " " * (len(margin) + problem.column - 1 - start) + "^"
+    shown = line[start : start + _EXCERPT_MAX]
+    return [unbroken(Text.assemble((margin, "dim"), shown)), unbroken(Text(caret, "red"))]

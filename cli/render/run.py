@@ -1,0 +1,197 @@
+"""Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.cells import set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, variant_name
+from harrow.campaigns.run.probes import PROBES
+from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
+from harrow.cli.commands.run_selection import Selection
+from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cli.console import show, unbroken
+from harrow.cli.exit_code import MEANINGS
+from harrow.cli.options import DEFAULT_RESULTS
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, shortlist
+from harrow.cli.render.story import short_story, whole_story
+
+_VERDICT_WIDTH: Final = 14
+_OUTCOME_WIDTH: Final = 11
+_SEEDS_SHOWN: Final = 12
+_FAILURES_SHOWN: Final = 20
+_PROBES_SHOWN: Final = 20
+_LINKS_MAX: Final = 3
+"""With more runs than these, none of them is the one to look at."""
+
+
+class RunTable(RunPrinter):
+    """The default format.
+
+    With one seed a line is printed as each run finishes. With several, the runs of a
+    campaign are grouped by variant and verdict when it is over, unless ``verbose``.
+    """
+
+    def __init__(self, console: Console, *, several_seeds: bool, quiet: bool, verbose: bool) -> None:
+        self._console = console
+        self._several_seeds = several_seeds
+        self._quiet = quiet
+        self._verbose = verbose
+        self._marks = marks(console)
+        self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
+        self._heading: Selection | None = None
+        self._variant_width = 0
+        self._with_findings: list[Path] = []
+
+    def begin(self, selection: Selection) -> None:
+        """Remember whose runs follow; the heading is printed with the first line under it."""
+        self._heading = selection
+        several = len(selection.campaign.plans) > 1
+        self._variant_width = max(len(variant_name(plan)) for plan in selection.plans) if several else 0
+
+    def add(self, run: FinishedRun) -> None:
+        """Print a run, or keep it for its group."""
+        if run.folder is not None and _has_finding(run) and len(self._with_findings) <= _LINKS_MAX:
+            self._with_findings.append(run.folder)
+        if self._several_seeds and not self._verbose:
+            group = (run.variant, run.result.verdict.status, run.outcome)
+            self._groups.setdefault(group, []).append(run)
+            return
+        if self._quiet and run.outcome == AS_EXPECTED:
+            return
+        what = in_short(run.result)
+        seed = f"seed {run.result.seed}" if self._several_seeds else ""
+        self._show_line(run, ": ".join(part for part in (seed, what) if part))
+        if self._verbose:
+            show(self._console, *whole_story(run), Text())
+        elif run.outcome != AS_EXPECTED:
+            show(self._console, *short_story(run))
+        self._console.file.flush()
+
+    def end(self) -> None:
+        """Print the groups."""
+        for (_, _, outcome), runs in self._groups.items():
+            if self._quiet and outcome == AS_EXPECTED:
+                continue
+            self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
+            if outcome != AS_EXPECTED:
+                seed, what = runs[0].result.seed, in_short(runs[0].result)
+                show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
+                show(self._console, *short_story(runs[0]))
+        self._groups = {}
+        self._console.file.flush()
+
+    def finish(self, tally: Tally) -> None:
+        """Print the summary."""
+        if tally.finished and (tally.failed or tally.required.unreached() or not self._quiet):
+            if not self._verbose:
+                show(self._console, Text())
+            show(self._console, *_summary(tally, with_probes=self._verbose or self._several_seeds))
+            if not self._quiet and not self._several_seeds:
+                show(self._console, *_diff_commands(self._with_findings))
+            self._console.file.flush()
+
+    def _show_line(self, run: FinishedRun, detail: str) -> None:
+        if self._heading is not None:
+            self._show_heading(self._heading)
+        verdict = run.result.verdict.status
+        failed = run.outcome == UNEXPECTED
+        cells = [
+            (f"{self._marks[verdict]} {verdict}", _VERDICT_WIDTH, FAILED if failed else STYLES[verdict]),
+            (_outcome_word(run), _OUTCOME_WIDTH, FAILED if failed else DIM),
+            (run.variant, self._variant_width, ""),
+        ]
+        line = Text("  ")
+        for text, width, style in cells:
+            if width:
+                line.append(set_cell_size(text, width), style).append("  ")
+        if line.cell_len + len(detail) + 2 <= self._console.width:
+            show(self._console, line.append(detail))
+        else:
+            show(self._console, line, indented(detail))
+
+    def _show_heading(self, selection: Selection) -> None:
+        campaign = selection.campaign
+        show(self._console, Text(campaign.name, "bold"))
+        if self._verbose and campaign.description:
+            show(self._console, indented(campaign.description.strip(), 2, DIM))
+        self._heading = None
+
+
+def _has_finding(run: FinishedRun) -> bool:
+    """Return whether something was found in a run, be it expected or not."""
+    return run.result.verdict.status in (VIOLATED, PERMITTED) or run.outcome == UNEXPECTED
+
+
+def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
+    """Yield the commands that show what some runs found, unless those are many."""
+    if len(folders) > _LINKS_MAX:
+        return
+    for number, folder in enumerate(folders):
+        # Where results/ is looked for anyway, the run is named as `harrow diff` knows it.
+        is_default = folder.parent.parent == DEFAULT_RESULTS
+        run = "/".join(folder.parts[-2:]) if is_default else str(folder)
+        label = "look at it: " if not number else " " * len("look at it: ")
+        yield unbroken(Text.assemble((label, DIM), shlex.join(["harrow", "diff", run])))
+
+
+def _outcome_word(run: FinishedRun) -> str:
+    """Return whether a run was expected, unless its campaign expects nothing and nothing happened."""
+    is_plain = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
+    return "" if is_plain or run.outcome == UNDECIDED else run.outcome
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Return which seeds these are, in some words."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    shown = ", ".join(map(str, seeds[:_SEEDS_SHOWN]))
+    if len(seeds) <= _SEEDS_SHOWN:
+        return f"{len(seeds)} seeds: {shown}"
+    consecutive = seeds[-1] - seeds[0] + 1 == len(seeds)
+    return f"{len(seeds)} seeds: {f'{seeds[0]}..{seeds[-1] + 1}' if consecutive else f'{shown}, ...'}"
+
+
+def _summary(tally: Tally, *, with_probes: bool) -> Iterator[Text]:
+    if tally.failed and tally.finished > 1:
+        yield Text("Not as expected:", FAILED)
+        for command in tally.failed[:_FAILURES_SHOWN]:
+            yield unbroken(Text(f"  {command}"))
+        if len(tally.failed) > _FAILURES_SHOWN:
+            yield Text(f"  and {len(tally.failed) - _FAILURES_SHOWN} more", DIM)
+        yield Text()
+    for missed in tally.required.unreached():
+        yield Text(f"Inconclusive: {missed.reason()}", STYLES[INCONCLUSIVE])
+    verdicts = [
+        f"{count} {status}"
+        for status in STATUSES
+        if (count := sum(number for (seen, _), number in tally.verdicts.items() if seen == status))
+    ]
+    runs, campaigns = counted(tally.finished, "run"), counted(len(tally.campaigns), "campaign")
+    yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
+    cluster_time = rough_duration_text(tally.simulated_us)
+    wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
+    yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
+    unreached = [probe for probe in PROBES if probe not in tally.probes]
+    if with_probes and unreached:
+        more = " (all: --format json)" if len(unreached) > _PROBES_SHOWN else ""
+        yield Text(f"rare states never reached: {shortlist(unreached, _PROBES_SHOWN)}{more}", DIM)
+    code = tally.exit_code()
+    if code:
+        yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
+
+
+def _outcomes(tally: Tally) -> str:
+    undecided = sum(number for (_, outcome), number in tally.verdicts.items() if outcome == UNDECIDED)
+    parts = []
+    if tally.failed:
+        parts.append(f"{len(tally.failed)} not as expected")
+    if undecided:
+        parts.append(f"{undecided} undecided")
+    return ", ".join(parts) or ("as expected" if tally.finished == 1 else "all as expected")

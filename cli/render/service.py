@@ -1,0 +1,72 @@
+"""Service levels for people: what was acked and how soon, how the acks ran over time, and what stood in their way."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
+from harrow.checks.service.levels import ServiceLevels, percentile
+from harrow.cli.console import is_unicode
+from harrow.cli.render.layout import DIM, columns, terms
+
+OUTAGES_SHOWN: Final = 5
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_ASCII_BARS: Final = ".:-=+*#%"
+_NOTHING: Final = " "
+_USUAL_PERCENT: Final = 90
+
+
+class AcksOverTime:
+    """Acks over time, a sign for each step, and a line that says how long a step is and what the highest has.
+
+    Neighbours share a sign where the line has not room for all.
+    """
+
+    def __init__(self, counts: Sequence[int], bucket_us: int) -> None:
+        self._counts = counts
+        self._bucket_us = bucket_us
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Return as many signs as fit."""
+        share = -(-len(self._counts) // max(1, options.max_width))
+        sums = [sum(self._counts[start : start + share]) for start in range(0, len(self._counts), share)]
+        yield Text(sparkline(sums, _BARS if is_unicode(console) else _ASCII_BARS))
+        yield Text(f"each {rough_duration_text(share * self._bucket_us)}, at most {max(sums)} in one", DIM)
+
+
+def sparkline(counts: Sequence[int], bars: str) -> str:
+    """Return a sign for each count; a blank stands for nothing at all."""
+    # A burst after an outage would make everything else look like nothing.
+    usual = percentile(sorted(filter(None, counts)) or [1], _USUAL_PERCENT)
+    return "".join(
+        _NOTHING if n == 0 else bars[min(len(bars), -(-n * len(bars) // usual)) - 1] for n in counts
+    )
+
+
+def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:
+    """Yield the service levels of a run."""
+    if not levels.total.sent and not levels.consumers:
+        return
+    rows = terms(style=DIM, gap=2)
+    rows.add_row("sends", Text(sends_text(levels.total)))
+    rows.add_row("time to ack", Text(latency_text(levels.total.ack_latency)))
+    if levels.end_to_end is not None:
+        rows.add_row("end to end", Text(latency_text(levels.end_to_end)))
+    for name, level in levels.consumers.items():
+        rows.add_row(printable(name), Text(consumer_text(level)))
+    if len(levels.acks) > 1:
+        rows.add_row("acks", AcksOverTime(levels.acks, levels.bucket_us))
+    yield rows
+    outages = levels.outages
+    if outages:
+        yield Text()
+        table = columns("no acks of", "from", "for", "because")
+        for partition, start, length, why in outage_rows(levels, OUTAGES_SHOWN):
+            table.add_row(partition, start, length, why)
+        yield table
+        if len(outages) > OUTAGES_SHOWN:
+            yield Text(f"and {counted(len(outages) - OUTAGES_SHOWN, 'shorter outage')}", DIM)

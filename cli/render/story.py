@@ -1,0 +1,130 @@
+"""The story of one run for people: what was found and why, what was missed, how to run it again."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harrow.campaigns.language.units import duration_text, fields_text
+from harrow.campaigns.record.campaign_copy import expect_line
+from harrow.campaigns.record.markdown_report import epochs_text, values_text
+from harrow.campaigns.record.phrases import preventions, sentence
+from harrow.campaigns.record.report import FindingGroup, anomalies, place
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.service import service_of
+from harrow.checks.causes.story import seconds
+from harrow.checks.finding import HELD, Finding
+from harrow.cli.commands.run_tally import FinishedRun
+from harrow.cli.console import unbroken
+from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
+from harrow.cli.render.service import service_lines
+
+_FINDINGS_SHOWN: Final = 3
+
+
+def short_story(run: FinishedRun) -> Iterator[RenderableType]:
+    """Yield why a run failed: one story of each broken promise, for those of other records are mostly the same."""
+    for anomaly in anomalies(run.result):
+        if anomaly.permitted_by is None:
+            yield from _findings(anomaly, shown_max=1)
+    yield from _misses(run)
+    if run.result.drawn:
+        drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
+        yield indented(Text.assemble(("drawn     ", DIM), drawn))
+    yield from _pointers(run)
+
+
+def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
+    """Yield everything about a run that fits a screen or two."""
+    result = run.result
+    yield indented(
+        f"Kafka {result.plan.kafka}, seed {result.seed}, {result.simulated_us / 1_000_000:.3f} s of cluster time, "
+        f"{result.events} steps, trace {result.trace_digest}",
+        style=DIM,
+    )
+    for anomaly in anomalies(result):
+        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
+    yield from _misses(run)
+    for part in service_lines(service_of(result.evidence)):
+        yield indented(part)
+    for table in _tables(result):
+        if table.row_count:
+            yield Text()
+            yield indented(table)
+    yield Text()
+    yield from _pointers(run)
+
+
+def _findings(anomaly: FindingGroup, *, shown_max: int) -> Iterator[RenderableType]:
+    for finding in anomaly.findings[:shown_max]:
+        value = "" if finding.value is None else f" {finding.value}"
+        yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}:"))
+        yield from story_of(finding)
+    rest = len(anomaly.findings) - shown_max
+    if rest > 0:
+        yield indented(f"and {rest} more of {anomaly.rule} (report.md has all)", style=DIM)
+
+
+def story_of(finding: Finding) -> Iterator[RenderableType]:
+    """Yield what led to a finding, a line for each event, and what would have prevented it.
+
+    Times stand in a column of their own; what has no time is set off by a dash.
+    """
+    chain = terms(style=DIM, gap=1, justify="right")
+    for link in finding.chain:
+        chain.add_row("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link)))
+    yield indented(chain, INDENT + 2)
+    if finding.prevented_by:
+        prevention = terms(style=DIM, gap=1)
+        for number, text in enumerate(preventions(finding)):
+            prevention.add_row("or by" if number else "prevented by", Text(text))
+        yield indented(prevention, INDENT + 2)
+
+
+def _misses(run: FinishedRun) -> Iterator[RenderableType]:
+    for missed in run.result.missed:
+        line = missed.line or expect_line(run.file, run.result.plan.variant)
+        where = f"{run.file}:{line}" if line else str(run.file)
+        yield indented(Text.assemble(("missed ", FAILED), f"{where}: {missed.message}"))
+    for reason in run.result.verdict.reasons:
+        yield indented(Text.assemble(("undecided ", UNDECIDED), reason))
+
+
+def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
+    # Lines to copy are not broken.
+    margin = " " * INDENT
+    yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
+    if run.folder is not None:
+        yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
+
+
+def _tables(result: RunResult) -> Iterator[Table]:
+    table = columns("left open", "drawn")
+    for name, value in result.drawn:
+        table.add_row(name, value)
+    yield table
+    table = columns("rule", "status", "findings", "promise")
+    rules = result.verdict.rules.items()
+    for name, judged in rules:
+        if judged.status != HELD:
+            table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
+    held = sum(judged.status == HELD for _, judged in rules)
+    table.add_row(f"{'the other' if table.row_count else 'all'} {held}", HELD, "", "")
+    yield table
+    table = columns("at", "fault that struck", "details")
+    for fault in result.faults:
+        table.add_row(duration_text(fault.at_us), fault.fault, fields_text(fault.details))
+    yield table
+    table = columns("rare state", "times")
+    for name, count in sorted(result.probes.items()):
+        if count:
+            table.add_row(name, str(count))
+    yield table
+    table = columns("replica", "broker", "LEO", "HW", "epoch@start", "log")
+    for partition, replicas in result.evidence.replicas.items():
+        for broker, log in sorted(replicas.items()):
+            ends = (str(broker), str(log.leo), str(log.hw))
+            table.add_row(partition, *ends, epochs_text(log), values_text(log))
+    yield table

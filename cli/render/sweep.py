@@ -1,0 +1,211 @@
+"""What a sweep found, for people: failures by kind, how often per setting, rare states, durations."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.record.report import BASE
+from harrow.campaigns.sweep.failures import WrittenFailure
+from harrow.campaigns.sweep.row import ERROR
+from harrow.campaigns.sweep.row import FAILED as FAILED_OUTCOME
+from harrow.campaigns.sweep.sweep_report import FailureGroup, FailureRate, SweepReport
+from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED
+from harrow.cli.console import show, unbroken
+from harrow.cli.render.layout import DIM, FAILED, STYLES, columns, indented, shortlist
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+_US_PER_MS: Final = 1_000
+_GROUPS_SHOWN: Final = 10
+_PROBES_SHOWN: Final = 12
+_RARE_SHOWN: Final = 5
+
+
+def show_report(
+    console: Console,
+    report: SweepReport,
+    written: Sequence[WrittenFailure],
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print a report; *quiet* only what failed, *verbose* all kinds of failures and all probes."""
+    files = {(each.group.campaign, each.group.signature): each for each in written}
+    shown = report.failures if verbose else report.failures[:_GROUPS_SHOWN]
+    for group in shown:
+        show(console, *_failure(group, files.get((group.campaign, group.signature))), Text())
+    if len(report.failures) > len(shown):
+        more = counted(len(report.failures) - len(shown), "more kind")
+        show(console, Text(f"and {more} of failures; --verbose shows them, --format json too", DIM), Text())
+    if not quiet:
+        show(console, *_matrix(report))
+        show(console, *_service(report))
+        show(console, *_rest(report, verbose=verbose))
+    if not quiet or report.failures:
+        show(console, *_summary(report))
+
+
+def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[RenderableType]:
+    times = "once" if group.failures == 1 else f"{grouped(group.failures)} times"
+    yield Text.assemble((f"{group.rule}", FAILED), f"  {group.campaign}, {times}")
+    if group.promise:
+        yield indented(Text.assemble(("promised  ", DIM), group.promise), 2)
+    if group.chain:
+        yield indented(Text.assemble(("chain     ", DIM), group.chain), 2)
+    lines = {"earliest": group.earliest.reproduce}
+    if (group.shortest.cell, group.shortest.seed) != (group.earliest.cell, group.earliest.seed):
+        lines["shortest"] = group.shortest.reproduce
+    if written is not None:
+        lines["shrunk" if written.shrunk else "campaign"] = str(written.path)
+    for label, text in lines.items():
+        # Lines to copy are not broken, nor cut off at the edge as padded text would be.
+        yield unbroken(Text.assemble("  ", (f"{label:10}", DIM), text))
+
+
+def _matrix(report: SweepReport) -> Iterator[RenderableType]:
+    if not report.rates:
+        return
+    several = len({rate.campaign for rate in report.rates}) > 1
+    table = columns("anomaly, and with which settings", header_style="bold")
+    table.add_column("rate", justify="right", no_wrap=True)
+    table.add_column("95% interval", no_wrap=True)
+    table.add_column("runs with it", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    # Violations first, then what was permitted.
+    groups = [
+        (rule, campaign, tuple(rates))
+        for (rule, campaign), rates in groupby(report.rates, key=lambda rate: (rate.rule, rate.campaign))
+    ]
+    groups.sort(key=lambda group: all(rate.status != VIOLATED for rate in group[2]))
+    for rule, campaign, rates in groups:
+        table.add_row(f"{rule}  {campaign}" if several else rule)
+        for rate, settings in zip(rates, cell_labels([rate.cell for rate in rates]), strict=True):
+            style = FAILED if rate.status == VIOLATED else STYLES.get(rate.status or HELD, "")
+            table.add_row(
+                indented(settings, 2),
+                percent(rate.hits / rate.runs) if rate.runs else "",
+                interval(rate),
+                f"{grouped(rate.hits)} of {grouped(rate.runs)}",
+                Text(rate.status or "", style),
+            )
+    yield Text("How often, of the runs that could tell:", "bold")
+    yield indented(table, 2)
+    yield Text()
+
+
+def _service(report: SweepReport) -> Iterator[RenderableType]:
+    if not report.service:
+        return
+    several = len({cell.campaign for cell in report.service}) > 1
+    table = columns("with which settings", header_style="bold")
+    for head in ("acked", "longest outage: median", "99%", "worst", "99% acked within: median", "worst"):
+        table.add_column(head, justify="right", no_wrap=True)
+    labels = cell_labels([cell.cell for cell in report.service])
+    for cell, settings in zip(report.service, labels, strict=True):
+        outage, ack = cell.outage, cell.ack_p99
+        table.add_row(
+            f"{cell.campaign}  {settings}" if several else settings,
+            percent(cell.acked / cell.sent),
+            *(rough_duration_text(round(us)) for us in (outage.median_us, outage.p99_us, outage.max_us)),
+            *(rough_duration_text(round(us)) for us in ((ack.median_us, ack.max_us) if ack else ())),
+        )
+    yield Text("What clients got, run by run:", "bold")
+    yield indented(table, 2)
+    yield Text()
+
+
+def cell_labels(cells: Sequence[str]) -> list[str]:
+    """Return what tells cells of a grid apart, by their names: without `base` if none is a variant."""
+    prefix = f"{BASE} "
+    is_grid_alone = all(cell.startswith(prefix) for cell in cells)
+    return [cell.removeprefix(prefix) if is_grid_alone else cell for cell in cells]
+
+
+def interval(rate: FailureRate) -> str:
+    """Return a rate's 95% interval in percent."""
+    return f"[{percent(rate.low)[:-1]}, {percent(rate.high)[:-1]}]"
+
+
+def percent(rate: float) -> str:
+    """Return a rate in percent, small ones with more digits."""
+    hundred = rate * 100
+    if hundred in {0, 100}:
+        return f"{hundred:.0f}%"
+    if hundred >= 99.95:
+        return ">99.9%"  # almost all is not all
+    if hundred >= 1:
+        return f"{hundred:.1f}%"
+    return f"{hundred:.2g}%" if hundred >= 0.0001 else f"{hundred:.1e}%"
+
+
+def grouped(number: int) -> str:
+    """Return a number with its thousands apart."""
+    return f"{number:,}".replace(",", " ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
+    """Return which workers repeated the runs: with one worker it is the same one again."""
+    elsewhere = int(state.get("repeated_elsewhere", repeated))
+    if elsewhere == repeated:
+        return " by another worker"
+    return f", {grouped(elsewhere)} of them by another worker" if elsewhere else " by the same worker"
+
+
+def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
+    for campaign, reason, runs in report.reasons[: None if verbose else _RARE_SHOWN]:
+        yield Text(f"inconclusive: {campaign}: {reason} ({grouped(runs)} times)", STYLES[INCONCLUSIVE])
+    for missed in report.required:
+        yield Text(f"inconclusive: {missed}", STYLES[INCONCLUSIVE])
+    if report.never_reached:
+        shown_max = len(report.never_reached) if verbose else _PROBES_SHOWN
+        more = " (all: --verbose)" if len(report.never_reached) > shown_max else ""
+        yield Text(f"rare states never reached: {shortlist(report.never_reached, shown_max)}{more}", DIM)
+    if report.probes:
+        rare = report.probes if verbose else report.probes[:_RARE_SHOWN]
+        listed = ", ".join(f"{reached.probe} {grouped(reached.runs)}" for reached in rare)
+        yield Text(f"rarest that were reached (runs): {listed}", DIM)
+    for duration in report.durations:
+        yield Text(
+            f"{duration.campaign}: {duration.median_us / _US_PER_MS:.1f} ms a run (median), 99% within "
+            f"{duration.p99_us / _US_PER_MS:.0f} ms, longest {duration.longest_us / _US_PER_MS:.0f} ms; "
+            f"{grouped(round(duration.simulated_per_s()))} simulated seconds a second and core",
+            DIM,
+        )
+
+
+def _summary(report: SweepReport) -> Iterator[RenderableType]:
+    state = report.state
+    verdicts = ", ".join(f"{grouped(count)} {verdict}" for verdict, count in report.verdicts().items())
+    failed = report.count(FAILED_OUTCOME)
+    outcome = f"{grouped(failed)} not as expected" if failed else "none unexpected"
+    cells = f" in {len(report.cells)} cells" if len(report.cells) > 1 else ""
+    yield Text(f"{_count(report.runs, 'run')}{cells}: {verdicts}; {outcome}")
+    repeated, unequal = int(state.get("repeated", 0)), state.get("unequal") or []
+    if unequal:
+        yield Text(
+            f"{len(unequal)} of {grouped(repeated)} repeated runs came out differently: a flaw of harrow, "
+            "please report it (repeated.jsonl has the digests)",
+            FAILED,
+        )
+    elif repeated:
+        yield Text(f"{_count(repeated, 'run')} repeated{_repeaters(state, repeated)}: all equal", DIM)
+    if state.get("elapsed_s"):
+        wall = rough_duration_text(round(float(state["elapsed_s"]) * US_PER_SECOND))
+        yield Text(
+            f"{state.get('engine')}, {_count(int(state['workers']), 'worker')}, {wall}; answers by {report.answered_by}",
+            DIM,
+        )
+    if not state.get("complete"):
+        text = f"not complete: {grouped(report.runs)} of {grouped(int(state['runs']))} runs"
+        yield Text(text, STYLES[INCONCLUSIVE])
+    if ERROR in report.verdicts():
+        text = "verdict `error`: harrow itself failed in these runs; their rows have the traceback"
+        yield Text(text, FAILED)

@@ -1,0 +1,236 @@
+"""The story of a run as text: lanes as columns where they fit, else a line an event with the actor's name."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.record.numbered_findings import NumberedFinding
+from harrow.campaigns.record.phrases import preventions
+from harrow.campaigns.story.narration import FAULTS
+from harrow.campaigns.story.trace_record import RecordStory
+from harrow.campaigns.story.trace_selection import Folded, Row, Shown
+from harrow.campaigns.story.trace_story import TraceStory
+from harrow.checks.causes.story import seconds
+from harrow.cli.console import unbroken
+from harrow.cli.render.layout import DIM, EVENT_STYLES, indented, terms
+from harrow.cli.render.trace_lanes import LaneStates
+
+_MARKED: Final = "bold reverse"
+_LANE_WIDTH_MIN: Final = 20
+_TEXT_WIDTH_MIN: Final = 20
+_TIME_WIDTH: Final = 10
+_GAP: Final = 2
+_FINDINGS_LISTED: Final = 6
+_COLUMNS_MAX: Final = 1_000
+"""What is wider is no terminal, and no page either: nobody reads lanes as columns there."""
+
+Piece = tuple[str, str]
+"""Text and its style."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneSigns:
+    """What lines and marks are drawn with."""
+
+    live: str
+    leading: str
+    paused: str
+    mark: str
+    dots: str
+    rule: str
+
+
+_UNICODE: Final = LaneSigns(live="│", leading="┃", paused="┊", mark="▶", dots="…", rule="─")
+_ASCII: Final = LaneSigns(live="|", leading="#", paused=":", mark=">", dots="...", rule="-")
+
+
+def heading(
+    story: TraceStory,
+    finding: NumberedFinding | None,
+    record: RecordStory | None,
+    *,
+    everything: bool = False,
+) -> Iterator[Text]:
+    """Yield the first lines of a story: which run it is, and what was found."""
+    verdict = f"Kafka {story.recorded.plan.kafka}, {story.recorded.verdict}"
+    yield unbroken(Text.assemble((story.name, "bold"), f": {verdict}"))
+    if finding is not None:
+        title = f"finding {finding.number}, {finding.title()}: {finding.judged()}"
+        yield unbroken(Text(f"  {title}", "bold"))
+    elif record is None:
+        listed = story.findings if everything else story.findings[:_FINDINGS_LISTED]
+        for found in listed:
+            yield unbroken(Text(f"  {found.number}  {found.title()}: {found.judged()}"))
+        rest = len(story.findings) - len(listed)
+        if rest:
+            yield unbroken(Text(f"  and {rest} more findings (--all lists them)", DIM))
+    yield Text()
+
+
+def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Iterator[RenderableType]:
+    """Yield the last lines: what follows from it all."""
+    if record is not None:
+        yield Text()
+        yield Text(f"What became of {printable(record.value)}:", "bold")
+        yield from (indented(line, _GAP) for line in record.lines)
+    if finding is not None:
+        yield Text()
+        table = terms(style=DIM, gap=1)
+        for text in finding.conclusions():
+            table.add_row("so", Text(text))
+        for number, text in enumerate(preventions(finding.finding)):
+            table.add_row("or by" if number else "prevented by", Text(printable(text)))
+        yield indented(table, _GAP)
+
+
+def lanes_of(story: TraceStory, rows: Sequence[Row]) -> list[str]:
+    """Return the lanes in which something is shown, in order."""
+    used = {row.event.narration.lane for row in rows if isinstance(row, Shown)}
+    return [lane for lane in story.lanes if lane in used]
+
+
+class StoryTable:
+    """The rows of a story as lines of text for one console."""
+
+    def __init__(self, story: TraceStory, rows: Sequence[Row], console: Console) -> None:
+        self._rows = rows
+        self._signs = _UNICODE if console.encoding.lower().startswith("utf") else _ASCII
+        self._width = console.width
+        self._lanes = lanes_of(story, rows)
+        self._states = LaneStates(story)
+        self._widths = self._lane_widths()
+
+    def lines(self) -> Iterator[list[Piece]]:
+        """Yield the lines, each as pieces with their styles."""
+        if self._widths is not None:
+            yield self._head(self._widths)
+        last_us: int | None = None
+        for group in self._groups():
+            if isinstance(group, Folded):
+                yield from self._folded(group)
+                continue
+            at_us = group[0].event.at_us
+            time = "" if at_us == last_us else seconds(at_us)
+            last_us = at_us
+            if self._widths is None:
+                yield from self._as_lines(group[0], time)
+            else:
+                yield from self._as_columns(group, time, self._widths)
+
+    def _groups(self) -> Iterator[Folded | list[Shown]]:
+        """Yield what stands side by side: in columns, what happens at one instant, read from the left."""
+        group: list[Shown] = []
+        for row in self._rows:
+            if isinstance(row, Shown) and group and self._goes_on(group[-1], row):
+                group.append(row)
+                continue
+            if group:
+                yield group
+            group = [row] if isinstance(row, Shown) else []
+            if isinstance(row, Folded):
+                yield row
+        if group:
+            yield group
+
+    def _goes_on(self, last: Shown, row: Shown) -> bool:
+        return (
+            self._widths is not None
+            and last.event.at_us == row.event.at_us
+            and self._lanes.index(last.event.narration.lane) < self._lanes.index(row.event.narration.lane)
+        )
+
+    def _lane_widths(self) -> list[int] | None:
+        """Return how wide each lane is, None where they are too many for columns."""
+        available = self._width - _TIME_WIDTH - _GAP - (_GAP + 1) * len(self._lanes)
+        if self._width > _COLUMNS_MAX or not self._lanes:
+            return None
+        if available < _LANE_WIDTH_MIN * len(self._lanes):
+            return None
+        widths = [self._natural_width(lane) for lane in self._lanes]
+        while sum(widths) > available:
+            widest = max(range(len(widths)), key=widths.__getitem__)
+            widths[widest] -= 1
+        return widths
+
+    def _natural_width(self, lane: str) -> int:
+        texts = [
+            cell_len(row.text) + (0 if row.mark is None else _GAP)
+            for row in self._rows
+            if isinstance(row, Shown) and row.event.narration.lane == lane
+        ]
+        return max([*texts, len(lane), _LANE_WIDTH_MIN - 1]) + 1
+
+    def _head(self, widths: Sequence[int]) -> list[Piece]:
+        cells = [f"{lane:<{width + _GAP}}" for lane, width in zip(self._lanes, widths, strict=True)]
+        return [(" " * (_TIME_WIDTH + _GAP + 1), ""), ("".join(cells).rstrip(), "bold")]
+
+    def _folded(self, row: Folded) -> Iterator[list[Piece]]:
+        margin = _TIME_WIDTH + _GAP + 1
+        begin = f"{self._signs.dots:>{_TIME_WIDTH}}"
+        for part in wrapped(row.text(), max(self._width - margin, _TEXT_WIDTH_MIN)):
+            yield [(f"{begin:<{margin}}{part}", DIM)]
+            begin = ""
+
+    def _as_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
+        name_width = max(len(lane) for lane in self._lanes)
+        name = f"{row.event.narration.lane:<{name_width}}"
+        margin = _TIME_WIDTH + _GAP + 1 + name_width + _GAP
+        first, *rest = wrapped(row.text, max(self._width - margin, _TEXT_WIDTH_MIN))
+        mark = self._signs.mark if row.mark is not None else " "
+        begin = [(f"{time:>{_TIME_WIDTH}}", DIM), (f" {mark} ", "bold red"), (f"{name}{' ' * _GAP}", DIM)]
+        yield [*begin, (first, _style(row))]
+        for part in rest:
+            yield [(" " * margin, ""), (part, _style(row))]
+
+    def _as_columns(self, group: Sequence[Shown], time: str, widths: Sequence[int]) -> Iterator[list[Piece]]:
+        self._states.go_to(group[-1].event.position)
+        cells: dict[int, tuple[list[str], str]] = {}
+        for row in group:
+            lane = self._lanes.index(row.event.narration.lane)
+            text = row.text if row.mark is None else f"{self._signs.mark} {row.text}"
+            cells[lane] = (wrapped(text, widths[lane]), _style(row))
+        for number in range(max(len(parts) for parts, _ in cells.values())):
+            line: list[Piece] = [(f"{time if number == 0 else '':>{_TIME_WIDTH}}{' ' * (_GAP + 1)}", DIM)]
+            for lane, width in enumerate(widths):
+                parts, style = cells.get(lane, ([], ""))
+                if number < len(parts):
+                    padding = " " * (width + _GAP - cell_len(parts[number]))
+                    line += [(parts[number], style), (padding, "")]
+                else:
+                    line.append((f"{self._line_of(self._lanes[lane]):<{width + _GAP}}", DIM))
+            yield line
+
+    def _line_of(self, lane: str) -> str:
+        """Return the sign that says how an actor is when somebody else acts."""
+        if lane == FAULTS or self._states.is_down(lane):
+            return ""
+        if self._states.is_paused(lane):
+            return self._signs.paused
+        return self._signs.leading if self._states.leads(lane) else self._signs.live
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines of a width in cells; words that are longer are broken."""
+    if cell_len(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in text.split(" "):
+        extended = f"{line} {word}" if line else word
+        if cell_len(extended) <= width:
+            line = extended
+            continue
+        if line:
+            lines.append(line)
+        *full, line = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, line]
+
+
+def _style(row: Shown) -> str:
+    style = EVENT_STYLES.get(row.event.narration.kind, "")
+    return f"bold {style}".strip() if row.mark is not None else style

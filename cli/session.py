@@ -1,0 +1,146 @@
+"""What the sessions of all commands share: where output goes, in which format, and what a mistake ends with."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from harrow.campaigns.language.problem import FileError, Problem
+from harrow.cli import exit_code
+from harrow.cli.ci.suite import Suite, in_total, problem_suites
+from harrow.cli.console import data_console, message_console, say
+from harrow.cli.render.problem import show_problems
+from harrow.cli.requests import Request
+
+JSON: Final = "json"
+JUNIT: Final = "junit"
+GITHUB: Final = "github"
+CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
+"""The formats of CI systems, by the words of ``--format``."""
+
+
+class Refusal(Exception):
+    """A request that cannot be met; the message says why."""
+
+
+def exit_code_of(command: str, request: Request) -> int:
+    """Meet a request with the session of its command, and return the exit code."""
+    messages = message_console(no_color=request.no_color)
+    try:
+        code: int = import_module(f"harrow.cli.commands.{command}").session(request)
+    except FileError as error:
+        refuse_files(request, error.problems)
+    except Refusal as error:
+        say(messages, str(error), style="red")
+    except KeyboardInterrupt:
+        say(messages, "interrupted: there is no result")
+        return exit_code.INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(messages, f"cannot go on: {reason_of(error)}", style="red")
+    else:
+        return code
+    return exit_code.USAGE
+
+
+def reason_of(error: OSError) -> str:
+    """Return what an operation on a file failed for, and the file."""
+    return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that does not exist yet.
+
+    Raises:
+        Refusal: it does.
+
+    """
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise Refusal(f"{path} exists already and stays as it is") from None
+
+
+@contextmanager
+def data(request: Request) -> Iterator[Console]:
+    """Yield the console for data; the file of ``--output`` appears when it is whole."""
+    if request.output is None or str(request.output) == "-":
+        yield data_console(no_color=request.no_color)
+        return
+    from harrow.campaigns.record.results_folder import whole_file
+
+    with whole_file(request.output) as stream:
+        yield data_console(no_color=request.no_color, file=stream)
+    if not request.quiet:
+        say(message_console(no_color=request.no_color), f"wrote {request.output}")
+
+
+def write_json(console: Console, document: Mapping[str, Any]) -> None:
+    """Write a JSON document."""
+    json.dump(document, console.file, ensure_ascii=False, indent=2)
+    console.file.write("\n")
+    console.file.flush()
+
+
+def publish(
+    request: Request,
+    *,
+    document: Callable[[], Mapping[str, Any]],
+    suites: Callable[[], Sequence[Suite]],
+    noun: str,
+    show: Callable[[Console], None],
+) -> None:
+    """Write a result in the format that the request names; *noun* says what a suite of it is."""
+    with data(request) as console:
+        if request.output_format == JSON:
+            write_json(console, document())
+        elif request.output_format in CI_FORMATS:
+            write_suites(console, request, suites(), noun)
+        else:
+            show(console)
+
+
+def write_suites(
+    console: Console, request: Request, suites: Sequence[Suite], noun: str, total: str | None = None
+) -> None:
+    """Write suites in one of `CI_FORMATS`; *total* sums them up where it is more than their number.
+
+    With `GITHUB` the table goes to the step's summary, where harrow runs in a step. An error there
+    is a message, and changes no result.
+    """
+    if request.output_format == JUNIT:
+        from harrow.cli.ci.junit import junit_xml
+
+        console.file.write(junit_xml(suites))
+    else:
+        from harrow.cli.ci import github
+
+        total = in_total(suites, noun) if total is None else total
+        console.file.writelines(f"{line}\n" for line in (*github.annotations(suites), total))
+        try:
+            github.append_step_summary(github.step_summary(suites, noun, total))
+        except OSError as error:
+            messages = message_console(no_color=request.no_color)
+            say(messages, f"cannot write to ${github.STEP_SUMMARY}: {reason_of(error)}")
+    console.file.flush()
+
+
+def refuse_files(request: Request, problems: Sequence[Problem]) -> None:
+    """Say what is wrong with files, also where a CI system reads it."""
+    messages = message_console(no_color=request.no_color)
+    show_problems(messages, problems)
+    if request.output_format not in CI_FORMATS:
+        return
+    try:
+        with data(request) as console:
+            write_suites(console, request, problem_suites(problems), "file")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(messages, f"cannot write: {reason_of(error)}", style="red")

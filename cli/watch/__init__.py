@@ -1,0 +1,1 @@
+"""Live views of runs and sweeps."""

@@ -1,0 +1,349 @@
+"""The live view of a run: a moment of it as lines that fit a terminal. Nothing here reads a clock or prints."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.record.report import FindingGroup
+from harrow.campaigns.story.playback import EventShown, FaultShown, Scene
+from harrow.campaigns.story.replica_diff import DIFFERENT, MISSING, REMOVED, LogCell, cells_at_end
+from harrow.checks.causes.story import seconds
+from harrow.checks.replay import partition_state
+from harrow.checks.replay.cluster_state import BrokerState
+from harrow.cli.render.diff import high_watermark_text, role_text
+from harrow.cli.render.diff_rows import CellSigns
+from harrow.cli.render.layout import DIM, EVENT_STYLES
+from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
+from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.protocol import NO_LEADER
+
+_HEIGHT_MAX: Final = 50
+_STRIP_MAX: Final = 60
+_STRIP_MIN: Final = 8
+_ROLE_MIN: Final = 14
+_ENDS_MIN: Final = 25
+_EVENTS_MIN: Final = 3
+_EVENTS_MAX: Final = 8
+_FAULTS_SHOWN: Final = 3
+_ANOMALIES_SHOWN: Final = 3
+_NARROW: Final = 70
+_BROKER_LINES_MAX: Final = 3
+_ABOVE_KEPT: Final = 3 + _BROKER_LINES_MAX
+_BELOW_KEPT: Final = 6
+_LANE_WIDTH: Final = 11
+
+
+def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
+    """Return a moment of a run, a line of the terminal for each of its lines.
+
+    The moments of one run at one size have as many lines, so that nothing jumps. What there is no room
+    for is left out, and how much of it is said.
+    """
+    height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
+    kept = _ABOVE_KEPT + _BELOW_KEPT
+    above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), _records(scene)]
+    below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
+    # Faults and findings come and go, and brokers that are not well take more words. The same room is kept
+    # for them all the time, and what happened gives way when there are more: partitions do not change their
+    # looks in the middle of a run.
+    partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
+    lines = [*above, *partitions, *below]
+    room = min(height - len(lines) - 1, _EVENTS_MAX + kept - len(above) - len(below))
+    if room > 0:
+        lines += [Text.assemble(("what happened", HEADING)), *_events(scene.events, room)]
+    return Group(*(fitted(line, canvas) for line in lines[:height]))
+
+
+def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
+    clock = f"{seconds(scene.at_us)} of {seconds(scene.end_us)}{speed}"
+    room = max(10, canvas.width - len(clock) - 2)
+    name = set_cell_size(shortened(printable(scene.title), room, canvas), room)
+    yield Text.assemble((name, HEADING), "  ", clock)
+    share = scene.at_us / scene.end_us if scene.end_us > 0 else 1.0
+    yield bar(share, canvas)
+
+
+# Brokers, and what clients know
+
+
+def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
+    """Yield the brokers on a few lines; where they are too many, those that are well are left out first."""
+    state = scene.state
+    brokers = [broker for _, broker in sorted(state.brokers.items())]
+    words = [_broker(broker, scene) for broker in brokers]
+    nobody = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
+    lines = _wrapped([*words, *nobody], canvas)
+    if len(lines) > _BROKER_LINES_MAX:
+        by_need = sorted(zip(brokers, words, strict=True), key=lambda pair: _is_sound(pair[0], scene))
+        shown = len(by_need)
+        while shown and len(lines) > _BROKER_LINES_MAX:
+            shown -= 1
+            up = sum(broker.is_live and not broker.is_paused for broker, _ in by_need[shown:])
+            rest = Text(f"and {len(by_need) - shown} more, {up} up", DIM)
+            lines = _wrapped([*nobody, *(word for _, word in by_need[:shown]), rest], canvas)
+    yield from lines
+    yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
+
+
+def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
+    """Return how many lines the brokers take when all is dark: the rest of the view stays where it is."""
+    words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
+    return min(_BROKER_LINES_MAX, len(_wrapped([*words, Text("no controller")], canvas)))
+
+
+def _wrapped(words: Sequence[Text], canvas: Canvas) -> list[Text]:
+    label = "brokers  "
+    lines = [Text.assemble((label, HEADING))]
+    for word in words:
+        if lines[-1].cell_len + word.cell_len > canvas.width and lines[-1].cell_len > len(label):
+            lines.append(Text(" " * len(label)))
+        lines[-1].append_text(word).append("   ")
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def _is_sound(broker: BrokerState, scene: Scene) -> bool:
+    is_up = broker.is_live and not broker.is_paused and broker.is_registered
+    return is_up and broker.broker != scene.state.controller and not broker.is_active_controller
+
+
+def _broker(broker: BrokerState, scene: Scene) -> Text:
+    text = Text(f"{broker.broker} ")
+    if not broker.is_live:
+        text.append("DOWN, no power" if broker.stopped_by == "power_loss" else "DOWN", BAD)
+    elif broker.is_paused:
+        text.append("PAUSED", PAUSED)
+    else:
+        text.append("up", GOOD)
+    if broker.is_live and not broker.is_registered:
+        text.append(" no session", WARNED)
+    if scene.state.controller == broker.broker:
+        text.append(f" controller e{scene.state.controller_epoch}", "cyan")
+    elif broker.is_active_controller:
+        text.append(" DEPOSED controller", WARNED)
+    return text
+
+
+def _records(scene: Scene) -> Text:
+    sends = scene.sends
+    line = Text.assemble(
+        ("records  ", HEADING), f"{sends.total()} sent, {sends[partition_state.ACKED]} acked"
+    )
+    for status, word, style in (
+        (partition_state.SENDING, "under way", ""),
+        (partition_state.UNKNOWN, "unknown", WARNED),
+        (partition_state.FAILED, "failed", WARNED),
+    ):
+        if sends[status]:
+            line.append(f", {sends[status]} {word}", style)
+    return line.append(f", {scene.reads} read")
+
+
+# Partitions
+
+
+def _partitions(scene: Scene, canvas: Canvas, room: int) -> list[Text]:
+    """Return the partitions in as much detail as there is room for."""
+    partitions = list(scene.state.partitions.values())
+    if sum(1 + len(partition.replicas) for partition in partitions) + 1 <= room:
+        signs = CellSigns(is_unicode=canvas.is_unicode, missing="not there")
+        lines = list(_tall(partitions, scene, canvas, signs))
+        return [*lines, Text(f"  {_legend(signs, canvas)}", DIM)]
+    return _flat(partitions, scene, max(room, 3))
+
+
+def _legend(signs: CellSigns, canvas: Canvas) -> str:
+    return "; ".join([f"{_committed(canvas)} below its HW", *signs.legend()])
+
+
+def _committed(canvas: Canvas) -> str:
+    return "█" if canvas.is_unicode else "#"
+
+
+def _tall(
+    partitions: Sequence[partition_state.PartitionState], scene: Scene, canvas: Canvas, signs: CellSigns
+) -> Iterator[Text]:
+    """Yield a line for each replica, with a sign for each of the last records, below one for its partition."""
+    words = {
+        (partition.name, replica.broker): _words(replica, partition, scene)
+        for partition in partitions
+        for replica in partition.replicas.values()
+    }
+    role_width = max(_ROLE_MIN, *(cell_len(role) for role, _, _ in words.values()))
+    ends_width = max(_ENDS_MIN, *(cell_len(ends) for _, ends, _ in words.values()))
+    strip_max = max(_STRIP_MIN, min(_STRIP_MAX, canvas.width - role_width - ends_width - 6))
+    cells = {partition.name: cells_at_end(partition, strip_max) for partition in partitions}
+    for partition in partitions:
+        offsets, by_broker = cells[partition.name]
+        head = _znode(partition)
+        if offsets.start > 0:
+            head.append(f"  offsets {offsets.start}-{offsets.stop - 1}", DIM)
+        yield head
+        for broker in sorted(partition.replicas):
+            role, ends, style = words[partition.name, broker]
+            is_open = partition.replicas[broker].is_open
+            yield Text.assemble(
+                "  ",
+                (set_cell_size(role, role_width), style),
+                "  ",
+                (set_cell_size(ends, ends_width), "" if is_open else DIM),
+                "  ",
+                *(_sign(cell, signs, canvas) for cell in by_broker[broker]),
+            )
+
+
+def _words(
+    replica: partition_state.ReplicaState, partition: partition_state.PartitionState, scene: Scene
+) -> tuple[str, str, str]:
+    """Return who a replica is, where its log ends, and the style of it."""
+    role = role_text(replica, scene.state)
+    style = BAD if role == "down" else PAUSED if role.startswith("paused") else ""
+    if replica.role == partition_state.LEADER and role != "down":
+        if replica.broker == partition.leader:
+            style = style or GOOD
+        else:  # It has not heard of its successor.
+            role, style = f"{role} DEPOSED", BAD
+    if replica.broker not in partition.isr:
+        role, style = f"{role}, not in ISR", style or WARNED
+    ends = f"LEO {replica.leo} HW {high_watermark_text(replica)}"
+    if replica.flushed != replica.leo:
+        ends += f" flushed {replica.flushed}"
+    return f"{replica.broker} {role}", ends, style
+
+
+def _znode(partition: partition_state.PartitionState) -> Text:
+    leader = ("NO LEADER", BAD) if partition.leader == NO_LEADER else (f"leader {partition.leader}", "")
+    epoch = "" if partition.leader_epoch == partition_state.NO_EPOCH else f", epoch {partition.leader_epoch}"
+    return Text.assemble(
+        (printable(partition.name), HEADING),
+        *("  ", leader, epoch, ", ISR "),
+        (_isr(partition), "" if _is_whole(partition) else WARNED),
+    )
+
+
+def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
+    if cell.state == DIFFERENT:
+        return signs.of(DIFFERENT), BAD
+    if cell.state == MISSING:
+        return signs.of(MISSING), DIM
+    if cell.state == REMOVED:
+        by_power = cell.removed is not None and cell.removed.cause == partition_state.POWER_LOSS
+        return signs.of("power loss" if by_power else "truncated"), PAUSED
+    return (_committed(canvas), GOOD) if cell.committed else (signs.of("uncommitted"), WARNED)
+
+
+def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, room: int) -> list[Text]:
+    """Return a line for each partition; where there are too many, those that are well are left out first."""
+    shown = list(partitions)
+    if len(shown) + 1 > room:
+        by_need = sorted(shown, key=lambda partition: _is_well(partition, scene))[: max(1, room - 2)]
+        shown = [partition for partition in shown if partition in by_need]
+    rows = [(printable(partition.name), partition) for partition in shown]
+    name_width = max(9, max((cell_len(name) for name, _ in rows), default=0))
+    isr_width = max(4, max((len(_isr(partition)) for _, partition in rows), default=0) + 1)
+    head = f"{set_cell_size('partition', name_width)} leader epoch {set_cell_size('ISR', isr_width)}"
+    lines = [Text.assemble((head, HEADING), ("broker: LEO/HW of each replica; ( ) down", DIM))]
+    for name, partition in rows:
+        leader = "NONE" if partition.leader == NO_LEADER else str(partition.leader)
+        epoch = "-" if partition.leader_epoch == partition_state.NO_EPOCH else str(partition.leader_epoch)
+        line = Text.assemble(
+            (set_cell_size(name, name_width), ""),
+            (f" {leader:>6}", BAD if partition.leader == NO_LEADER else ""),
+            f" {epoch:>5} ",
+            (set_cell_size(_isr(partition), isr_width), "" if _is_whole(partition) else WARNED),
+        )
+        for _, replica in sorted(partition.replicas.items()):
+            line.append_text(_ends(replica, partition, scene)).append("  ")
+        line.rstrip()
+        lines.append(line)
+    hidden = [partition for partition in partitions if partition not in shown]
+    if hidden:
+        well = sum(_is_well(partition, scene) for partition in hidden)
+        rest = f"and {counted(len(hidden), 'partition')} more, {well} with a leader and a whole ISR"
+        lines.append(Text(rest, DIM))
+    return lines
+
+
+def _isr(partition: partition_state.PartitionState) -> str:
+    return " ".join(map(str, partition.isr)) or "-"
+
+
+def _is_whole(partition: partition_state.PartitionState) -> bool:
+    return set(partition.isr) >= set(partition.replicas)
+
+
+def _ends(
+    replica: partition_state.ReplicaState, partition: partition_state.PartitionState, scene: Scene
+) -> Text:
+    role = role_text(replica, scene.state)
+    ends = f"{replica.broker}: {replica.leo}/{high_watermark_text(replica)}"
+    if role == "down":
+        return Text(f"({replica.broker}: {replica.leo})", BAD)
+    if replica.broker == partition.leader:
+        style = GOOD
+    elif role.startswith("paused"):
+        style = PAUSED
+    else:
+        style = "" if replica.broker in partition.isr else WARNED
+    return Text(ends, style)
+
+
+def _is_well(partition: partition_state.PartitionState, scene: Scene) -> bool:
+    leader = scene.state.brokers.get(partition.leader)
+    leads = leader is not None and leader.is_live and not leader.is_paused
+    return leads and _is_whole(partition)
+
+
+# Faults, findings, events
+
+
+def _faults(scene: Scene, canvas: Canvas) -> Iterator[Text]:
+    if not scene.faults:
+        yield Text.assemble(("faults   ", HEADING), ("none in force", DIM))
+        return
+    yield Text("faults in force", HEADING)
+    for fault in scene.faults[:_FAULTS_SHOWN]:
+        lasts = _lasts(fault, scene, in_short=canvas.width < _NARROW)
+        text = shortened(fault.text, canvas.width - len(lasts) - 4, canvas)
+        yield Text.assemble("  ", (text, WARNED), "  ", (lasts, DIM))
+    if len(scene.faults) > _FAULTS_SHOWN:
+        yield Text(f"  and {len(scene.faults) - _FAULTS_SHOWN} more", DIM)
+
+
+def _lasts(fault: FaultShown, scene: Scene, *, in_short: bool) -> str:
+    since = "" if in_short else f"since {seconds(fault.since_us)}, "
+    if fault.until_us is None:
+        return f"{since}to the end"
+    return f"{since}{seconds(max(0, fault.until_us - scene.at_us))} left"
+
+
+def _anomalies(found: Sequence[FindingGroup], canvas: Canvas) -> Iterator[Text]:
+    if not found:
+        yield Text.assemble(("findings ", HEADING), ("none so far", DIM))
+        return
+    yield Text("findings so far", HEADING)
+    cross = "✗" if canvas.is_unicode else "x"
+    for anomaly in found[:_ANOMALIES_SHOWN]:
+        sign, style = (cross, BAD) if anomaly.permitted_by is None else ("~", "cyan")
+        yield Text.assemble("  ", (f"{sign} {anomaly.sentence()}", style))
+    if len(found) > _ANOMALIES_SHOWN:
+        yield Text(f"  and {counted(len(found) - _ANOMALIES_SHOWN, 'more kind')}", DIM)
+
+
+def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
+    shown = events[-room:]
+    for item in shown:
+        told = item.event.narration
+        folded = f"{item.folded + 1} times, last " if item.folded else ""
+        yield Text.assemble(
+            (f"{seconds(item.event.at_us):>10} ", DIM),
+            f"{set_cell_size(told.lane, max(_LANE_WIDTH, cell_len(told.lane)))} ",
+            (folded, DIM),
+            (told.text, EVENT_STYLES.get(told.kind, "")),
+        )
+    yield from [Text()] * (room - len(shown))

@@ -1,0 +1,1 @@
+"""A broker: requests, partitions it leads, replicas it follows."""

@@ -1,0 +1,152 @@
+"""A broker process: its requests, and its part in the control plane.
+
+After ``KafkaServer.scala`` and ``KafkaApis.scala``. One request of a connection is
+handled at a time; the next waits until the first is answered, as in ``SocketServer``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.events import BrokerStarted, ControlRequestObeyed, RequestRejected
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import ControlRequest, ControlResponse
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import Host
+
+
+class Broker:
+    """One life of a broker process, from its start to its end."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        disk: Disk,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        control_plane: ControlPlane,
+    ) -> None:
+        self.id = broker
+        self._host = host
+        self._behaviours = behaviours
+        self._broker_epoch = -1
+        self._accepts_requests = not behaviours.requests_after_registration
+        self._early_requests: list[Message] = []
+        self._lifecycle = control_plane.join(broker, host, config, topic_config, self._registered)
+        self.metadata = MetadataCache()
+        self.replicas = ReplicaManager(
+            broker,
+            host,
+            disk,
+            config,
+            topic_config,
+            behaviours,
+            self._lifecycle.alter_partition_manager,
+            self.respond,
+        )
+        self._handlers: dict[str, Callable[[Message], None]] = {
+            "Produce": self.replicas.handle_produce,
+            "Fetch": self.replicas.handle_fetch,
+            "OffsetsForLeaderEpoch": self.replicas.handle_offsets_for_leader_epoch,
+            "ListOffsets": self.replicas.handle_list_offsets,
+            "Metadata": self._handle_metadata,
+            "InitProducerId": self._handle_init_producer_id,
+            "LeaderAndIsr": self._handle_control,
+            "UpdateMetadata": self._handle_control,
+            "StopReplica": self._handle_control,
+        }
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether this broker takes itself for the controller."""
+        return self._lifecycle.is_active_controller
+
+    def start(self) -> None:
+        """Register with the control plane; everything else follows from that."""
+        self._host.emit(BrokerStarted, self.id)
+        self.replicas.start()
+        self._lifecycle.start()
+
+    def _registered(self, broker_epoch: int) -> None:
+        self._broker_epoch = broker_epoch
+        self._accept_requests()
+
+    def _accept_requests(self) -> None:
+        """Begin to handle requests; those that came earlier have waited in the sockets."""
+        self._accepts_requests = True
+        early, self._early_requests = self._early_requests, []
+        for message in early:
+            self.receive_request(message)
+
+    # Requests
+
+    def receive_request(self, message: Message) -> None:
+        """Handle a request, after those before it on the same connection."""
+        connection = message[0]
+        if not self._accepts_requests:
+            self._early_requests.append(message)
+        elif connection.muted or connection.waiting:
+            connection.waiting.append(message)
+        else:
+            connection.muted = True
+            self._handlers[message[2].api](message)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """The client is gone; what it has sent is handled all the same."""
+        self.replicas.connection_closed(connection)
+
+    def respond(self, message: Message, body: Any) -> None:
+        """Answer (None: no answer is due), and go on with the next request of the connection."""
+        connection = message[0]
+        if body is not None:
+            self._host.send_response(connection, message[1], body)
+        connection.muted = False
+        if connection.waiting and not connection.draining:
+            self._handle_waiting(connection)
+
+    def _handle_waiting(self, connection: Connection) -> None:
+        """Handle what waits, one after the other, up to a request that has to wait itself."""
+        connection.draining = True
+        while connection.waiting and not connection.muted:
+            connection.muted = True
+            following = connection.waiting.popleft()
+            self._handlers[following[2].api](following)
+        connection.draining = False
+
+    def _handle_metadata(self, message: Message) -> None:
+        self.respond(message, self.metadata.response())
+
+    def _handle_init_producer_id(self, message: Message) -> None:
+        self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+
+    def _handle_control(self, message: Message) -> None:
+        """Handle what a controller sends, unless it is meant for an earlier life of this broker."""
+        request: ControlRequest = message[2]
+        error = self._control_error(request)
+        if error != errors.NONE:
+            self._host.emit(RequestRejected, self.id, request.api, "", message[0].client.name, error)
+            self.respond(message, ControlResponse(request.api, error))
+        elif request.api == "LeaderAndIsr":
+            self.replicas.handle_leader_and_isr(message, self.metadata.live_brokers)
+        else:
+            self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
+            if request.api == "UpdateMetadata":
+                self.metadata.update(message[2])
+            else:
+                self.replicas.stop_fetching(message[2].partitions)
+            self.replicas.controller_epoch = request.controller_epoch
+            self.respond(message, ControlResponse(request.api, errors.NONE))
+
+    def _control_error(self, request: ControlRequest) -> str:
+        if self._behaviours.broker_epoch and request.broker_epoch < self._broker_epoch:
+            return errors.STALE_BROKER_EPOCH
+        if self.replicas.is_stale_controller(request.controller_epoch):
+            return errors.STALE_CONTROLLER_EPOCH
+        return errors.NONE

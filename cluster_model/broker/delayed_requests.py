@@ -1,0 +1,121 @@
+"""Requests in the purgatory: fetches that wait for data, produces that wait for replicas.
+
+After ``DelayedFetch.scala`` and ``DelayedProduce.scala``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.protocol import LOG_END, FetchRequest
+from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.host import Host
+
+
+@dataclass(slots=True, eq=False)
+class DelayedFetch:
+    """A fetch that found nothing to read; ``complete`` reads again and answers."""
+
+    message: Message
+    deadline_us: int
+    partitions: Mapping[str, Partition]
+    complete: Callable[[Message, bool], None]
+    completed: bool = False
+
+    def try_complete(self) -> bool:
+        """Answer if there is something to read, or a partition is no longer led here."""
+        request: FetchRequest = self.message[2]
+        isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
+        for name, (offset, epoch) in request.partitions.items():
+            partition = self.partitions[name]
+            if partition.readable_end(isolation) > offset or partition.check_epoch(epoch) != errors.NONE:
+                self.completed = True
+                self.complete(self.message, False)
+                return True
+        return False
+
+    def expire(self) -> None:
+        """Answer with whatever there is."""
+        self.completed = True
+        self.complete(self.message, True)
+
+
+class PendingAck:
+    """A partition of a produce: what is answered, and the offset that has to be committed first."""
+
+    __slots__ = ("base_offset", "error", "pending", "required_offset")
+
+    def __init__(self, error: str, base_offset: int, required_offset: int) -> None:
+        self.error = error
+        self.base_offset = base_offset
+        self.required_offset = required_offset
+        self.pending = error == errors.NONE
+
+
+@dataclass(slots=True, eq=False)
+class DelayedProduce:
+    """An acks=all produce that waits for the high watermark."""
+
+    message: Message
+    deadline_us: int
+    acks: dict[str, PendingAck]
+    partitions: Mapping[str, Partition]
+    complete: Callable[[Message, dict[str, PendingAck]], None]
+    completed: bool = False
+
+    def try_complete(self) -> bool:
+        """Answer if nothing is pending any more."""
+        done = True
+        for name, ack in self.acks.items():
+            if ack.pending:
+                committed, error = self.partitions[name].is_committed(ack.required_offset)
+                if committed:
+                    ack.pending = False
+                    ack.error = error
+                else:
+                    done = False
+        if done:
+            self.completed = True
+            self.complete(self.message, self.acks)
+        return done
+
+    def expire(self) -> None:
+        """Answer REQUEST_TIMED_OUT for what is still pending."""
+        for ack in self.acks.values():
+            if ack.pending:
+                ack.error = errors.REQUEST_TIMED_OUT
+        self.completed = True
+        self.complete(self.message, self.acks)
+
+
+class OperationTimer:
+    """The deadline of the one operation that a connection can have in the purgatory.
+
+    It is set again only when it fires, so an operation that completes in time costs no
+    event of its own.
+    """
+
+    __slots__ = ("_armed", "_host", "_operation")
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._armed = False
+        self._operation: DelayedFetch | DelayedProduce | None = None
+
+    def watch(self, operation: DelayedFetch | DelayedProduce) -> None:
+        """Expire *operation* at its deadline if it has not completed by then."""
+        self._operation = operation
+        if not self._armed:
+            self._armed = True
+            self._host.set_timer(operation.deadline_us - self._host.clock.now_us, self._fire)
+
+    def _fire(self, _: None) -> None:
+        self._armed = False
+        operation = self._operation
+        if operation is None or operation.completed:
+            return
+        if operation.deadline_us <= self._host.clock.now_us:
+            operation.expire()
+        elif not self._armed:
+            self.watch(operation)

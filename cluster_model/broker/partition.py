@@ -1,0 +1,294 @@
+"""A partition on one broker, as leader or follower (``Partition.scala``)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.replica import Replica
+from harrow.cluster_model.controller.control_plane import AlterPartitionManager
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import AppendResult, UnifiedLog
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.sim.host import Host
+
+EXPAND: Final = "expand"
+SHRINK: Final = "shrink"
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    """The replica of a partition on this broker, and as leader its knowledge of the others."""
+
+    name: str
+    broker: int
+    host: Host
+    logs: LogManager
+    behaviours: Behaviours
+    alter_partition_manager: AlterPartitionManager
+    on_isr_altered: Callable[["Partition", bool], None]
+    lag_time_max_us: int
+    min_insync_replicas: int
+    log: UnifiedLog = field(init=False)
+    controller_epoch: int = 0
+    leader: int = protocol.NO_LEADER
+    leader_epoch: int = protocol.NO_EPOCH
+    leader_epoch_start: int = 0
+    partition_epoch: int = 0
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    remote_replicas: dict[int, Replica] = field(default_factory=dict)
+    # While the ISR is being written the leader's lock is held: requests for the
+    # partition wait in `blocked` (each a function that handles the request again).
+    isr_write_in_flight: bool = False
+    blocked: list[Callable[[], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log = self.logs.open(self.name)
+
+    def is_leader(self) -> bool:
+        """Return whether this broker leads the partition, as far as it knows."""
+        return self.leader == self.broker
+
+    # Becoming leader or follower
+
+    def make_leader(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        """Become leader, or go on as leader in a new epoch; return whether the HW rose."""
+        is_new_leader = not self.is_leader()
+        self._take_over(state)
+        self.isr = state.leader_and_isr.isr
+        self.leader_epoch_start = self.log.log_end_offset
+        if self.behaviours.epoch_entry_on_election:
+            self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start)
+        for replica in self.remote_replicas.values():
+            replica.reset(
+                self.log.log_end_offset,
+                self.host.clock.now_us,
+                in_isr=replica.broker in self.isr,
+                is_new_leader=is_new_leader,
+            )
+        self.leader = self.broker
+        self.host.emit(
+            events.BecameLeader, self.broker, self.name, self.leader_epoch, self.leader_epoch_start, self.isr
+        )
+        return self.maybe_increment_hw()
+
+    def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        """Follow a leader; return False when nothing changed for this follower.
+
+        From KIP-320 on a new leader epoch alone is a change, before only a new leader.
+        """
+        old_leader, old_epoch = self.leader, self.leader_epoch
+        self._take_over(state)
+        self.isr = ()
+        self.leader = state.leader_and_isr.leader
+        if (self.leader, self.leader_epoch) == (old_leader, old_epoch):
+            return False
+        self.host.emit(events.BecameFollower, self.broker, self.name, self.leader_epoch, self.leader)
+        return self.leader != old_leader or self.behaviours.fetch_leader_epoch_fencing
+
+    def _take_over(self, state: protocol.LeaderAndIsrPartitionState) -> None:
+        self.controller_epoch = state.controller_epoch
+        self.leader_epoch = state.leader_and_isr.leader_epoch
+        self.host.publish(events.LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
+        self.partition_epoch = state.leader_and_isr.partition_epoch
+        self.replicas = state.replicas
+        for broker in state.replicas:
+            if broker != self.broker and broker not in self.remote_replicas:
+                self.remote_replicas[broker] = Replica(broker)
+
+    # As leader, appending and committing
+
+    def append_as_leader(self, batch: RecordBatch, acks: int) -> tuple[AppendResult, bool]:
+        """Append a producer's batch (``appendRecordsToLeader``); return the result and whether the HW rose.
+
+        With acks=all (-1) NOT_ENOUGH_REPLICAS, before anything is appended, while the ISR
+        is smaller than ``min.insync.replicas``.
+        """
+        if self.leader != self.broker:
+            return AppendResult(errors.NOT_LEADER_FOR_PARTITION, None, -1), False
+        if acks == -1 and len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
+            return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
+        result = self.log.append_as_leader(batch, self.leader_epoch)
+        if result.batch is None:
+            return result, self.maybe_increment_hw()
+        self.host.emit(
+            events.BatchAppended,
+            self.broker,
+            self.name,
+            result.base_offset,
+            self.leader_epoch,
+            batch.producer_id,
+            batch.base_sequence,
+            batch.values,
+        )
+        hw_rose = self.maybe_increment_hw()
+        self.logs.appended(self.name)
+        return result, hw_rose
+
+    def maybe_increment_hw(self) -> bool:
+        """Raise the leader's HW if it can be; it never falls.
+
+        It is the smallest LEO of the leader, the ISR and every replica that is caught up
+        in time: one that may soon join the ISR must not be left behind the HW.
+        """
+        if self.isr_write_in_flight:
+            return False
+        high_watermark = self.log.log_end_offset
+        if self.behaviours.hw_counts_whole_isr:
+            caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
+            isr = self.isr
+            for replica in self.remote_replicas.values():
+                if replica.log_end_offset < high_watermark and (
+                    replica.last_caught_up_us >= caught_up_since_us or replica.broker in isr
+                ):
+                    high_watermark = replica.log_end_offset
+        if high_watermark <= self.log.high_watermark and (
+            self.behaviours.hw_never_falls or not self._falls_to(high_watermark)
+        ):
+            return False
+        return self._update_hw(high_watermark)
+
+    def _update_hw(self, high_watermark: int) -> bool:
+        if not self.log.update_high_watermark(high_watermark):
+            return False
+        self.host.emit(events.HighWatermarkSet, self.broker, self.name, self.log.high_watermark)
+        return True
+
+    def _falls_to(self, high_watermark: int) -> bool:
+        return 0 <= high_watermark < self.log.high_watermark
+
+    def is_committed(self, required_offset: int) -> tuple[bool, str]:
+        """Return whether acks=all can be answered for records below an offset, and with what."""
+        if self.leader != self.broker:
+            failed = self.behaviours.deposed_leader_fails_pending
+            return True, errors.NOT_LEADER_FOR_PARTITION if failed else errors.NONE
+        if self.log.high_watermark < required_offset and self.behaviours.ack_waits_for_hw:
+            return False, errors.NONE
+        if len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
+            return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return True, errors.NONE
+
+    # As follower
+
+    def append_as_follower(self, batches: tuple[RecordBatch, ...], leader_hw: int) -> None:
+        """Append what was fetched, and take over the leader's HW as far as the own log goes.
+
+        After ``appendRecordsToFollowerOrFutureReplica``.
+
+        Raises:
+            UnexpectedAppendOffset: a batch does not begin where the log ends; those before it are appended.
+
+        """
+        for batch in batches:
+            self.log.append_as_follower(batch)
+            self.host.emit(
+                events.BatchReplicated,
+                self.broker,
+                self.name,
+                batch.base_offset,
+                batch.leader_epoch,
+                batch.producer_id,
+                batch.base_sequence,
+                batch.values,
+            )
+        if batches:
+            self.logs.appended(self.name)
+        self._update_hw(leader_hw)
+
+    def truncate_to(self, offset: int, reason: str) -> None:
+        """Cut the log back to *offset*."""
+        self.logs.truncate(self.name, offset, reason)
+
+    # As leader of followers
+
+    def update_follower(self, broker: int, fetch_offset: int, leader_leo: int) -> bool:
+        """Note a follower's fetch; return whether the HW rose."""
+        replica = self.remote_replicas.get(broker)
+        if replica is None:
+            return False
+        previous_leo = replica.log_end_offset
+        replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
+        if broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
+            self._start_isr_change((*self.isr, broker), EXPAND)
+        return previous_leo != fetch_offset and self.maybe_increment_hw()
+
+    def _is_in_sync(self, replica: Replica) -> bool:
+        """Return whether a follower may join the ISR: by the HW, not the LEO."""
+        if replica.log_end_offset < self.log.high_watermark and self.behaviours.isr_expansion_checks_hw:
+            return False
+        return (
+            not self.behaviours.isr_expansion_checks_epoch_start
+            or replica.log_end_offset >= self.leader_epoch_start
+        )
+
+    def maybe_shrink_isr(self) -> None:
+        """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``."""
+        if self.leader != self.broker or self.isr_write_in_flight:
+            return
+        caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
+        remaining = tuple(
+            broker
+            for broker in self.isr
+            if broker == self.broker or not self._is_out_of_sync(broker, caught_up_since_us)
+        )
+        if len(remaining) < len(self.isr):
+            self._start_isr_change(remaining, SHRINK)
+
+    def _is_out_of_sync(self, broker: int, caught_up_since_us: int) -> bool:
+        replica = self.remote_replicas[broker]
+        return (
+            replica.log_end_offset != self.log.log_end_offset
+            and replica.last_caught_up_us < caught_up_since_us
+        )
+
+    def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
+        if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
+            self.isr = new_isr
+            self.maybe_increment_hw()
+        self.isr_write_in_flight = True
+        state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
+
+        def altered(partition_epoch: int | None) -> None:
+            self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
+
+        self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered)
+
+    def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
+        """Take over an ISR that has been written (None: refused); return whether the HW rose.
+
+        A refused write leaves the ISR as it was: the controller has changed the partition, and
+        its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
+        the write may have raised it.
+        """
+        self.isr_write_in_flight = False
+        if partition_epoch is None:
+            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            if not self.behaviours.refused_isr_write_obeyed:
+                self.isr = new_isr
+        if partition_epoch is not None:
+            self.isr = new_isr
+            self.partition_epoch = partition_epoch
+            self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, new_isr, change)
+        return self.maybe_increment_hw()
+
+    # Reading
+
+    def check_epoch(self, current_leader_epoch: int) -> str:
+        """Return the error for a reader that knows another leader epoch (KIP-320)."""
+        if self.leader != self.broker:
+            return errors.NOT_LEADER_FOR_PARTITION
+        if current_leader_epoch in (protocol.NO_EPOCH, self.leader_epoch):
+            return errors.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return errors.FENCED_LEADER_EPOCH
+        return errors.UNKNOWN_LEADER_EPOCH
+
+    def readable_end(self, isolation: int) -> int:
+        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""
+        if isolation == protocol.LOG_END or not self.behaviours.consumer_limited_by_hw:
+            return self.log.log_end_offset
+        return (
+            self.log.last_stable_offset if isolation == protocol.READ_COMMITTED else self.log.high_watermark
+        )

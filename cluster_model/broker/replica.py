@@ -1,0 +1,45 @@
+"""What a leader knows of one of its followers (``Replica.scala``)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+UNKNOWN_OFFSET: Final = -1
+
+
+@dataclass(slots=True, eq=False)
+class Replica:
+    """A remote replica: its LEO as its fetches tell, and when it was last caught up."""
+
+    broker: int
+    log_end_offset: int = UNKNOWN_OFFSET
+    last_caught_up_us: int = 0
+    last_fetch_leader_leo: int = 0
+    last_fetch_us: int = 0
+
+    def reset(self, leader_leo: int, now_us: int, *, in_isr: bool, is_new_leader: bool) -> None:
+        """Begin a leader epoch: members of the ISR count as caught up now."""
+        self.last_fetch_leader_leo = leader_leo
+        self.last_fetch_us = now_us
+        self.last_caught_up_us = now_us if in_isr else _LONG_AGO_US
+        if is_new_leader:
+            self.log_end_offset = UNKNOWN_OFFSET
+            self.last_fetch_leader_leo = UNKNOWN_OFFSET
+            self.last_fetch_us = _LONG_AGO_US
+
+    def update_fetch_state(self, fetch_offset: int, leader_leo: int, now_us: int) -> None:
+        """Note a fetch.
+
+        A follower is caught up now if it fetches from the leader's LEO, and was caught up
+        at its previous fetch if it has reached the LEO of that moment.
+        """
+        if fetch_offset >= leader_leo:
+            self.last_caught_up_us = max(self.last_caught_up_us, now_us)
+        elif fetch_offset >= self.last_fetch_leader_leo:
+            self.last_caught_up_us = max(self.last_caught_up_us, self.last_fetch_us)
+        self.log_end_offset = fetch_offset
+        self.last_fetch_leader_leo = leader_leo
+        self.last_fetch_us = now_us
+
+
+# Kafka uses time 0 of the epoch; virtual time starts below zero, so this is further back.
+_LONG_AGO_US: Final = -(10**15)

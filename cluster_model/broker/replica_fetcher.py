@@ -1,0 +1,262 @@
+"""How a follower copies its leaders: truncation, then fetch after fetch.
+
+After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, one request at
+a time; a partition is truncated before it is fetched (KIP-101, KIP-279).
+"""
+
+from dataclasses import dataclass
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.events import FetcherFailed
+from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
+from harrow.cluster_model.release import HIGH_WATERMARK, NO_TRUNCATION, Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+
+REPLICATION_LISTENER = "replication"
+
+
+@dataclass(slots=True)
+class FetchState:
+    """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320)."""
+
+    partition: Partition
+    leader_epoch: int
+    fetch_offset: int
+    truncating: bool
+    delayed_until_us: int = 0
+
+
+class ReplicaFetcher:
+    """Fetches the partitions of one leader broker."""
+
+    def __init__(
+        self,
+        broker: int,
+        leader: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._states: dict[str, FetchState] = {}
+        self._busy = False
+        self._wake_at_us: int | None = None
+        self._client = NetworkClient(
+            host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
+        )
+
+    def add(self, partition: Partition) -> None:
+        """Begin to follow, with a truncation where the release has one here."""
+        log = partition.log
+        by_epoch = self._behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        self._states[partition.name] = FetchState(
+            partition,
+            partition.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
+            log.high_watermark if by_epoch else log.log_end_offset,
+            truncating=by_epoch,
+        )
+        self._work()
+
+    def remove(self, name: str) -> None:
+        """Stop following; an idle fetcher closes its connection."""
+        if self._states.pop(name, None) is not None and not self._states:
+            self._client.close()
+            self._busy = False
+
+    def _work(self) -> None:
+        """Send the next request, unless one is in flight; wait while every partition is delayed."""
+        if self._busy or not self._states:
+            return
+        now_us = self._host.clock.now_us
+        ready = [s for s in self._states.values() if s.delayed_until_us <= now_us]
+        epochs: dict[str, tuple[int, int]] = {}
+        for state in ready:
+            if state.truncating:
+                latest = state.partition.log.epochs.latest_epoch()
+                if latest == UNDEFINED_EPOCH:
+                    self._truncate_to(state, state.fetch_offset, "high watermark")
+                else:
+                    epochs[state.partition.name] = (state.leader_epoch, latest)
+        if epochs:
+            self._busy = True
+            request = protocol.OffsetsForLeaderEpochRequest(self._broker, epochs)
+            self._client.send(request, self._epochs_answered, epochs)
+        elif ready:
+            self._busy = True
+            self._fetch(ready)
+        else:
+            self._wait_until(min(s.delayed_until_us for s in self._states.values()))
+
+    def _wait_until(self, at_us: int) -> None:
+        if self._wake_at_us is None or at_us < self._wake_at_us:
+            self._wake_at_us = at_us
+            self._host.set_timer(at_us - self._host.clock.now_us, self._wake, at_us)
+
+    def _wake(self, at_us: int) -> None:
+        if self._wake_at_us == at_us:
+            self._wake_at_us = None
+            self._work()
+
+    def _delay(self, state: FetchState) -> None:
+        state.delayed_until_us = self._host.clock.now_us + self._config.replica_fetch_backoff_us
+
+    def _delay_all(self) -> None:
+        for state in self._states.values():
+            self._delay(state)
+
+    # Truncation
+
+    def _epochs_answered(
+        self, response: protocol.OffsetsForLeaderEpochResponse | None, asked: dict[str, tuple[int, int]]
+    ) -> None:
+        self._busy = False
+        if response is None:
+            self._delay_all()
+        else:
+            for name, (error, epoch, end_offset) in response.partitions.items():
+                state = self._states.get(name)
+                # A new leader epoch may have begun meanwhile: then it is asked again.
+                if state is None or not state.truncating or state.leader_epoch != asked[name][0]:
+                    continue
+                if error == errors.FENCED_LEADER_EPOCH:
+                    self._states.pop(name)
+                elif error != errors.NONE:
+                    self._delay(state)
+                else:
+                    self._truncate_by_epoch(state, epoch, end_offset)
+        self._work()
+
+    def _truncate_by_epoch(self, state: FetchState, leader_epoch: int, end_offset: int) -> None:
+        """Truncate by the leader's answer (``getOffsetTruncationState``)."""
+        log = state.partition.log
+        if end_offset == UNDEFINED_EPOCH_OFFSET:
+            self._truncate_to(state, state.fetch_offset, "high watermark")
+            return
+        if leader_epoch == UNDEFINED_EPOCH:
+            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            return
+        own_epoch, own_end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
+        if own_end == UNDEFINED_EPOCH_OFFSET:
+            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+        elif own_epoch != leader_epoch:
+            # An epoch that this log does not have: cut to the end of the largest smaller
+            # one and ask again (KIP-279).
+            state.partition.truncate_to(min(own_end, log.log_end_offset), "leader epoch")
+        else:
+            offset = min(own_end, end_offset, log.log_end_offset)
+            self._truncate_to(state, offset, "leader epoch")
+
+    def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
+        state.partition.truncate_to(offset, reason)
+        state.fetch_offset = state.partition.log.log_end_offset
+        state.truncating = False
+
+    # Fetching
+
+    def _fetch(self, ready: list[FetchState]) -> None:
+        partitions = {
+            state.partition.name: (state.fetch_offset, state.leader_epoch)
+            for state in ready
+            if not state.truncating
+        }
+        request = protocol.FetchRequest(
+            self._broker,
+            self._config.replica_fetch_wait_max_us,
+            self._config.replica_fetch_max_bytes,
+            partitions,
+        )
+        self._client.send(request, self._fetched, partitions)
+
+    def _fetched(self, response: protocol.FetchResponse | None, asked: dict[str, tuple[int, int]]) -> None:
+        self._busy = False
+        if response is None:
+            self._delay_all()
+        else:
+            for name, fetched in response.partitions.items():
+                state = self._states.get(name)
+                # It may have been removed, added again or truncated since it was asked for.
+                if state is None or state.truncating:
+                    continue
+                if asked.get(name) != (state.fetch_offset, state.leader_epoch):
+                    continue
+                if fetched.error == errors.NONE:
+                    self._append(state, fetched)
+                else:
+                    self._handle_error(state, fetched.error)
+        self._work()
+
+    def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
+        partition = state.partition
+        try:
+            partition.append_as_follower(fetched.batches, fetched.hw)
+        except UnexpectedAppendOffset as unexpected:
+            self._fail(state, unexpected.base_offset)
+        else:
+            state.fetch_offset = partition.log.log_end_offset
+
+    def _fail(self, state: FetchState, base_offset: int) -> None:
+        """Give a partition up until its next LeaderAndIsr.
+
+        The leader's batch does not begin where this log ends, so the two have parted. From 2.3 on
+        Kafka marks the partition failed; before, the whole fetcher thread ends.
+        """
+        name, leo = state.partition.name, state.partition.log.log_end_offset
+        self._host.emit(FetcherFailed, self._broker, name, base_offset, leo)
+        self._states.pop(name)
+
+    def _handle_error(self, state: FetchState, error: str) -> None:
+        if error == errors.FENCED_LEADER_EPOCH:
+            # The LeaderAndIsr of the new epoch will begin again.
+            self._states.pop(state.partition.name)
+            return
+        self._delay(state)
+        if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
+            self._busy = True
+            request = protocol.ListOffsetsRequest(self._broker, {state.partition.name: state.leader_epoch})
+            self._client.send(request, self._end_offsets_answered, state)
+
+    def _end_offsets_answered(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
+        """The leader's log ends before this one (``fetchOffsetAndTruncate``)."""
+        self._busy = False
+        name = state.partition.name
+        if response is None:
+            self._delay_all()
+        elif self._states.get(name) is state:  # It may have been added again meanwhile.
+            error, end_offset = response.partitions[name]
+            if error == errors.NONE:
+                self._truncate_to(state, end_offset, "out of range")
+                state.delayed_until_us = 0
+        self._work()
+
+
+class ReplicaFetcherManager:
+    """The fetchers of one broker, by leader."""
+
+    def __init__(self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+
+    def add(self, partition: Partition) -> None:
+        """Begin to follow a partition's leader."""
+        fetcher = self._fetchers.get(partition.leader)
+        if fetcher is None:
+            fetcher = ReplicaFetcher(
+                self._broker, partition.leader, self._host, self._config, self._behaviours
+            )
+            self._fetchers[partition.leader] = fetcher
+        fetcher.add(partition)
+
+    def remove(self, name: str) -> None:
+        """Stop following a partition."""
+        for fetcher in self._fetchers.values():
+            fetcher.remove(name)

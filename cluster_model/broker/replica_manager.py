@@ -1,0 +1,381 @@
+"""All replicas of a broker: produce, fetch, leadership, ISR, checkpoints (``ReplicaManager.scala``)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.delayed_requests import (
+    DelayedFetch,
+    DelayedProduce,
+    OperationTimer,
+    PendingAck,
+)
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
+from harrow.cluster_model.controller.control_plane import AlterPartitionManager
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import Host
+
+
+class ReplicaManager:
+    """The partitions of one broker since its last start."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        disk: Disk,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        alter_partition_manager: AlterPartitionManager,
+        respond: Callable[[Message, Any], None],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self.logs = LogManager(broker, host, disk, config, topic_config, behaviours)
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._respond = respond
+        self.partitions: dict[str, Partition] = {}
+        self.controller_epoch = 0
+        self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
+        self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
+        self._timers: dict[int, OperationTimer] = {}
+        self._alter_partition_manager = alter_partition_manager
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
+
+    def start(self) -> None:
+        """Begin the periodic tasks."""
+        self._alter_partition_manager.start()
+        self.logs.start()
+        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget the timer of a connection that is gone."""
+        self._timers.pop(connection.id, None)
+
+    # Produce
+
+    def handle_produce(self, message: Message) -> None:
+        """Append, and answer as acks says."""
+        request: protocol.ProduceRequest = message[2]
+        if self._blocked(request.batches, self.handle_produce, message):
+            return
+        acks = {name: self._append(name, request) for name in request.batches}
+        if request.acks == -1 and any(ack.pending for ack in acks.values()):
+            deadline_us = self._host.clock.now_us + request.timeout_us
+            delayed = DelayedProduce(message, deadline_us, acks, self.partitions, self._complete_produce)
+            if not delayed.try_complete():
+                self._produce_purgatory.watch(delayed, list(acks))
+                self._watch_deadline(message[0], delayed)
+        else:
+            self._complete_produce(message, acks)
+        # Followers are woken after this request has its place in the purgatory: what
+        # they fetch now may complete it.
+        for name in request.batches:
+            self._fetch_purgatory.check(name)
+
+    def _append(self, name: str, request: protocol.ProduceRequest) -> PendingAck:
+        partition = self.partitions.get(name)
+        batch = request.batches[name]
+        if partition is None:
+            return PendingAck(errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+        result, hw_rose = partition.append_as_leader(batch, request.acks)
+        if result.duplicate:
+            self._host.emit(
+                events.BatchDeduplicated,
+                self._broker,
+                name,
+                batch.producer_id,
+                batch.base_sequence,
+                result.base_offset,
+            )
+        if hw_rose:
+            self._produce_purgatory.check(name)
+        return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
+
+    def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
+        request: protocol.ProduceRequest = message[2]
+        for name, ack in acks.items():
+            if ack.error != errors.NONE:
+                self._reject("Produce", name, message[0].client.name, ack.error)
+            elif request.acks != 0:
+                values = request.batches[name].values
+                self._host.emit(
+                    events.BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values
+                )
+        if request.acks != 0:
+            self._respond(
+                message, protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
+            )
+        elif any(ack.error != errors.NONE for ack in acks.values()):
+            # Nobody waits for an answer; closing the connection makes the client look for the leader.
+            self._host.close_by_server(message[0])
+        else:
+            self._respond(message, None)
+
+    # Fetch
+
+    def handle_fetch(self, message: Message) -> None:
+        """Read; with nothing to read, wait in the purgatory.
+
+        As in Kafka the answer has the high watermark as it was before this fetch counted,
+        unless it had to wait.
+        """
+        request: protocol.FetchRequest = message[2]
+        if self._blocked(request.partitions, self.handle_fetch, message):
+            return
+        if request.max_wait_us <= 0 or self._has_something_to_say(request):
+            answer = self._read(message)
+            if request.replica_id >= 0:
+                self._update_follower(request)
+            self._respond(message, answer)
+            return
+        if request.replica_id >= 0:
+            self._update_follower(request)
+        delayed = DelayedFetch(
+            message, self._host.clock.now_us + request.max_wait_us, self.partitions, self._complete_fetch
+        )
+        if request.replica_id >= 0 and delayed.try_complete():
+            # What this fetch acknowledged has let the next batch of the same producer in. Were it not looked at
+            # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
+            return
+        self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
+        self._fetch_purgatory.watch(delayed, list(request.partitions))
+        self._watch_deadline(message[0], delayed)
+
+    def _has_something_to_say(self, request: protocol.FetchRequest) -> bool:
+        """Return whether there is data to read, or an error to report."""
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        for name, (offset, epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            if (
+                partition is None
+                or partition.check_epoch(epoch) != errors.NONE
+                or offset < partition.readable_end(isolation)
+                or offset > partition.log.log_end_offset
+            ):
+                return True
+        return False
+
+    def _read(self, message: Message) -> protocol.FetchResponse:
+        """Read what there is of every partition, or say why it cannot be read."""
+        request: protocol.FetchRequest = message[2]
+        return protocol.FetchResponse(
+            {
+                name: self._read_partition(name, offset, epoch, message)
+                for name, (offset, epoch) in request.partitions.items()
+            }
+        )
+
+    def _read_partition(
+        self, name: str, offset: int, epoch: int, message: Message
+    ) -> protocol.FetchedPartition:
+        request: protocol.FetchRequest = message[2]
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        partition = self.partitions.get(name)
+        error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
+        if partition is not None and error == errors.NONE and offset > partition.log.log_end_offset:
+            error = errors.OFFSET_OUT_OF_RANGE
+        if partition is None or error != errors.NONE:
+            self._reject("Fetch", name, message[0].client.name, error)
+            return protocol.FetchedPartition(error, -1)
+        log = partition.log
+        end_offset = partition.readable_end(isolation)
+        if offset >= end_offset:
+            return protocol.FetchedPartition(errors.NONE, log.high_watermark)
+        batches = log.read(offset, end_offset, request.max_bytes)
+        if batches and isolation != protocol.LOG_END:
+            client, end_offset = message[0].client.name, batches[-1].next_offset
+            self._host.emit(
+                events.RecordsServed, self._broker, name, client, offset, end_offset, log.high_watermark
+            )
+        return protocol.FetchedPartition(errors.NONE, log.high_watermark, batches)
+
+    def _update_follower(self, request: protocol.FetchRequest) -> None:
+        replica = request.replica_id
+        for name, (offset, epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None or partition.check_epoch(epoch) != errors.NONE:
+                continue
+            leader_leo = partition.log.log_end_offset
+            if offset > leader_leo:
+                continue
+            self._host.emit(events.FollowerFetched, self._broker, name, replica, offset)
+            if partition.update_follower(replica, offset, leader_leo):
+                self._produce_purgatory.check(name)
+                self._fetch_purgatory.check(name)
+
+    def _complete_fetch(self, message: Message, expired: bool) -> None:
+        request: protocol.FetchRequest = message[2]
+        if expired:
+            self._host.emit(events.FetchExpired, self._broker, request.replica_id)
+        self._respond(message, self._read(message))
+
+    # Epochs and ends
+
+    def handle_offsets_for_leader_epoch(self, message: Message) -> None:
+        """Answer where leader epochs end (KIP-101; without the epoch before KIP-279)."""
+        request: protocol.OffsetsForLeaderEpochRequest = message[2]
+        if self._blocked(request.partitions, self.handle_offsets_for_leader_epoch, message):
+            return
+        answer: dict[str, tuple[str, int, int]] = {}
+        for name, (current_epoch, requested_epoch) in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None:
+                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+                continue
+            error = partition.check_epoch(current_epoch)
+            if error != errors.NONE:
+                self._reject("OffsetsForLeaderEpoch", name, message[0].client.name, error)
+                answer[name] = (error, -1, -1)
+                continue
+            log = partition.log
+            epoch, end_offset = log.epochs.end_offset_for(requested_epoch, log.log_end_offset)
+            if self._behaviours.follower_truncation == LEADER_EPOCH:
+                epoch = -1
+            answer[name] = (errors.NONE, epoch, end_offset)
+            self._host.emit(
+                events.EpochEndAnswered,
+                self._broker,
+                name,
+                request.replica_id,
+                requested_epoch,
+                epoch,
+                end_offset,
+            )
+        self._respond(message, protocol.OffsetsForLeaderEpochResponse(answer))
+
+    def handle_list_offsets(self, message: Message) -> None:
+        """Answer where partitions end, for followers or for consumers of an isolation level."""
+        request: protocol.ListOffsetsRequest = message[2]
+        if self._blocked(request.partitions, self.handle_list_offsets, message):
+            return
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        answer: dict[str, tuple[str, int]] = {}
+        for name, epoch in request.partitions.items():
+            partition = self.partitions.get(name)
+            if partition is None:
+                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+                continue
+            error = partition.check_epoch(epoch)
+            end_offset = partition.readable_end(isolation)
+            answer[name] = (error, end_offset if error == errors.NONE else -1)
+        self._respond(message, protocol.ListOffsetsResponse(answer))
+
+    # Leadership
+
+    def handle_leader_and_isr(self, message: Message, live_brokers: tuple[int, ...]) -> None:
+        """Become leader or follower of partitions, unless the controller is an old one."""
+        request: protocol.LeaderAndIsrRequest = message[2]
+        if self.is_stale_controller(request.controller_epoch):
+            self._reject("LeaderAndIsr", "", message[0].client.name, errors.STALE_CONTROLLER_EPOCH)
+            self._respond(message, protocol.ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
+            return
+        if self._blocked(request.partition_states, self.handle_leader_and_isr, message, live_brokers):
+            return
+        self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
+        self.controller_epoch = request.controller_epoch
+        changed = []
+        for name, state in request.partition_states.items():
+            partition = self._partition(name)
+            if not self._is_newer(partition, state):
+                continue
+            leader = state.leader_and_isr.leader
+            if leader == self._broker:
+                self._fetchers.remove(name)
+                partition.make_leader(state)
+                changed.append(name)
+            elif leader in live_brokers:
+                if partition.make_follower(state):
+                    self._follow(partition)
+                changed.append(name)
+        for name in changed:
+            self._produce_purgatory.check(name)
+            self._fetch_purgatory.check(name)
+        self._respond(message, protocol.ControlResponse(request.api, errors.NONE))
+
+    def is_stale_controller(self, controller_epoch: int) -> bool:
+        """Return whether a control request comes from a controller that has been succeeded."""
+        return controller_epoch < self.controller_epoch and self._behaviours.controller_epoch_fencing
+
+    def stop_fetching(self, partitions: tuple[str, ...]) -> None:
+        """Handle a StopReplica."""
+        for name in partitions:
+            self._fetchers.remove(name)
+
+    def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        if state.leader_and_isr.leader_epoch > partition.leader_epoch:
+            return True
+        return (
+            not self._behaviours.leader_epoch_fencing
+            and state.leader_and_isr.leader_epoch != partition.leader_epoch
+        )
+
+    def _partition(self, name: str) -> Partition:
+        partition = self.partitions.get(name)
+        if partition is None:
+            topic_config = self._topic_config(name.rsplit("-", 1)[0])
+            partition = Partition(
+                name,
+                self._broker,
+                self._host,
+                self.logs,
+                self._behaviours,
+                self._alter_partition_manager,
+                self._isr_altered,
+                self._config.replica_lag_time_max_us,
+                topic_config.min_insync_replicas,
+            )
+            self.partitions[name] = partition
+        return partition
+
+    def _follow(self, partition: Partition) -> None:
+        self._fetchers.remove(partition.name)
+        if self._behaviours.follower_truncation == HIGH_WATERMARK:
+            partition.truncate_to(partition.log.high_watermark, "high watermark")
+        self._fetchers.add(partition)
+
+    # ISR
+
+    def _isr_altered(self, partition: Partition, hw_rose: bool) -> None:
+        """The ISR's lock is free again."""
+        if hw_rose:
+            self._fetch_purgatory.check(partition.name)
+        self._produce_purgatory.check(partition.name)
+        blocked, partition.blocked = partition.blocked, []
+        for handle_again in blocked:
+            handle_again()
+
+    def _shrink_isrs(self, _: None) -> None:
+        for partition in self.partitions.values():
+            partition.maybe_shrink_isr()
+        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+
+    # Small parts
+
+    def _blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
+        """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""
+        for name in names:
+            partition = self.partitions.get(name)
+            if partition is not None and partition.isr_write_in_flight:
+                partition.blocked.append(partial(handle, *request))
+                return True
+        return False
+
+    def _watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
+        timer = self._timers.get(connection.id)
+        if timer is None:
+            timer = self._timers[connection.id] = OperationTimer(self._host)
+        timer.watch(operation)
+
+    def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
+        self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)

@@ -1,0 +1,1 @@
+"""Kafka's clients: producers, consumers, and what they share."""

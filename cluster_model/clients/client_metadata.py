@@ -1,0 +1,129 @@
+"""What a client knows of the cluster, and how it asks (``Metadata.java``, ``NetworkClient.java``)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.protocol import NO_LEADER, MetadataRequest, MetadataResponse
+from harrow.cluster_model.settings import ConsumerConfig, ProducerConfig
+from harrow.cluster_model.sim.choices import pick
+from harrow.cluster_model.sim.host import Host
+
+CLIENT_LISTENER: Final = "client"
+
+
+class ClientMetadata:
+    """The leaders as a client knows them, and its connections to the brokers.
+
+    One metadata request at a time, to a broker drawn from those that can be asked now,
+    and not more often than once in ``retry.backoff.ms``. The first answer has to come from one of
+    the *bootstrap* brokers (``bootstrap.servers``), by default of all.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        brokers: tuple[int, ...],
+        config: ConsumerConfig | ProducerConfig,
+        on_update: Callable[[], None],
+        *,
+        oldest_fails_first: bool = True,
+        bootstrap: tuple[int, ...] = (),
+    ) -> None:
+        self._host = host
+        self._config = config
+        self._on_update = on_update
+        self._asking = False
+        self._timer_armed = False
+        self._wanted = False
+        self._next_request_us = host.clock.now_us
+        self.leaders: dict[str, int] = {}
+        self.leader_epochs: dict[str, int] = {}
+        self.connections = {
+            broker: NetworkClient(
+                host,
+                f"broker-{broker}",
+                CLIENT_LISTENER,
+                config.request_timeout_us,
+                config.reconnect_backoff_us,
+                config.reconnect_backoff_max_us,
+                on_disconnect=self.request_update,
+                oldest_fails_first=oldest_fails_first,
+            )
+            for broker in brokers
+        }
+        self._known = {broker: self.connections[broker] for broker in bootstrap or brokers}
+
+    def start(self) -> None:
+        """Ask for the first time, and again when what is known has become old."""
+        self.request_update()
+        self._host.set_timer(self._config.metadata_max_age_us, self._grow_old)
+
+    def leader(self, partition: str) -> int | None:
+        """Return the leader of a partition as far as it is known."""
+        leader = self.leaders.get(partition, NO_LEADER)
+        return None if leader == NO_LEADER else leader
+
+    def request_update(self) -> None:
+        """Ask for metadata as soon as that may be."""
+        self._wanted = True
+        if self._asking:
+            return
+        now_us = self._host.clock.now_us
+        connection = self.least_loaded()
+        if now_us < self._next_request_us or connection is None:
+            self._ask_later(now_us)
+            return
+        self._asking = True
+        self._wanted = False
+        connection.send(MetadataRequest(), self._answered)
+
+    def least_loaded(self) -> NetworkClient | None:
+        """Return where to send what any broker can answer; None when no broker can be asked now.
+
+        As ``leastLoadedNode``: a connected broker with the fewest requests in flight, else one
+        that may be connected to; which of several is drawn.
+        """
+        usable = [c for c in self._known.values() if c.is_usable()]
+        candidates = [c for c in usable if c.is_connected()] or usable
+        if not candidates:
+            return None
+        least = min(len(c.in_flight) for c in candidates)
+        return pick(self._host.choices.network, [c for c in candidates if len(c.in_flight) == least])
+
+    def usable_in_us(self) -> int:
+        """Return how long it takes until some broker can be asked."""
+        soonest_us = min(c.usable_at_us for c in self._known.values())
+        return max(soonest_us - self._host.clock.now_us, 0)
+
+    def _ask_later(self, now_us: int) -> None:
+        if not self._timer_armed:
+            self._timer_armed = True
+            wait_us = max(self._next_request_us - now_us, self.usable_in_us(), 1)
+            self._host.set_timer(wait_us, self._ask_now)
+
+    def _ask_now(self, _: None) -> None:
+        self._timer_armed = False
+        if self._wanted:
+            self.request_update()
+
+    def _answered(self, response: MetadataResponse | None, _: None) -> None:
+        self._asking = False
+        self._next_request_us = self._host.clock.now_us + self._config.retry_backoff_us
+        if response is None:
+            self.request_update()
+            return
+        self._known = self.connections
+        for partition, (leader, epoch) in response.partitions.items():
+            # From KIP-320 on a client ignores metadata that is older than what it has; that
+            # is harmless before, for an old leader refuses the client anyway.
+            if epoch >= self.leader_epochs.get(partition, epoch):
+                self.leaders[partition] = leader
+                self.leader_epochs[partition] = epoch
+        if self._wanted or not self.leaders:
+            self.request_update()
+        self._on_update()
+
+    def _grow_old(self, _: None) -> None:
+        self.request_update()
+        self._host.set_timer(self._config.metadata_max_age_us, self._grow_old)

@@ -1,0 +1,191 @@
+"""A consumer of assigned partitions: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
+
+from collections import deque
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.history import History
+from harrow.cluster_model.settings import ConsumerConfig
+from harrow.cluster_model.sim.host import Host
+
+
+class Consumer:
+    """Reads its partitions from offset 0 on; each poll that returns records is in the history.
+
+    One fetch to each broker at a time. ``position`` is the next offset of each partition;
+    ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        process: int,
+        brokers: tuple[int, ...],
+        partitions: tuple[str, ...],
+        config: ConsumerConfig,
+        history: History,
+        poll_interval_us: int,
+        bootstrap: tuple[int, ...] = (),
+        *,
+        sends_leader_epoch: bool = True,
+    ) -> None:
+        self._host = host
+        self._process = process
+        self._config = config
+        self._history = history
+        self._poll_interval_us = poll_interval_us
+        self._sends_leader_epoch = sends_leader_epoch
+        self._metadata = ClientMetadata(host, brokers, config, self._fetch, bootstrap=bootstrap)
+        self.position: dict[str, int] = dict.fromkeys(partitions, 0)
+        self.end_seen: dict[str, int] = {}
+        self._delayed_until_us: dict[str, int] = dict.fromkeys(partitions, 0)
+        self._resetting: dict[str, None] = {}
+        self._fetching: dict[int, None] = {}
+        self._buffer: deque[tuple[str, int, str]] = deque()
+        self._poll_scheduled = False
+        self._last_poll_us = host.clock.now_us
+        self._wake_armed = False
+        self.consumed: dict[str, None] = {}
+
+    def start(self) -> None:
+        """Ask for metadata; fetching begins with the answer."""
+        self._metadata.start()
+
+    # Fetching
+
+    def _fetch(self) -> None:
+        """Send a fetch to every broker that leads something and has none in flight."""
+        now_us = self._host.clock.now_us
+        by_leader: dict[int, dict[str, tuple[int, int]]] = {}
+        waits = False
+        for partition, position in self.position.items():
+            if partition in self._resetting:
+                continue
+            if self._delayed_until_us[partition] > now_us:
+                waits = True
+                continue
+            leader = self._metadata.leader(partition)
+            if leader is None:
+                self._metadata.request_update()
+            elif leader not in self._fetching:
+                if self._metadata.connections[leader].is_usable():
+                    by_leader.setdefault(leader, {})[partition] = (position, self._epoch_of(partition))
+                else:
+                    waits = True
+        for leader, partitions in by_leader.items():
+            self._fetching[leader] = None
+            request = protocol.FetchRequest(
+                protocol.CONSUMER_REPLICA_ID,
+                self._config.fetch_max_wait_us,
+                self._config.max_partition_fetch_bytes,
+                partitions,
+            )
+            self._metadata.connections[leader].send(request, self._fetched, (leader, partitions))
+        if waits:
+            self._fetch_later()
+
+    def _epoch_of(self, partition: str) -> int:
+        """Return the leader epoch that a request says (``Fetcher.prepareFetchRequests``, KIP-320).
+
+        A leader of the past refuses it, instead of calling the position out of range.
+        """
+        return (
+            self._metadata.leader_epochs.get(partition, protocol.NO_EPOCH)
+            if self._sends_leader_epoch
+            else protocol.NO_EPOCH
+        )
+
+    def _fetch_later(self) -> None:
+        if not self._wake_armed:
+            self._wake_armed = True
+            self._host.set_timer(self._config.retry_backoff_us, self._wake)
+
+    def _wake(self, _: None) -> None:
+        self._wake_armed = False
+        self._fetch()
+
+    def _fetched(
+        self, response: protocol.FetchResponse | None, context: tuple[int, dict[str, tuple[int, int]]]
+    ) -> None:
+        leader, asked = context
+        del self._fetching[leader]
+        if response is None:
+            self._metadata.request_update()
+            self._delay(asked)
+        else:
+            for partition, fetched in response.partitions.items():
+                if self.position[partition] != asked[partition][0]:
+                    continue
+                if fetched.error == errors.OFFSET_OUT_OF_RANGE:
+                    self._out_of_range(leader, partition)
+                elif fetched.error != errors.NONE:
+                    self._metadata.request_update()
+                    self._delay((partition,))
+                else:
+                    self.end_seen[partition] = fetched.hw
+                    for batch in fetched.batches:
+                        for index, value in enumerate(batch.values):
+                            offset = batch.base_offset + index
+                            if offset >= self.position[partition]:
+                                self._buffer.append((partition, offset, value))
+                        self.position[partition] = batch.next_offset
+            self._schedule_poll()
+        self._fetch()
+
+    def _delay(self, partitions: "dict[str, tuple[int, int]] | tuple[str, ...]") -> None:
+        until_us = self._host.clock.now_us + self._config.retry_backoff_us
+        for partition in partitions:
+            self._delayed_until_us[partition] = until_us
+
+    def _out_of_range(self, leader: int, partition: str) -> None:
+        """The position is past the log's end: go where ``auto.offset.reset`` says."""
+        if self._config.auto_offset_reset == "earliest":
+            self.position[partition] = 0
+        elif self._config.auto_offset_reset == "latest":
+            self._resetting[partition] = None
+            request = protocol.ListOffsetsRequest(
+                protocol.CONSUMER_REPLICA_ID, {partition: self._epoch_of(partition)}
+            )
+            self._metadata.connections[leader].send(request, self._reset, partition)
+        else:
+            # The application gets an OffsetOutOfRangeException and stays where it is.
+            self._delay((partition,))
+
+    def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
+        del self._resetting[partition]
+        if response is not None:
+            error, end_offset = response.partitions[partition]
+            if error == errors.NONE:
+                self.position[partition] = end_offset
+            else:
+                self._metadata.request_update()
+                self._delay((partition,))
+        self._fetch()
+
+    # Polling
+
+    def _schedule_poll(self) -> None:
+        """Have the application poll when there is something, at its own pace."""
+        if self._buffer and not self._poll_scheduled:
+            self._poll_scheduled = True
+            due_us = self._last_poll_us + self._poll_interval_us - self._host.clock.now_us
+            self._host.set_timer(max(due_us, 0), self._poll)
+
+    def _poll(self, _: None) -> None:
+        self._poll_scheduled = False
+        now_us = self._host.clock.now_us
+        records: dict[str, list[tuple[int, str]]] = {}
+        for _index in range(min(len(self._buffer), self._config.max_poll_records)):
+            partition, offset, value = self._buffer.popleft()
+            records.setdefault(partition, []).append((offset, value))
+            self.consumed[value] = None
+        self._history.polled(self._process, records, self._last_poll_us, now_us)
+        self._last_poll_us = now_us
+        self._schedule_poll()
+
+    def has_read_to_end(self) -> bool:
+        """Return whether everything below the high watermarks last seen has been polled."""
+        return not self._buffer and all(
+            partition in self.end_seen and position >= self.end_seen[partition]
+            for partition, position in self.position.items()
+        )

@@ -1,0 +1,125 @@
+"""A client's connection to one server: requests in flight, timeouts, reconnect backoff.
+
+What Kafka's ``NetworkClient`` does for one node. Answers come in the order of the
+requests; anything else, or a request that is not answered within the request
+timeout, ends the connection, and whatever was in flight with it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import Host
+
+OnComplete = Callable[[Any, Any], None]
+"""Called with (answer, context); the answer is None when the connection was lost."""
+
+
+@dataclass(slots=True, eq=False)
+class NetworkClient:
+    """Requests to one server over one connection, which is opened when needed."""
+
+    host: Host
+    server: str
+    listener: str
+    timeout_us: int
+    backoff_us: int = 0
+    backoff_max_us: int = 0
+    on_push: Callable[[Any], None] | None = None
+    on_disconnect: Callable[[], None] | None = None
+    oldest_fails_first: bool = field(default=True, kw_only=True)
+    usable_at_us: int = field(default=0, init=False)
+    in_flight: deque[tuple[int, int, OnComplete, Any]] = field(default_factory=deque, init=False)
+    _connection: Connection | None = field(default=None, init=False)
+    _correlation_id: int = field(default=0, init=False)
+    _failures: int = field(default=0, init=False)
+    _timer_armed: bool = field(default=False, init=False)
+
+    def is_usable(self) -> bool:
+        """Return whether a request may be sent now: connected, or the backoff is over."""
+        return self._connection is not None or self.host.clock.now_us >= self.usable_at_us
+
+    def is_connected(self) -> bool:
+        """Return whether there is a connection, as far as the client knows."""
+        return self._connection is not None
+
+    def send(self, body: Any, on_complete: OnComplete, context: Any = None) -> None:
+        """Send a request; *on_complete* is called once, with its answer or with None."""
+        host = self.host
+        correlation_id = self._correlation_id
+        self._correlation_id = correlation_id + 1
+        self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
+        if not self._timer_armed:
+            self._timer_armed = True
+            host.set_timer(self.timeout_us, self._check_timeouts)
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = host.connect(self.server, self.listener, self)
+        host.send_request(connection, correlation_id, body)
+
+    def send_without_answer(self, body: Any) -> None:
+        """Send a request that the server never answers (acks=0)."""
+        if self._connection is None:
+            self._connection = self.host.connect(self.server, self.listener, self)
+        self.host.send_request(self._connection, -1, body)
+
+    def receive_response(self, message: Message) -> None:
+        """Complete the request that this answers."""
+        connection, correlation_id, body = message
+        if connection is not self._connection:
+            return
+        if correlation_id < 0:
+            if self.on_push is not None:
+                self.on_push(body)
+            return
+        in_flight = self.in_flight
+        if not in_flight or correlation_id < in_flight[0][0]:
+            return
+        if correlation_id > in_flight[0][0]:
+            self.disconnect()
+            return
+        self._failures = 0
+        _, _, on_complete, context = in_flight.popleft()
+        on_complete(body, context)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Fail what is in flight; the next request opens a new connection."""
+        if connection is self._connection:
+            self._fail_in_flight()
+
+    def disconnect(self) -> None:
+        """Close the connection and fail what is in flight."""
+        if self._connection is not None:
+            self.host.close(self._connection)
+            self._fail_in_flight()
+
+    def close(self) -> None:
+        """Close the connection; nobody waits for what is in flight any more."""
+        if self._connection is not None:
+            self.host.close(self._connection)
+            self._connection = None
+        self.in_flight.clear()
+
+    def _fail_in_flight(self) -> None:
+        self._connection = None
+        backoff_us = min(
+            self.backoff_us << min(self._failures, 20), max(self.backoff_us, self.backoff_max_us)
+        )
+        self._failures += 1
+        self.usable_at_us = self.host.clock.now_us + backoff_us
+        failed, self.in_flight = self.in_flight, deque()
+        for _, _, on_complete, context in failed if self.oldest_fails_first else reversed(failed):
+            on_complete(None, context)
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
+    def _check_timeouts(self, _: None) -> None:
+        """One timer for all requests: it looks at the oldest, and is set again for it."""
+        self._timer_armed = False
+        if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
+            self.disconnect()
+        if self.in_flight and not self._timer_armed:
+            self._timer_armed = True
+            self.host.set_timer(self.in_flight[0][1] - self.host.clock.now_us, self._check_timeouts)

@@ -1,0 +1,31 @@
+"""Where a record without a key goes (``DefaultPartitioner.java``, KIP-480)."""
+
+from harrow.cluster_model.sim.choices import Stream, pick
+
+
+class Partitioner:
+    """Round robin, or from KIP-480 on one partition until its batch has been sent."""
+
+    __slots__ = ("_counter", "_partitions", "_sticky", "_stream", "_uses_sticky")
+
+    def __init__(self, partitions: tuple[str, ...], stream: Stream, *, sticky: bool) -> None:
+        self._partitions = partitions
+        self._stream = stream
+        self._uses_sticky = sticky
+        self._sticky: str | None = None
+        self._counter = stream.below(len(partitions)) if not sticky and len(partitions) > 1 else 0
+
+    def partition(self) -> str:
+        """Return the partition of the next record."""
+        if self._uses_sticky:
+            if self._sticky is None:
+                self._sticky = pick(self._stream, self._partitions)
+            return self._sticky
+        self._counter += 1
+        return self._partitions[(self._counter - 1) % len(self._partitions)]
+
+    def batch_completed(self, partition: str) -> None:
+        """A new batch begins: the sticky partitioner picks another partition."""
+        if self._sticky == partition and len(self._partitions) > 1:
+            others = [other for other in self._partitions if other != partition]
+            self._sticky = pick(self._stream, others)

@@ -1,0 +1,381 @@
+"""A producer: batches, requests in flight, retries, idempotence.
+
+After ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and, for what is
+not transactional, ``TransactionManager.java``. Application and sender thread are one
+actor: whatever can be sent is sent at once.
+"""
+
+from collections import deque
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.partitioner import Partitioner
+from harrow.cluster_model.clients.producer_batch import ProducerBatch
+from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS, ProducerSequences
+from harrow.cluster_model.events import SendFailed, SentAgain
+from harrow.cluster_model.history import History
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import ProducerConfig
+from harrow.cluster_model.sim.host import Host
+
+
+class Producer:
+    """One session of a producer, from its start to its end."""
+
+    def __init__(
+        self,
+        host: Host,
+        process: int,
+        brokers: tuple[int, ...],
+        partitions: tuple[str, ...],
+        config: ProducerConfig,
+        behaviours: Behaviours,
+        history: History,
+        record_bytes: int,
+    ) -> None:
+        self._host = host
+        self._process = process
+        self._config = config
+        self._behaviours = behaviours
+        self._history = history
+        self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
+        self._metadata = ClientMetadata(
+            host, brokers, config, self._run, oldest_fails_first=behaviours.oldest_request_fails_first
+        )
+        self._partitioner = Partitioner(
+            partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
+        )
+        self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
+        self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
+        self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
+        self._sequences = ProducerSequences()
+        self._asking_for_id = False
+        self._wake_at_us: int | None = None
+        self._expiry_timer_set = False
+        self._running = False
+        self._run_again = False
+        self.unfinished = 0
+
+    def start(self) -> None:
+        """Ask for metadata, and for a producer id if idempotent."""
+        self._metadata.start()
+        self._run()
+
+    # The application's side
+
+    def send(self, value: str, partition: str | None = None) -> None:
+        """Take a record; what became of it goes into the history."""
+        name = partition if partition is not None else self._partitioner.partition()
+        now_us = self._host.clock.now_us
+        self._history.send_invoked(self._process, name, value, now_us)
+        self.unfinished += 1
+        queue = self._queues.get(name)
+        if queue is None:
+            # A record may name a partition that the partitioner would not choose.
+            queue = self._queues[name] = deque()
+            self._in_flight[name] = []
+        batch = queue[-1] if queue else None
+        if batch is None or not self._has_room(batch):
+            batch = ProducerBatch(name, now_us)
+            queue.append(batch)
+        batch.values.append(value)
+        batch.size_bytes += self._record_bytes
+        if not self._expiry_timer_set:
+            self._set_expiry_timer()
+        self._run()
+
+    def _has_room(self, batch: ProducerBatch) -> bool:
+        """Return whether a record may join a batch: one that was never sent, and is not full."""
+        return (
+            batch.attempts == 0
+            and not batch.has_sequence()
+            and batch.size_bytes + self._record_bytes <= self._config.batch_size_bytes
+        )
+
+    def abandon(self) -> None:
+        """The application dies: the outcome of what is unfinished stays unknown."""
+        now_us = self._host.clock.now_us
+        for name, queue in self._queues.items():
+            for batch in (*self._in_flight[name], *queue):
+                if not batch.done:
+                    batch.done = True
+                    for value in batch.values:
+                        self._history.send_failed(
+                            self._process, name, value, now_us, "CRASHED", definite=batch.attempts == 0
+                        )
+        self.unfinished = 0
+
+    # The sender's side
+
+    def _run(self) -> None:
+        """Do what can be done now: expire, get an id, send; then wake up when more can be."""
+        if self._running:
+            self._run_again = True
+            return
+        self._running = True
+        while True:
+            self._run_again = False
+            self._run_once()
+            if not self._run_again:
+                break
+        self._running = False
+
+    def _run_once(self) -> None:
+        now_us = self._host.clock.now_us
+        if self._config.idempotence:
+            if self._sequences.needs_new_producer_id(self._has_outstanding):
+                self._sequences.reset()
+            if self._sequences.producer_id == NO_PRODUCER_ID:
+                self._ask_for_producer_id()
+                return
+        wake_at_us: int | None = None
+        for name, queue in self._queues.items():
+            while queue:
+                ready_at_us = self._ready_at_us(name, queue, now_us)
+                if ready_at_us is None:
+                    break
+                if ready_at_us > now_us:
+                    wake_at_us = ready_at_us if wake_at_us is None else min(wake_at_us, ready_at_us)
+                    break
+                self._send_first(name, queue)
+        if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
+            self._wake_at_us = wake_at_us
+            self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
+
+    def _wake(self, at_us: int) -> None:
+        """A batch has become ready: its backoff, its linger time or a reconnect is over."""
+        if self._wake_at_us == at_us:
+            self._wake_at_us = None
+            self._run()
+
+    def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
+        """Return when the first batch may be sent; None: when something else has happened."""
+        batch = queue[0]
+        leader = self._metadata.leader(name)
+        if leader is None:
+            self._metadata.request_update()
+            return None
+        connection = self._metadata.connections[leader]
+        if self._requests_in_flight[leader] >= self._config.max_in_flight:
+            return None
+        if self._config.max_in_flight == 1 and self._in_flight[name]:
+            return None
+        if self._config.idempotence and not self._sequences.may_send(batch, self._in_flight[name]):
+            return None
+        ready_at_us = now_us if connection.is_usable() else connection.usable_at_us
+        if batch.in_retry:
+            return max(ready_at_us, batch.retry_at_us)
+        is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._config.batch_size_bytes
+        return ready_at_us if is_full else max(ready_at_us, batch.created_us + self._config.linger_us)
+
+    def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
+        batch = queue.popleft()
+        leader = self._metadata.leader(name)
+        assert leader is not None
+        if self._config.idempotence:
+            self._sequences.assign(batch)
+        if batch.attempts == 0:
+            self._partitioner.batch_completed(name)
+        batch.attempts += 1
+        if batch.attempts > 1:
+            self._host.emit(
+                SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
+            )
+        request = protocol.ProduceRequest(
+            self._config.acks, self._config.request_timeout_us, {name: batch.record_batch()}
+        )
+        connection = self._metadata.connections[leader]
+        if self._config.acks == 0:
+            connection.send_without_answer(request)
+            self._succeed(batch, None)
+            return
+        self._in_flight[name].append(batch)
+        self._requests_in_flight[leader] += 1
+        connection.send(request, self._answered, (leader, batch))
+
+    # Answers
+
+    def _answered(
+        self, response: protocol.ProduceResponse | None, context: tuple[int, ProducerBatch]
+    ) -> None:
+        leader, batch = context
+        self._requests_in_flight[leader] -= 1
+        error, offset = errors.NETWORK_EXCEPTION, -1
+        if response is not None:
+            error, offset = response.partitions[batch.partition]
+        if error != errors.NONE:
+            self._host.emit(
+                SendFailed,
+                self._host.name,
+                batch.partition,
+                leader,
+                batch.attempts,
+                error,
+                tuple(batch.values),
+            )
+            if error in errors.INVALID_METADATA:
+                self._metadata.request_update()
+        in_flight = self._in_flight[batch.partition]
+        if batch in in_flight:
+            in_flight.remove(batch)
+        if not self._expiry_timer_set and self._queues[batch.partition]:
+            self._set_expiry_timer()
+        if not batch.done:
+            self._complete(batch, error, offset)
+        elif error == errors.NONE:
+            # It was reported as a timeout already, but its sequence is settled now.
+            self._sequences.acked(batch)
+        self._run()
+
+    def _complete(self, batch: ProducerBatch, error: str, offset: int) -> None:
+        if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
+            self._sequences.acked(batch)
+            self._succeed(batch, offset if error == errors.NONE else None)
+            return
+        if error in errors.MAYBE_APPENDED:
+            batch.maybe_appended = True
+        if self._can_retry(batch, error):
+            batch.in_retry = True
+            batch.retry_at_us = self._host.clock.now_us + self._config.retry_backoff_us
+            self._requeue(batch)
+        else:
+            self._fail(batch, error)
+
+    def _can_retry(self, batch: ProducerBatch, error: str) -> bool:
+        now_us = self._host.clock.now_us
+        if batch.attempts > self._config.retries or self._is_past_delivery_timeout(batch, now_us):
+            return False
+        if self._config.idempotence and batch.producer_id != self._sequences.producer_id:
+            return False
+        if error in errors.RETRIABLE:
+            return True
+        return error in FATAL_SEQUENCE_ERRORS and self._sequences.may_retry(batch, error)
+
+    def _requeue(self, batch: ProducerBatch) -> None:
+        """Put a batch back: by sequence if it has one, else to the front (``reenqueue``)."""
+        queue = self._queues[batch.partition]
+        if not self._expiry_timer_set:
+            self._expiry_timer_set = True
+            self._host.set_timer(self._config.request_timeout_us, self._expire_batches)
+        if not batch.has_sequence():
+            queue.appendleft(batch)
+            return
+        position = 0
+        while position < len(queue) and queue[position].has_sequence():
+            if queue[position].base_sequence > batch.base_sequence:
+                break
+            position += 1
+        queue.insert(position, batch)
+
+    def _succeed(self, batch: ProducerBatch, offset: int | None) -> None:
+        batch.done = True
+        now_us = self._host.clock.now_us
+        for index, value in enumerate(batch.values):
+            self.unfinished -= 1
+            position = None if offset is None or offset < 0 else offset + index
+            self._history.send_acked(self._process, batch.partition, position, value, now_us)
+
+    def _fail(self, batch: ProducerBatch, error: str) -> None:
+        batch.done = True
+        now_us = self._host.clock.now_us
+        for value in batch.values:
+            self.unfinished -= 1
+            self._history.send_failed(
+                self._process, batch.partition, value, now_us, error, definite=not batch.maybe_appended
+            )
+        if self._config.idempotence and batch.has_sequence():
+            self._sequences.failed(
+                batch,
+                error,
+                retries_left=batch.attempts <= self._config.retries,
+                others=self._other_batches(batch),
+            )
+
+    def _has_outstanding(self, partition: str) -> bool:
+        """Return whether batches with a sequence of the current producer id are unanswered."""
+        batches = (*self._in_flight[partition], *self._queues[partition])
+        return any(b.has_sequence() and b.producer_id == self._sequences.producer_id for b in batches)
+
+    def _other_batches(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        queue = self._queues[batch.partition]
+        return [*self._in_flight[batch.partition], *(b for b in queue if b.has_sequence())]
+
+    # Expiry
+
+    def _is_past_delivery_timeout(self, batch: ProducerBatch, now_us: int) -> bool:
+        if not self._behaviours.delivery_timeout:
+            return False
+        return now_us - batch.created_us >= self._config.delivery_timeout_us
+
+    def _expires_at_us(self, batch: ProducerBatch) -> int:
+        """Return when a batch is given up.
+
+        By ``delivery.timeout.ms`` (KIP-91); before, one that waits to be sent is given up
+        ``request.timeout.ms`` after it could have been.
+        """
+        if self._behaviours.delivery_timeout:
+            return batch.created_us + self._config.delivery_timeout_us
+        since_us = batch.retry_at_us if batch.in_retry else batch.created_us + self._config.linger_us
+        return since_us + self._config.request_timeout_us
+
+    def _set_expiry_timer(self) -> None:
+        """Look again when the oldest batch expires; what joins later expires later."""
+        pending = [q[0] for name, q in self._queues.items() if q and not self._is_passed_over(name)]
+        if self._behaviours.delivery_timeout:
+            pending += [batches[0] for batches in self._in_flight.values() if batches]
+        self._expiry_timer_set = bool(pending)
+        if pending:
+            now_us = self._host.clock.now_us
+            expires_us = min(self._expires_at_us(batch) for batch in pending)
+            self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches)
+
+    def _is_passed_over(self, name: str) -> bool:
+        """Return whether nothing waiting may expire: before KIP-91, behind the only batch in flight."""
+        return (
+            self._config.max_in_flight == 1
+            and bool(self._in_flight[name])
+            and not self._behaviours.delivery_timeout
+        )
+
+    def _expire_batches(self, _: None) -> None:
+        now_us = self._host.clock.now_us
+        for name, queue in self._queues.items():
+            while queue and not self._is_passed_over(name) and self._expires_at_us(queue[0]) <= now_us:
+                self._expire(queue.popleft())
+            if self._behaviours.delivery_timeout:
+                in_flight = self._in_flight[name]
+                for batch in [b for b in in_flight if self._is_past_delivery_timeout(b, now_us)]:
+                    in_flight.remove(batch)
+                    batch.maybe_appended = True
+                    self._expire(batch)
+        self._set_expiry_timer()
+        self._run()
+
+    def _expire(self, batch: ProducerBatch) -> None:
+        """Report a timeout; a sequence that was sent is unresolved until the others are answered."""
+        self._fail(batch, "TIMEOUT")
+
+    # Producer id
+
+    def _ask_for_producer_id(self) -> None:
+        if self._asking_for_id:
+            return
+        self._asking_for_id = True
+        connection = self._metadata.least_loaded()
+        if connection is None:
+            self._host.set_timer(self._metadata.usable_in_us(), self._ask_again)
+        else:
+            connection.send(protocol.InitProducerIdRequest(), self._producer_id_answered)
+
+    def _producer_id_answered(self, response: protocol.InitProducerIdResponse | None, _: None) -> None:
+        if response is None or response.error != errors.NONE:
+            self._host.set_timer(self._config.retry_backoff_us, self._ask_again)
+            return
+        self._asking_for_id = False
+        self._sequences.producer_id = response.producer_id
+        self._run()
+
+    def _ask_again(self, _: None) -> None:
+        self._asking_for_id = False
+        self._run()

@@ -1,0 +1,46 @@
+"""A batch on the producer's side: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
+
+from dataclasses import dataclass, field
+
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+
+
+@dataclass(slots=True, eq=False)
+class ProducerBatch:
+    """Records for one partition that are sent together.
+
+    ``maybe_appended`` turns true with the first attempt whose outcome is unknown.
+    """
+
+    partition: str
+    created_us: int
+    values: list[str] = field(default_factory=list)
+    size_bytes: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    base_sequence: int = NO_SEQUENCE
+    attempts: int = 0
+    retry_at_us: int = 0
+    in_retry: bool = False
+    done: bool = False
+    maybe_appended: bool = False
+    sequence_was_reset: bool = False
+
+    def has_sequence(self) -> bool:
+        """Return whether the batch has been given a sequence number."""
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record."""
+        return self.base_sequence + len(self.values) - 1
+
+    def record_batch(self) -> RecordBatch:
+        """Return the batch as it goes over the wire."""
+        has_producer = self.producer_id != NO_PRODUCER_ID
+        return RecordBatch(
+            tuple(self.values),
+            self.producer_id,
+            0 if has_producer else -1,
+            self.base_sequence,
+            size_bytes=self.size_bytes,
+        )

@@ -1,0 +1,1 @@
+"""The controller: broker registrations, elections, and requests to brokers."""

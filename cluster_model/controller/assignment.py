@@ -1,0 +1,113 @@
+"""Which brokers get the replicas of a new topic (``AdminUtils.assignReplicasToBrokers``)."""
+
+from collections.abc import Mapping, Sequence
+
+from harrow.cluster_model.topology import ClusterSpec
+
+
+def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the replicas of each topic's partitions: as the topic gives them, else as Kafka assigns them."""
+    brokers = [broker.id for broker in spec.brokers]
+    racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
+    return {
+        topic.name: topic.assignment
+        or assign_replicas(brokers, topic.partitions, topic.replication_factor, racks)
+        for topic in spec.topics
+    }
+
+
+def partition_assignments(spec: ClusterSpec) -> dict[str, tuple[int, ...]]:
+    """Return the replicas of each partition by its name."""
+    assigned = topic_assignments(spec)
+    return {
+        f"{topic}-{number}": replicas
+        for topic, partitions in assigned.items()
+        for number, replicas in enumerate(partitions)
+    }
+
+
+def assign_replicas(
+    brokers: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    racks: Mapping[int, str] | None = None,
+    start_index: int = 0,
+    start_shift: int = 0,
+) -> tuple[tuple[int, ...], ...]:
+    """Return the replicas of each partition, preferred leader first.
+
+    The first replica of partition i is broker (i + start) mod n, the others follow at a
+    shifted distance, so that each broker's partitions have their followers on different
+    brokers. With racks, brokers are taken rack by rack in turn, and a replica goes to
+    a rack, then to a broker, that has none while there is one. Kafka draws start and
+    shift; here they are 0 unless given.
+    """
+    if racks:
+        return _assign_rack_aware(brokers, partitions, replication_factor, racks, start_index, start_shift)
+    count = len(brokers)
+    shift = start_shift
+    assignment = []
+    for partition in range(partitions):
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        first = (partition + start_index) % count
+        replicas = [brokers[first]]
+        replicas += [brokers[_replica_index(first, shift, j, count)] for j in range(replication_factor - 1)]
+        assignment.append(tuple(replicas))
+    return tuple(assignment)
+
+
+def _replica_index(first: int, shift: int, replica: int, brokers: int) -> int:
+    distance = 1 + (shift + replica) % (brokers - 1)
+    return (first + distance) % brokers
+
+
+def _assign_rack_aware(
+    brokers: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    racks: Mapping[int, str],
+    start_index: int,
+    start_shift: int,
+) -> tuple[tuple[int, ...], ...]:
+    alternated = _alternate_racks(brokers, racks)
+    count = len(alternated)
+    rack_count = len({racks[broker] for broker in alternated})
+    shift = start_shift
+    assignment = []
+    for partition in range(partitions):
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        first = (partition + start_index) % count
+        replicas = [alternated[first]]
+        offset = 0
+        while len(replicas) < replication_factor:
+            candidate = alternated[_rack_replica_index(first, shift * rack_count, offset, count)]
+            used_racks = {racks[broker] for broker in replicas}
+            rack_is_new = racks[candidate] not in used_racks or len(used_racks) == rack_count
+            broker_is_new = candidate not in replicas or len(set(replicas)) == count
+            if rack_is_new and broker_is_new:
+                replicas.append(candidate)
+            offset += 1
+        assignment.append(tuple(replicas))
+    return tuple(assignment)
+
+
+def _rack_replica_index(first: int, shift: int, replica: int, brokers: int) -> int:
+    return (first + 1 + (shift + replica) % (brokers - 1)) % brokers
+
+
+def _alternate_racks(brokers: Sequence[int], racks: Mapping[int, str]) -> list[int]:
+    """Return the brokers so that neighbours are in different racks (``getRackAlternatedBrokerList``)."""
+    by_rack: dict[str, list[int]] = {}
+    for broker in sorted(brokers):
+        by_rack.setdefault(racks[broker], []).append(broker)
+    names = sorted(by_rack)
+    result: list[int] = []
+    round_ = 0
+    while len(result) < len(brokers):
+        for name in names:
+            if round_ < len(by_rack[name]):
+                result.append(by_rack[name][round_])
+        round_ += 1
+    return result

@@ -1,0 +1,151 @@
+"""How the controller talks to brokers: a queue and a connection for each.
+
+After ``ControllerChannelManager.scala``: one request at a time to each broker, repeated
+until it is answered or the broker is no longer alive.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Concatenate, Final, ParamSpec
+
+from harrow.cluster_model import protocol
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+P = ParamSpec("P")
+
+RETRY_BACKOFF_US: Final = 100 * US_PER_MS
+CONTROL_LISTENER: Final = "control"
+
+
+class ControllerChannel:
+    """The requests that are on their way to one broker."""
+
+    __slots__ = ("_client", "_closed", "_host", "_queue", "_sending", "broker_epoch")
+
+    def __init__(self, host: Host, broker: int, broker_epoch: int, socket_timeout_us: int) -> None:
+        self._host = host
+        self.broker_epoch = broker_epoch
+        self._client = NetworkClient(host, f"broker-{broker}", CONTROL_LISTENER, socket_timeout_us)
+        self._queue: deque[protocol.ControlRequest] = deque()
+        self._sending = False
+        self._closed = False
+
+    def put(self, request: protocol.ControlRequest) -> None:
+        """Send a request after those before it."""
+        self._queue.append(request)
+        self._send_next(None)
+
+    def close(self) -> None:
+        """The broker, or the controller, is gone: drop what has not been answered."""
+        self._closed = True
+        self._queue.clear()
+        self._client.close()
+
+    def _send_next(self, _: None) -> None:
+        if self._queue and not self._sending and not self._closed:
+            self._sending = True
+            self._client.send(self._queue[0], self._answered)
+
+    def _answered(self, response: protocol.ControlResponse | None, _: None) -> None:
+        self._sending = False
+        if self._closed:
+            return
+        if response is None:
+            self._host.set_timer(RETRY_BACKOFF_US, self._send_next)
+        else:
+            self._queue.popleft()
+            self._send_next(None)
+
+
+class ControllerChannelManager:
+    """The channels to all live brokers."""
+
+    def __init__(self, host: Host, broker: int, socket_timeout_us: int) -> None:
+        self._host = host
+        self._broker = broker
+        self._socket_timeout_us = socket_timeout_us
+        self._channels: dict[int, ControllerChannel] = {}
+
+    def add_broker(self, broker: int, broker_epoch: int) -> None:
+        """Open a channel."""
+        self._channels[broker] = ControllerChannel(self._host, broker, broker_epoch, self._socket_timeout_us)
+
+    def remove_broker(self, broker: int) -> None:
+        """Close a channel."""
+        channel = self._channels.pop(broker, None)
+        if channel is not None:
+            channel.close()
+
+    def close(self) -> None:
+        """Close all channels."""
+        for broker in tuple(self._channels):
+            self.remove_broker(broker)
+
+    def channel(self, broker: int) -> ControllerChannel | None:
+        """Return the channel to a broker, None when it is not alive."""
+        return self._channels.get(broker)
+
+
+class RequestBatch:
+    """What one state change has to tell the brokers (``ControllerBrokerRequestBatch``)."""
+
+    def __init__(self, controller: int, controller_epoch: int, channels: ControllerChannelManager) -> None:
+        self._controller = controller
+        self._controller_epoch = controller_epoch
+        self._channels = channels
+        self._leader_and_isr: dict[int, dict[str, protocol.LeaderAndIsrPartitionState]] = {}
+        self._stop_replica: dict[int, list[str]] = {}
+        self._update_metadata: dict[str, protocol.LeaderAndIsrPartitionState] = {}
+
+    def add_leader_and_isr(
+        self, brokers: Iterable[int], partition: str, state: protocol.LeaderAndIsrPartitionState
+    ) -> None:
+        """Tell these brokers the new state; everybody gets it as metadata."""
+        for broker in brokers:
+            self._leader_and_isr.setdefault(broker, {})[partition] = state
+        self._update_metadata[partition] = state
+
+    def add_stop_replica(self, broker: int, partition: str) -> None:
+        """Tell a broker to stop fetching."""
+        self._stop_replica.setdefault(broker, []).append(partition)
+
+    def send(self, live_brokers: tuple[int, ...]) -> None:
+        """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica.
+
+        Only to live brokers: one that bounced has a channel again, but is not told to stop
+        while the failure of its earlier life is dealt with (``sendRequestsToBrokers``).
+        """
+        for broker, states in self._leader_and_isr.items():
+            if broker in live_brokers:
+                self._put(protocol.LeaderAndIsrRequest, broker, states)
+        if self._update_metadata:
+            self.send_update_metadata(live_brokers, self._update_metadata, live_brokers)
+        for broker, partitions in self._stop_replica.items():
+            if broker in live_brokers:
+                self._put(protocol.StopReplicaRequest, broker, tuple(partitions))
+
+    def send_update_metadata(
+        self,
+        brokers: Iterable[int],
+        states: dict[str, protocol.LeaderAndIsrPartitionState],
+        live_brokers: tuple[int, ...],
+    ) -> None:
+        """Queue an UpdateMetadata to some brokers."""
+        for broker in brokers:
+            self._put(protocol.UpdateMetadataRequest, broker, states, live_brokers)
+
+    def _put(
+        self,
+        request: Callable[Concatenate[int, int, int, P], protocol.ControlRequest],
+        broker: int,
+        *fields: P.args,
+        **named: P.kwargs,
+    ) -> None:
+        """Queue a request to a broker, if that has a channel."""
+        channel = self._channels.channel(broker)
+        if channel is not None:
+            channel.put(
+                request(self._controller, self._controller_epoch, channel.broker_epoch, *fields, **named)
+            )

@@ -1,0 +1,69 @@
+"""What the controller knows: live brokers, assignments, leaders and ISRs (``ControllerContext.scala``)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
+
+
+@dataclass(slots=True, eq=False)
+class ControllerContext:
+    """The cache of one controller's term of office."""
+
+    epoch: int = 0
+    epoch_zk_version: int = 0
+    live_brokers: dict[int, int] = field(default_factory=dict)
+    topics: dict[str, None] = field(default_factory=dict)
+    assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
+    offline_partitions: set[str] = field(default_factory=set)
+
+    def live(self) -> tuple[int, ...]:
+        """Return the live brokers' ids, sorted."""
+        return tuple(sorted(self.live_brokers))
+
+    def dead_brokers(self) -> tuple[int, ...]:
+        """Return the brokers that have replicas and are not alive, sorted."""
+        assigned = {broker for replicas in self.assignments.values() for broker in replicas}
+        return tuple(sorted(assigned - self.live_brokers.keys()))
+
+    def add_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
+        """Note the replicas of a topic's partitions."""
+        self.topics[topic] = None
+        for number, replicas in enumerate(assignment):
+            self.assignments[f"{topic}-{number}"] = replicas
+
+    def remove_live_brokers(self, brokers: Iterable[int]) -> None:
+        """Note that brokers are gone."""
+        for broker in brokers:
+            self.live_brokers.pop(broker, None)
+
+    def mark_offline_partitions(self) -> bool:
+        """Mark the partitions whose leader is not alive; return whether there are new ones."""
+        newly = {
+            partition
+            for partition, state in self.leadership.items()
+            if state.leader not in self.live_brokers and partition not in self.offline_partitions
+        }
+        self.offline_partitions |= newly
+        return bool(newly)
+
+    def state(self, partition: str) -> LeaderAndIsrPartitionState:
+        """Return a partition's state as control requests have it."""
+        return LeaderAndIsrPartitionState(self.epoch, self.leadership[partition], self.assignments[partition])
+
+    def states(self, partitions: Iterable[str]) -> dict[str, LeaderAndIsrPartitionState]:
+        """Return the states of several partitions."""
+        return {partition: self.state(partition) for partition in partitions if partition in self.leadership}
+
+    def imbalanced_partitions(self, percentage: int) -> list[str]:
+        """Return partitions to move back to preferred leaders that have lost more than *percentage*."""
+        preferred: dict[int, list[str]] = {}
+        for partition, replicas in self.assignments.items():
+            preferred.setdefault(replicas[0], []).append(partition)
+        found = []
+        for broker, partitions in preferred.items():
+            lost = [p for p in partitions if p in self.leadership and self.leadership[p].leader != broker]
+            if broker in self.live_brokers and len(lost) * 100 > percentage * len(partitions):
+                found += lost
+        return found

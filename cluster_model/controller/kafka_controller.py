@@ -1,0 +1,350 @@
+"""The controller on ZooKeeper (``KafkaController.scala``).
+
+Every broker has one; the one whose broker owns ``/controller`` is active. Events are
+processed one at a time. The processing of an event is a generator: it yields the
+ZooKeeper operations that it waits for and goes on with their results, so it reads
+top down like the original, and can be interrupted (paused, fenced, expired) exactly
+where the original can.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Final
+
+from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
+from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.partition_state_machine import (
+    ControllerMoved,
+    Operations,
+    PartitionStateMachine,
+    Processing,
+    Wanted,
+)
+from harrow.cluster_model.events import (
+    BrokerChangeProcessed,
+    ControllerElected,
+    ControllerResigned,
+    FailoverCompleted,
+)
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+
+FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
+
+
+class KafkaController:
+    """The controller module of one broker."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        zookeeper: ZooKeeperClient,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._zookeeper = zookeeper
+        self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
+        self._begin_term(0, 0)
+        self._events: deque[Callable[[], Processing]] = deque()
+        self._processing: Processing | None = None
+        self._turn = 0
+        self.is_active = False
+
+    # Events
+
+    def broker_registered(self) -> None:
+        """Take part in the election."""
+        self._put(self._process_controller_change)
+
+    def session_expired(self) -> None:
+        """Forget all events; an active controller resigns."""
+        self._events.clear()
+        self._abort()
+        self._resign()
+
+    def watch_fired(self, event: zk.WatchEvent) -> None:
+        """Something that is watched has changed."""
+        if event.path == zk.CONTROLLER:
+            self._put(self._process_controller_change)
+        elif event.path == zk.BROKER_IDS:
+            self._put(self._process_broker_change)
+        elif event.path == zk.BROKER_TOPICS:
+            self._put(self._process_topic_change)
+        elif event.path == zk.ISR_CHANGE_NOTIFICATION:
+            self._put(self._process_isr_change_notification)
+        elif event.path == zk.PREFERRED_REPLICA_ELECTION:
+            self._put(self._process_preferred_replica_election)
+
+    def _put(self, event: Callable[[], Processing]) -> None:
+        self._events.append(event)
+        if self._processing is None:
+            self._process_next()
+
+    def _process_next(self) -> None:
+        while self._processing is None and self._events:
+            self._processing = self._events.popleft()()
+            self._advance(None)
+
+    def _advance(self, response: zk.ZooKeeperResponse | None) -> None:
+        """Run the event's processing up to the next ZooKeeper operations."""
+        assert self._processing is not None
+        try:
+            if response is None:
+                operations, atomic, guarded = next(self._processing)
+            else:
+                operations, atomic, guarded = self._processing.send(response)
+        except StopIteration:
+            self._processing = None
+            return
+        except ControllerMoved:
+            self._processing = None
+            self._resign()
+            return
+        turn = self._turn
+        guard = None
+        if guarded and self._behaviours.controller_writes_fenced:
+            guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
+
+        def answered(answer: zk.ZooKeeperResponse) -> None:
+            # After the session's expiry this event is history.
+            if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
+                self._advance(answer)
+                self._process_next()
+
+        self._zookeeper.submit(operations, answered, atomic=atomic, guard=guard)
+
+    def _abort(self) -> None:
+        self._turn += 1
+        if self._processing is not None:
+            self._processing.close()
+            self._processing = None
+
+    # Becoming and ceasing to be the controller
+
+    def _process_controller_change(self) -> Processing:
+        """``/controller`` was created, changed or deleted: resign, or run for office."""
+        response = yield (zk.GetData(zk.CONTROLLER, watch=True),), False, False
+        controller = response.results[0]
+        if controller.error == zk.OK:
+            if controller.data != self._broker:
+                self._resign()
+            return
+        self._resign()
+        response = yield (zk.GetData(zk.CONTROLLER_EPOCH),), False, False
+        epoch, version = int(response.results[0].data) + 1, response.results[0].version
+        register = (
+            zk.Create(zk.CONTROLLER, self._broker, ephemeral=True),
+            zk.SetData(zk.CONTROLLER_EPOCH, epoch, version),
+        )
+        response = yield register, True, False
+        if response.error != zk.OK:
+            return
+        self._begin_term(epoch, version + 1)
+        self.is_active = True
+        self._host.emit(ControllerElected, self._broker, epoch)
+        yield from self._on_controller_failover()
+
+    def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
+        """Begin with nothing known but the controller epoch."""
+        self._context = ControllerContext()
+        self._context.epoch = epoch
+        self._context.epoch_zk_version = epoch_zk_version
+        self._partitions = PartitionStateMachine(
+            self._broker, self._host, self._context, self._channels, self._topic_config, self._behaviours
+        )
+
+    def _resign(self) -> None:
+        if not self.is_active:
+            return
+        self.is_active = False
+        self._channels.close()
+        self._host.emit(ControllerResigned, self._broker, self._context.epoch)
+
+    def _on_controller_failover(self) -> Processing:
+        """Read everything, tell everybody, and go on where the former controller stopped."""
+        context = self._context
+        response = yield (
+            (
+                zk.GetChildren(zk.BROKER_IDS, watch=True),
+                zk.GetChildren(zk.BROKER_TOPICS, watch=True),
+                zk.GetChildren(zk.ISR_CHANGE_NOTIFICATION, watch=True),
+                zk.GetData(zk.PREFERRED_REPLICA_ELECTION, watch=True),
+            ),
+            False,
+            False,
+        )
+        brokers, topics, isr_changes, preferred = response.results
+        if isr_changes.children:
+            yield _delete_isr_changes(isr_changes.children), False, True
+        live = yield from self._read_brokers(brokers.children)
+        for broker, epoch in live.items():
+            context.live_brokers[broker] = epoch
+            self._channels.add_broker(broker, epoch)
+        yield from self._read_topics(topics.children)
+        yield from self._partitions.read_states(list(context.assignments))
+        self._batch().send_update_metadata(context.live(), {}, context.live())
+        self._send_state_to(context.live())
+        dead = context.dead_brokers()
+        if self._behaviours.failover_takes_out_dead_replicas:
+            for broker in dead:
+                yield from self._partitions.remove_from_isrs(broker)
+        context.mark_offline_partitions()
+        yield from self._partitions.trigger_online_partitions("controller failover")
+        self._host.publish(FailoverCompleted, self._broker, context.epoch, tuple(dead), context.leadership)
+        if preferred.error == zk.OK:
+            yield from self._process_preferred_replica_election()
+        if self._config.auto_leader_rebalance:
+            self._host.set_timer(FIRST_REBALANCE_CHECK_US, self._check_leader_imbalance, context.epoch)
+
+    def _read_brokers(self, ids: Iterable[str]) -> Generator[Wanted, zk.ZooKeeperResponse, dict[int, int]]:
+        """Return the live brokers and their epochs (the czxid of their registration)."""
+        numbers = sorted(int(name) for name in ids)
+        response = yield tuple(zk.GetData(zk.broker_path(number)) for number in numbers), False, False
+        found = zip(numbers, response.results, strict=True)
+        return {number: result.czxid for number, result in found if result.error == zk.OK}
+
+    def _read_topics(self, topics: Iterable[str]) -> Processing:
+        names = list(topics)
+        response = yield tuple(zk.GetData(zk.topic_path(topic)) for topic in names), False, False
+        for topic, result in zip(names, response.results, strict=True):
+            self._context.add_topic(topic, result.data)
+
+    # Brokers and topics come and go
+
+    def _process_broker_change(self) -> Processing:
+        """Compare ``/brokers/ids`` with what is known.
+
+        Before KIP-380 a broker that went and came back between two looks goes unnoticed
+        (KAFKA-1120); since then its new epoch gives it away.
+        """
+        if not self.is_active:
+            return
+        context = self._context
+        response = yield (zk.GetChildren(zk.BROKER_IDS, watch=True),), False, False
+        current = yield from self._read_brokers(response.results[0].children)
+        new = [b for b in current if b not in context.live_brokers]
+        dead = [b for b in context.live_brokers if b not in current]
+        bounced = []
+        if self._behaviours.broker_epoch:
+            bounced = [b for b in current if current[b] > context.live_brokers.get(b, current[b])]
+        for broker in (*dead, *bounced):
+            self._channels.remove_broker(broker)
+        for broker in (*new, *bounced):
+            self._channels.add_broker(broker, current[broker])
+        if new:
+            context.live_brokers.update({broker: current[broker] for broker in new})
+            yield from self._on_broker_startup(new)
+        if bounced:
+            context.remove_live_brokers(bounced)
+            yield from self._on_broker_failure(bounced)
+            context.live_brokers.update({broker: current[broker] for broker in bounced})
+            yield from self._on_broker_startup(bounced)
+        if dead:
+            context.remove_live_brokers(dead)
+            yield from self._on_broker_failure(dead)
+        self._host.publish(BrokerChangeProcessed, self._broker, context.epoch, current, context.live_brokers)
+
+    def _on_broker_startup(self, brokers: list[int]) -> Processing:
+        """Tell new brokers what they have, and elect leaders where that was impossible."""
+        context = self._context
+        existing = [broker for broker in context.live() if broker not in brokers]
+        batch = self._batch()
+        batch.send_update_metadata(existing, {}, context.live())
+        batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
+        self._send_state_to(brokers)
+        yield from self._partitions.trigger_online_partitions("broker startup")
+
+    def _on_broker_failure(self, brokers: list[int]) -> Processing:
+        """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
+        context = self._context
+        led = context.mark_offline_partitions()
+        yield from self._partitions.trigger_online_partitions("broker failure")
+        for broker in brokers:
+            yield from self._partitions.remove_from_isrs(broker)
+        if not led:
+            self._batch().send_update_metadata(context.live(), {}, context.live())
+
+    def _process_topic_change(self) -> Processing:
+        """Give new topics leaders."""
+        if not self.is_active:
+            return
+        response = yield (zk.GetChildren(zk.BROKER_TOPICS, watch=True),), False, False
+        new = [topic for topic in response.results[0].children if topic not in self._context.topics]
+        yield from self._read_topics(new)
+        yield from self._partitions.trigger_online_partitions("topic creation")
+
+    def _process_isr_change_notification(self) -> Processing:
+        """Leaders have changed ISRs: pass that on as metadata."""
+        if not self.is_active:
+            return
+        path = zk.ISR_CHANGE_NOTIFICATION
+        response = yield (zk.GetChildren(path, watch=True),), False, False
+        children = response.results[0].children
+        if not children:
+            return
+        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
+        changed = list(dict.fromkeys(p for result in response.results for p in result.data or ()))
+        yield from self._partitions.read_states(changed)
+        context = self._context
+        states = context.states(changed)
+        self._batch().send_update_metadata(context.live(), states, context.live())
+        yield _delete_isr_changes(children), False, True
+
+    # Preferred leaders
+
+    def _process_preferred_replica_election(self) -> Processing:
+        """An administrator asks for the preferred leaders."""
+        if not self.is_active:
+            return
+        path = zk.PREFERRED_REPLICA_ELECTION
+        response = yield (zk.GetData(path, watch=True),), False, False
+        if response.results[0].error != zk.OK:
+            return
+        wanted = response.results[0].data or tuple(self._context.assignments)
+        partitions = [p for p in wanted if p in self._context.leadership]
+        yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
+        yield (zk.Delete(path),), False, True
+
+    def _check_leader_imbalance(self, controller_epoch: int) -> None:
+        if self.is_active and self._context.epoch == controller_epoch:
+            self._put(self._process_leader_imbalance)
+            interval_us = self._config.leader_imbalance_check_interval_us
+            self._host.set_timer(interval_us, self._check_leader_imbalance, controller_epoch)
+
+    def _process_leader_imbalance(self) -> Processing:
+        """Give live brokers back what they should lead, where too much of it is elsewhere."""
+        if not self.is_active:
+            return
+        partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)
+        if partitions:
+            yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
+
+    # Small parts
+
+    def _batch(self) -> RequestBatch:
+        return RequestBatch(self._broker, self._context.epoch, self._channels)
+
+    def _send_state_to(self, brokers: Iterable[int]) -> None:
+        """Tell brokers the current state of the replicas that they have."""
+        context = self._context
+        batch = self._batch()
+        for broker in brokers:
+            for partition, replicas in context.assignments.items():
+                if broker in replicas and partition in context.leadership:
+                    batch.add_leader_and_isr((broker,), partition, context.state(partition))
+        batch.send(context.live())
+
+
+def _delete_isr_changes(children: Iterable[str]) -> Operations:
+    return tuple(zk.Delete(f"{zk.ISR_CHANGE_NOTIFICATION}/{child}") for child in children)

@@ -1,0 +1,196 @@
+"""Partitions get leaders and lose replicas: the controller's writes to the state znodes.
+
+After ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. Every method is a part
+of the processing of a controller event (see `kafka_controller`): it yields ZooKeeper
+operations and goes on with their results.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+
+from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
+from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.leader_election import (
+    elect_for_offline,
+    elect_preferred,
+    without_replica,
+)
+from harrow.cluster_model.events import ElectionDecided, LeaderElected
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper import protocol as zk
+
+Operations = tuple[zk.ZooKeeperOperation, ...]
+Wanted = tuple[Operations, bool, bool]
+"""ZooKeeper operations; whether all or none; whether guarded by the controller epoch."""
+
+Processing = Generator[Wanted, zk.ZooKeeperResponse, None]
+"""Yields what it wants of ZooKeeper, is sent the response."""
+
+
+class ControllerMoved(Exception):
+    """Another controller has been elected: the guard of a write did not hold."""
+
+
+class PartitionStateMachine:
+    """Elections and ISR changes of one controller's term of office."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        context: ControllerContext,
+        channels: ControllerChannelManager,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._context = context
+        self._channels = channels
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+
+    def read_states(self, partitions: list[str]) -> Processing:
+        """Read the partitions' znodes into the cache of leaders and ISRs."""
+        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
+        for partition, result in zip(partitions, response.results, strict=True):
+            if result.error == zk.OK:
+                self._context.leadership[partition] = result.data.leader_and_isr(result.version)
+
+    def trigger_online_partitions(self, reason: str) -> Processing:
+        """Find leaders for all partitions that are new or have none."""
+        context = self._context
+        new = [p for p in context.assignments if p not in context.leadership]
+        if new:
+            yield from self._initialize_leader_and_isr(new)
+        offline = [p for p in context.assignments if p in context.offline_partitions]
+        if offline:
+            yield from self.elect_leaders(offline, reason, preferred=False)
+
+    def _initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
+        """A new partition: the first live replica leads, the live ones are the ISR."""
+        context = self._context
+        initial: dict[str, LeaderAndIsr] = {}
+        for partition in partitions:
+            live = tuple(b for b in context.assignments[partition] if b in context.live_brokers)
+            if live:
+                initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
+        creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
+        response = yield creates, False, True
+        self._check_not_moved(response)
+        batch = self._batch()
+        for (partition, state), result in zip(initial.items(), response.results, strict=True):
+            if result.error == zk.OK:
+                context.leadership[partition] = state
+                self._host.emit(
+                    LeaderElected,
+                    self._broker,
+                    partition,
+                    state.leader,
+                    state.leader_epoch,
+                    state.isr,
+                    False,
+                    "topic creation",
+                )
+                batch.add_leader_and_isr(state.isr, partition, context.state(partition))
+        batch.send(context.live())
+
+    def elect_leaders(self, partitions: list[str], reason: str, *, preferred: bool) -> Processing:
+        """Elect, write the znodes conditionally, and try again where a leader was faster."""
+        context = self._context
+        batch = self._batch()
+        remaining = partitions
+        while remaining:
+            current = yield from self._read_current(remaining)
+            elected: dict[str, LeaderAndIsr] = {}
+            for partition, state in current.items():
+                winner = self._elect(partition, state, preferred=preferred)
+                if winner is not None:
+                    elected[partition] = winner
+                    unclean = winner.leader not in state.isr
+                    self._host.publish(
+                        ElectionDecided, self._broker, partition, winner.leader_epoch, unclean, reason
+                    )
+            written, remaining = yield from self._write(elected)
+            for partition in written:
+                context.offline_partitions.discard(partition)
+                live = [b for b in context.assignments[partition] if b in context.live_brokers]
+                batch.add_leader_and_isr(live, partition, context.state(partition))
+        batch.send(context.live())
+
+    def _elect(self, partition: str, current: LeaderAndIsr, *, preferred: bool) -> LeaderAndIsr | None:
+        context = self._context
+        live = frozenset(context.live_brokers)
+        assignment = context.assignments[partition]
+        if preferred:
+            from_isr = self._behaviours.preferred_leader_from_isr
+            return elect_preferred(current, assignment, live, from_isr=from_isr)
+        unclean = (
+            self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
+            or not self._behaviours.unclean_election_only_if_enabled
+        )
+        return elect_for_offline(current, assignment, live, unclean=unclean)
+
+    def remove_from_isrs(self, broker: int) -> Processing:
+        """A broker is gone: take it out of the ISRs that it is in."""
+        context = self._context
+        batch = self._batch()
+        remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
+        for partition in remaining:
+            batch.add_stop_replica(broker, partition)
+        while remaining:
+            current = yield from self._read_current(remaining)
+            reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}
+            written, remaining = yield from self._write(reduced)
+            for partition, state in current.items():
+                if partition not in reduced:
+                    context.leadership[partition] = state
+                if partition in written or partition not in reduced:
+                    others = [b for b in context.assignments[partition] if b != broker]
+                    batch.add_leader_and_isr(others, partition, context.state(partition))
+        batch.send(context.live())
+
+    def _read_current(
+        self, partitions: list[str]
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, dict[str, LeaderAndIsr]]:
+        """Read znodes; one that a newer controller has written is not this one's business."""
+        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
+        return {
+            partition: result.data.leader_and_isr(result.version)
+            for partition, result in zip(partitions, response.results, strict=True)
+            if result.error == zk.OK and result.data.controller_epoch <= self._context.epoch
+        }
+
+    def _write(
+        self, states: dict[str, LeaderAndIsr]
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
+        """Write znodes conditionally; return those written, and those that changed meanwhile."""
+        if not states:
+            return [], []
+        writes = tuple(
+            zk.SetData(zk.state_path(partition), self._znode(state), state.partition_epoch)
+            for partition, state in states.items()
+        )
+        response = yield writes, False, True
+        self._check_not_moved(response)
+        written, again = [], []
+        for (partition, state), result in zip(states.items(), response.results, strict=True):
+            if result.error == zk.OK:
+                written.append(partition)
+                self._context.leadership[partition] = replace(state, partition_epoch=result.version)
+            elif result.error == zk.BAD_VERSION:
+                again.append(partition)
+        return written, again
+
+    def _znode(self, state: LeaderAndIsr) -> zk.TopicPartitionState:
+        return zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, self._context.epoch)
+
+    def _check_not_moved(self, response: zk.ZooKeeperResponse) -> None:
+        if response.error == zk.BAD_VERSION:
+            raise ControllerMoved
+
+    def _batch(self) -> RequestBatch:
+        return RequestBatch(self._broker, self._context.epoch, self._channels)

@@ -1,0 +1,702 @@
+"""What can happen in a run: each kind of event, declared once, with the kind of each of its fields.
+
+A trace keeps an event as a tuple, ``(at_us, name, *fields)``: a run emits thousands, and making an object of
+each costs several times as much. `Event` classes are how code speaks of them: actors emit them by
+``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the fields as arguments,
+and `harrow.cluster_model.trace.select` makes objects of those that somebody looks at. mypy holds all three to
+the declaration.
+
+A new kind of event is a class here, or anywhere, below ``@event(NAME)``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum, unique
+from typing import Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform, get_args, get_type_hints
+
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.registry import Registry, derived
+
+
+@unique
+class FieldKind(Enum):
+    """What a field of an event holds; everything that reads traces goes by this, and by no field's name."""
+
+    BROKER = "broker"
+    BROKERS = "brokers"
+    CLIENT = "client"
+    PROCESS = "process"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    EPOCH = "epoch"
+    NUMBER = "number"
+    FLAG = "flag"
+    VALUES = "values"
+    RECORDS = "records"
+    TEXT = "text"
+    TEXTS = "texts"
+    PAIRS = "pairs"
+    OBJECT = "object"
+
+
+NO_CONTROLLER: Final = -1
+
+BrokerId = Annotated[int, FieldKind.BROKER]
+"""A broker's id, -1 for none."""
+Brokers = Annotated[tuple[int, ...], FieldKind.BROKERS]
+ClientName = Annotated[str, FieldKind.CLIENT]
+ProcessName = Annotated[str, FieldKind.PROCESS]
+"""``broker-1``, ``zookeeper``, or the name of a client."""
+PartitionName = Annotated[str, FieldKind.PARTITION]
+"""``t-0``; empty for what is about no partition."""
+Offset = Annotated[int, FieldKind.OFFSET]
+Epoch = Annotated[int, FieldKind.EPOCH]
+Number = Annotated[int, FieldKind.NUMBER]
+Strike = Annotated[int | None, FieldKind.NUMBER]
+"""Which fault of a run it comes from, by the number of its strike; None where it comes from none."""
+Flag = Annotated[bool, FieldKind.FLAG]
+Values = Annotated[tuple[str, ...], FieldKind.VALUES]
+"""The values of a batch's records, in order; none for a control batch, which takes one offset all the same."""
+Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
+"""Records as (offset, value)."""
+Text = Annotated[str, FieldKind.TEXT]
+Texts = Annotated[tuple[str, ...], FieldKind.TEXTS]
+Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
+"""Names with their values."""
+
+
+@dataclass(slots=True)
+class Event:
+    """Something that happened. ``at_us`` is virtual time."""
+
+    name: ClassVar[str]
+    at_us: int
+
+
+E = TypeVar("E", bound=Event)
+
+
+EVENTS: Final[Registry[str, type[Event]]] = Registry()
+"""Every kind of event that a trace may have, by the name that campaigns and ``trace.jsonl`` use."""
+
+HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
+"""The kinds of events that are made of a history; where a run is replayed, they stand among those of its trace."""
+
+
+@dataclass_transform()
+def event(name: str) -> Callable[[type[E]], type[E]]:
+    """Declare a kind of event that a trace may have."""
+    return _declare(name, EVENTS)
+
+
+@dataclass_transform()
+def history_event(name: str) -> Callable[[type[E]], type[E]]:
+    """Declare a kind of event that no trace has: it is made of a history."""
+    return _declare(name, HISTORY_EVENTS)
+
+
+@dataclass_transform()
+def notice(name: str) -> Callable[[type[E]], type[E]]:
+    """Declare what subscribers are told, and no trace keeps."""
+    return _declare(name, {})
+
+
+def _declare(name: str, catalogue: dict[str, type[Event]]) -> Callable[[type[E]], type[E]]:
+    def declare(kind: type[E]) -> type[E]:
+        declared = dataclass(slots=True)(kind)
+        declared.name = name
+        catalogue[name] = declared
+        return declared
+
+    return declare
+
+
+# Processes and sessions
+
+
+@event("broker_started")
+class BrokerStarted(Event):
+    """A broker's process has begun."""
+
+    broker: BrokerId
+
+
+@event("broker_stopped")
+class BrokerStopped(Event):
+    """A broker's process has ended; ``cause`` is ``process`` or ``power_loss``."""
+
+    broker: BrokerId
+    cause: Text
+
+
+@event("broker_paused")
+class BrokerPaused(Event):
+    """A broker's process stands still."""
+
+    broker: BrokerId
+
+
+@event("broker_resumed")
+class BrokerResumed(Event):
+    """A paused broker goes on."""
+
+    broker: BrokerId
+
+
+@event("broker_registered")
+class BrokerRegistered(Event):
+    """The control plane has a broker's registration, whether the broker knows yet or not."""
+
+    broker: BrokerId
+    broker_epoch: Epoch
+
+
+@event("client_stopped")
+class ClientStopped(Event):
+    """A client's application has died."""
+
+    client: ClientName
+
+
+@event("session_expired")
+class SessionExpired(Event):
+    """ZooKeeper has ended a session.
+
+    ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
+    session beside its own, which may hold nothing.
+    """
+
+    broker: BrokerId
+    ephemerals: Texts
+
+
+# Faults and single messages
+
+
+@event("fault")
+class FaultStruck(Event):
+    """A fault has struck.
+
+    ``strike`` numbers the faults of a run that struck, from 1, so that what they do later, and their ends,
+    name what struck.
+    """
+
+    fault: Text
+    phase: Text
+    details: Pairs
+    strike: Number
+
+
+@event("fault_ended")
+class FaultEnded(Event):
+    """A fault that lasts is over."""
+
+    fault: Text
+    details: Pairs
+    strike: Number
+
+
+@event("healed")
+class Healed(Event):
+    """Every fault has been ended, and what was down started."""
+
+
+@event("message")
+class MessageDelivered(Event):
+    """A message has arrived; only where a campaign waits for messages."""
+
+    api: Text
+    kind: Text
+    sender: ProcessName
+    receiver: ProcessName
+
+
+@event("message_rule")
+class MessageRuleApplied(Event):
+    """A rule for single messages has met one."""
+
+    rule: Text
+    action: Text
+    api: Text
+    kind: Text
+    sender: ProcessName
+    receiver: ProcessName
+    strike: Strike
+
+
+@event("core_healed")
+class CoreHealed(Event):
+    """A sufficient core of the brokers has been healed, the others not."""
+
+    brokers: Brokers
+
+
+# Controller
+
+
+@event("controller_elected")
+class ControllerElected(Event):
+    """A broker has learned that it is controller."""
+
+    broker: BrokerId
+    controller_epoch: Epoch
+
+
+@event("controller_resigned")
+class ControllerResigned(Event):
+    """A broker no longer takes itself for the controller."""
+
+    broker: BrokerId
+    controller_epoch: Epoch
+
+
+@event("controller_changed")
+class ControllerChanged(Event):
+    """The control plane has another controller, or none (-1), whoever knows it yet."""
+
+    controller: BrokerId
+    controller_epoch: Epoch
+
+
+@event("controller_znode_deleted")
+class ControllerZnodeDeleted(Event):
+    """Somebody has deleted ``/controller``; the broker that stood there does not know it yet."""
+
+    broker: BrokerId
+
+
+@event("election")
+class LeaderElected(Event):
+    """A partition has got a leader, or none (-1): the control plane has it, whoever knows it yet."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: Brokers
+    unclean: Flag
+    reason: Text
+
+
+@event("isr_reduced")
+class IsrReduced(Event):
+    """A controller has taken a replica out of an ISR."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: Brokers
+
+
+# Replicas
+
+
+@event("leader")
+class BecameLeader(Event):
+    """A replica leads in this epoch from now on; ``start_offset`` is its LEO."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    start_offset: Offset
+    isr: Brokers
+
+
+@event("follower")
+class BecameFollower(Event):
+    """A replica follows a leader."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    leader: BrokerId
+
+
+@event("append")
+class BatchAppended(Event):
+    """A leader has appended a producer's batch."""
+
+    broker: BrokerId
+    partition: PartitionName
+    base_offset: Offset
+    leader_epoch: Epoch
+    producer_id: Number
+    base_sequence: Number
+    values: Values
+
+
+@event("replicate")
+class BatchReplicated(Event):
+    """A follower has appended a batch that it fetched."""
+
+    broker: BrokerId
+    partition: PartitionName
+    base_offset: Offset
+    leader_epoch: Epoch
+    producer_id: Number
+    base_sequence: Number
+    values: Values
+
+
+@event("duplicate_batch")
+class BatchDeduplicated(Event):
+    """A leader has recognised a batch that it has already."""
+
+    broker: BrokerId
+    partition: PartitionName
+    producer_id: Number
+    base_sequence: Number
+    base_offset: Offset
+
+
+@event("hw")
+class HighWatermarkSet(Event):
+    """A replica's high watermark has changed."""
+
+    broker: BrokerId
+    partition: PartitionName
+    hw: Offset
+
+
+@event("isr")
+class IsrChanged(Event):
+    """A leader has learned that an ISR of its making is written; ``change`` is ``expand`` or ``shrink``."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    isr: Brokers
+    change: Text
+
+
+@event("isr_written")
+class IsrWritten(Event):
+    """The control plane has a leader's ISR, whether the leader hears of it or not."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    isr: Brokers
+
+
+@event("isr_refused")
+class IsrRefused(Event):
+    """A leader has learned that an ISR of its making was not written."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    isr: Brokers
+    change: Text
+
+
+@event("truncate")
+class LogTruncated(Event):
+    """A replica has cut its log; ``reason`` is what it went by (high watermark, leader epoch, out of range)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+    reason: Text
+
+
+@event("fetcher_failed")
+class FetcherFailed(Event):
+    """A follower has given a partition up: a batch does not begin where its log ends."""
+
+    broker: BrokerId
+    partition: PartitionName
+    base_offset: Offset
+    leo: Offset
+
+
+@event("recover")
+class LogOpened(Event):
+    """A broker that has started has opened a log, with the high watermark of its checkpoint."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leo: Offset
+    hw: Offset
+
+
+@event("unflushed_lost")
+class UnflushedLost(Event):
+    """Power loss has taken the end of a log."""
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+
+
+@event("flush")
+class LogFlushed(Event):
+    """Below this offset a log is safe from power loss."""
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+
+
+@event("checkpoint")
+class CheckpointWritten(Event):
+    """A broker has written a checkpoint file; ``offsets`` by partition."""
+
+    broker: BrokerId
+    kind: Text
+    offsets: Pairs
+
+
+@event("invariant_broken")
+class InvariantBroken(Event):
+    """An invariant does not hold any more (`harrow.cluster_model.invariants`)."""
+
+    invariant: Text
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    offset: Offset
+    details: Text
+
+
+@event("epoch_asked")
+class EpochEndAnswered(Event):
+    """A leader has said where a leader epoch ends (OffsetsForLeaderEpoch)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    replica: BrokerId
+    leader_epoch: Epoch
+    answer_epoch: Epoch
+    end_offset: Offset
+
+
+# Requests, and what their clients make of the answers
+
+
+@event("send_failed")
+class SendFailed(Event):
+    """A producer has got an error for a batch, or no answer."""
+
+    client: ClientName
+    partition: PartitionName
+    leader: BrokerId
+    attempt: Number
+    error: Text
+    values: Values
+
+
+@event("sent_again")
+class SentAgain(Event):
+    """A producer sends a batch once more."""
+
+    client: ClientName
+    partition: PartitionName
+    leader: BrokerId
+    attempt: Number
+    values: Values
+
+
+@event("fetch")
+class FollowerFetched(Event):
+    """A leader has taken note of a follower's fetch."""
+
+    broker: BrokerId
+    partition: PartitionName
+    replica: BrokerId
+    offset: Offset
+
+
+@event("fetch_waits")
+class FetchDelayed(Event):
+    """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer."""
+
+    broker: BrokerId
+    replica: BrokerId
+
+
+@event("fetch_expired")
+class FetchExpired(Event):
+    """A fetch has waited until its time was over."""
+
+    broker: BrokerId
+    replica: BrokerId
+
+
+@event("served")
+class RecordsServed(Event):
+    """A broker has sent records to a consumer; ``hw`` is its high watermark then."""
+
+    broker: BrokerId
+    partition: PartitionName
+    client: ClientName
+    offset: Offset
+    end_offset: Offset
+    hw: Offset
+
+
+@event("acknowledged")
+class BatchAcknowledged(Event):
+    """A broker has answered a producer that a batch is stored; ``acks`` is -1 for all."""
+
+    broker: BrokerId
+    partition: PartitionName
+    base_offset: Offset
+    acks: Number
+    values: Values
+
+
+@event("rejected")
+class RequestRejected(Event):
+    """A broker has answered a request with an error."""
+
+    broker: BrokerId
+    api: Text
+    partition: PartitionName
+    sender: ProcessName
+    error: Text
+
+
+# What clients did: no trace has these, they are made of the history
+
+
+@history_event("client_sent")
+class ClientSent(Event):
+    """An application has handed a record to its producer."""
+
+    client: ClientName
+    partition: PartitionName
+    value: Text
+
+
+@history_event("client_ended")
+class ClientEnded(Event):
+    """A producer has told its application what became of a record.
+
+    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None where it is not told.
+    """
+
+    client: ClientName
+    partition: PartitionName
+    value: Text
+    status: Text
+    offset: Annotated[int | None, FieldKind.OFFSET]
+    error: Annotated[str | None, FieldKind.TEXT]
+
+
+@history_event("client_polled")
+class ClientPolled(Event):
+    """A consumer's poll has returned records of a partition."""
+
+    client: ClientName
+    partition: PartitionName
+    records: Records
+
+
+def kind_of(name: str) -> type[Event]:
+    """Return a kind of event by its name, one of a history too.
+
+    Raises:
+        KeyError: no such kind is registered.
+
+    """
+    return EVENTS.get(name) or HISTORY_EVENTS[name]
+
+
+@derived
+def event_fields(name: str) -> Mapping[str, FieldKind]:
+    """Return the fields of a kind of event, in order, after the time and the name.
+
+    Raises:
+        KeyError: no such kind is registered.
+        TypeError: a field has a type without a kind.
+
+    """
+    kind = kind_of(name)
+    hints = get_type_hints(kind, include_extras=True)
+    return {item.name: _kind_of(hints[item.name], kind, item.name) for item in fields(kind)[1:]}
+
+
+def _kind_of(hint: Any, kind: type[Event], field_name: str) -> FieldKind:
+    for part in get_args(hint):
+        if isinstance(part, FieldKind):
+            return part
+    raise TypeError(f"{kind.__name__}.{field_name}: an event has no field of type {hint}")
+
+
+# What subscribers are told, and no trace keeps
+
+
+@notice("election_decided")
+class ElectionDecided(Event):
+    """A controller is about to write a leader; that it `LeaderElected` is known when it is written."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    unclean: Flag
+    reason: Text
+
+
+@notice("partition_state_written")
+class PartitionStateWritten(Event):
+    """A broker, as leader or as controller, has written a partition's state.
+
+    ``controller_epoch`` is the one that it goes by, ``present_epoch`` that of the moment.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    before: Annotated[LeaderAndIsr, FieldKind.OBJECT]
+    state: Annotated[LeaderAndIsr, FieldKind.OBJECT]
+    controller_epoch: Epoch
+    present_epoch: Epoch
+
+
+@notice("leader_epoch_taken")
+class LeaderEpochTaken(Event):
+    """A replica leads or follows in this leader epoch from now on."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+
+
+@notice("registration_learned")
+class RegistrationLearned(Event):
+    """A broker has learned of its registration."""
+
+    broker: BrokerId
+    broker_epoch: Epoch
+
+
+@notice("control_request_obeyed")
+class ControlRequestObeyed(Event):
+    """A broker does what a controller of this epoch says."""
+
+    broker: BrokerId
+    api: Text
+    controller_epoch: Epoch
+
+
+@notice("broker_change_processed")
+class BrokerChangeProcessed(Event):
+    """A controller has dealt with registrations: the broker epochs there, and those that it goes by."""
+
+    controller: BrokerId
+    controller_epoch: Epoch
+    registered: Annotated[Mapping[int, int], FieldKind.OBJECT]
+    known: Annotated[Mapping[int, int], FieldKind.OBJECT]
+
+
+@notice("failover_completed")
+class FailoverCompleted(Event):
+    """A new controller has taken over; these brokers were dead, these are the ISRs that it goes by."""
+
+    controller: BrokerId
+    controller_epoch: Epoch
+    dead: Brokers
+    leadership: Annotated[Mapping[str, Any], FieldKind.OBJECT]

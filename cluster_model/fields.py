@@ -1,0 +1,368 @@
+"""What the fields of events, faults and whatever else a campaign can name are: their kinds, and their documentation.
+
+A fault, an action, a topic is a frozen dataclass; its fields are what a campaign may say about it. The
+markers here tell what kind of value each of them is, and `described` tells the rest: the documentation, the
+bounds, whether a swarm may leave it open. From that follow the section of the campaign file that says it
+(`harrow.campaigns.language`), how a shrinker makes it plainer and how Hypothesis draws it. So a new field
+is a line here, and none anywhere else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from harrow.cluster_model.registry import Registry, derived
+from harrow.cluster_model.sim.choices import Stream, between
+
+V = TypeVar("V")
+
+
+class Marker:
+    """A kind of value. Its docstring is how a campaign writes it, and after ``;`` what it becomes."""
+
+
+class DurationMarker(Marker):
+    """A time such as ``500ms``, ``2s`` or ``1m``; microseconds here."""
+
+
+class DurationRangeMarker(Marker):
+    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here."""
+
+
+class LastsMarker(DurationRangeMarker):
+    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here, how long a fault lasts."""
+
+
+class DurationOrNeverMarker(Marker):
+    """A time such as ``30s``, or ``never``; microseconds or None here."""
+
+
+class RateMarker(Marker):
+    """How often, such as ``10/s``, ``12/m`` or ``1/h``; the mean time between two in microseconds here."""
+
+
+class RateRangeMarker(Marker):
+    """How often, or a range of it such as ``1/m..30/m``; a pair of mean times in microseconds here."""
+
+
+class BrokerMarker(Marker):
+    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``."""
+
+
+class BrokerIdMarker(Marker):
+    """The id of a broker."""
+
+
+class BrokerOrNoneMarker(Marker):
+    """The id of a broker, -1 for none."""
+
+
+class EndpointMarker(Marker):
+    """One end of a link: a broker's id, the name of a client, or ``zookeeper``."""
+
+
+class ClientMarker(Marker):
+    """The name of a client."""
+
+
+class ProducerMarker(ClientMarker):
+    """The name of a producer."""
+
+
+class PartitionMarker(Marker):
+    """A partition such as ``t-0``."""
+
+
+class ProbabilityMarker(Marker):
+    """A probability from 0 to 1."""
+
+
+class CountMarker(Marker):
+    """A whole number of at least 1."""
+
+
+class SkipMarker(Marker):
+    """A whole number of at least 0."""
+
+
+class NumberRangeMarker(Marker):
+    """A whole number, or a range of them such as ``3..5``; a pair here."""
+
+
+class DurationBoundMarker(Marker):
+    """A bound of a duration such as ``< 500ms``; a comparison and microseconds here."""
+
+
+class CountBoundMarker(Marker):
+    """A bound of a count such as ``<= 10``; a comparison and a number here."""
+
+
+class ShareBoundMarker(Marker):
+    """A bound of a part of a whole such as ``> 99.9%``; a comparison and millionths here."""
+
+
+class MessageRuleNameMarker(Marker):
+    """Text."""
+
+
+class MessageRuleMarker(Marker):
+    """Text, as in the fault that made the rule."""
+
+
+class ApiMarker(Marker):
+    """The name of a request such as ``Fetch``."""
+
+
+class ReleaseMarker(Marker):
+    """A release of Kafka such as ``2.4``."""
+
+
+class TopicNameMarker(Marker):
+    """The name of a topic, as Kafka allows them."""
+
+
+class ClientNameMarker(Marker):
+    """The name that a client gets."""
+
+
+class ConditionMarker(Marker):
+    """Something that has to hold."""
+
+
+class EventMarker(Marker):
+    """An event of the trace by its name, with those of its fields that have to match."""
+
+
+class OffsetsByBrokerMarker(Marker):
+    """Offsets by broker, -1 where one is not known."""
+
+
+class EpochStartsMarker(Marker):
+    """A list of pairs, leader epoch and start offset."""
+
+
+class SettingsMarker(Marker):
+    """Settings under Kafka's names."""
+
+
+class FaultMarker(Marker):
+    """A fault by its name, with its fields (`harrow list faults`)."""
+
+
+Duration = Annotated[int, DurationMarker]
+DurationRange = Annotated[tuple[int, int], DurationRangeMarker]
+Lasts = Annotated[tuple[int, int], LastsMarker]
+"""How long a fault lasts (`harrow.faults.fault.LastingFault`)."""
+DurationOrNever = Annotated[int | None, DurationOrNeverMarker]
+Rate = Annotated[int, RateMarker]
+RateRange = Annotated[tuple[int, int], RateRangeMarker]
+Broker = Annotated[Any, BrokerMarker]
+"""An id or a reference; of a fault that strikes, an id."""
+BrokerId = Annotated[int, BrokerIdMarker]
+BrokerOrNone = Annotated[int, BrokerOrNoneMarker]
+Endpoint = Annotated[int | str, EndpointMarker]
+Client = Annotated[str, ClientMarker]
+Producer = Annotated[str, ProducerMarker]
+Partition = Annotated[str, PartitionMarker]
+Probability = Annotated[float, ProbabilityMarker]
+Count = Annotated[int, CountMarker]
+Skip = Annotated[int, SkipMarker]
+NumberRange = Annotated[tuple[int, int], NumberRangeMarker]
+DurationBound = Annotated[tuple[str, int], DurationBoundMarker]
+CountBound = Annotated[tuple[str, int], CountBoundMarker]
+ShareBound = Annotated[tuple[str, int], ShareBoundMarker]
+MessageRuleName = Annotated[str, MessageRuleNameMarker]
+MessageRuleReference = Annotated[str, MessageRuleMarker]
+Api = Annotated[str, ApiMarker]
+EventMatch = Annotated[Any, EventMarker]
+"""A `harrow.faults.conditions.event_pattern.EventPattern`."""
+OffsetsByBroker = Annotated[tuple[tuple[int, int], ...], OffsetsByBrokerMarker]
+EpochStarts = Annotated[tuple[tuple[int, int], ...], EpochStartsMarker]
+Release = Annotated[str, ReleaseMarker]
+TopicName = Annotated[str, TopicNameMarker]
+ClientName = Annotated[str, ClientNameMarker]
+
+APIS: Final = (
+    "Produce",
+    "Fetch",
+    "OffsetsForLeaderEpoch",
+    "ListOffsets",
+    "Metadata",
+    "InitProducerId",
+    "LeaderAndIsr",
+    "UpdateMetadata",
+    "StopReplica",
+    "ZooKeeper",
+)
+"""The APIs whose messages can be named."""
+
+EXTENSIONS: Final[Registry[type[Any], type[Any]]] = Registry()
+"""Subclasses with more fields, by the dataclass that they stand in for wherever a field has it."""
+
+_LEAST: Final = {CountMarker: 1, SkipMarker: 0, NumberRangeMarker: 0, BrokerIdMarker: 0}
+_PLAIN: Final = (bool, int, str)
+_OPTIONS: Final = "options"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOptions:
+    """What `described` tells of a field beside its documentation and its default."""
+
+    key: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    scope: str = ""
+    upper: str = ""
+    implied: bool = False
+    numbered: bool = False
+    unique: bool = False
+    emptiable: bool = False
+    open: str = ""
+    closed_by: tuple[str, ...] = ()
+    shrinks: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredField:
+    """A field as it was declared.
+
+    ``kind`` is a marker, a plain type, or a dataclass, which is a section of its own; ``choices`` are the
+    words that a text may be. A list is ``many``; lists of lists are two deep.
+    """
+
+    attribute: str
+    key: str
+    kind: type[Any]
+    doc: str
+    default: Any
+    choices: tuple[str, ...]
+    depth: int
+    optional: bool
+    options: FieldOptions
+
+    @property
+    def words(self) -> str:
+        """Return how a campaign writes a value."""
+        if self.choices:
+            return "One of " + ", ".join(self.choices)
+        if issubclass(self.kind, Marker):
+            return str(self.kind.__doc__).partition(";")[0].rstrip(".").replace("``", "")
+        return {bool: "true or false", int: "A whole number"}.get(self.kind, "Text")
+
+    @property
+    def required(self) -> bool:
+        """Return whether a campaign has to say it."""
+        return self.default is MISSING and not self.options.implied
+
+    @property
+    def many(self) -> bool:
+        """Return whether it is a list."""
+        return self.depth > 0
+
+    @property
+    def minimum(self) -> int | None:
+        """Return the least number that it may be."""
+        return self.options.minimum if self.options.minimum is not None else _LEAST.get(self.kind)
+
+    def of(self, owner: Any) -> Any:
+        """Return the value that *owner* has."""
+        value = getattr(owner, self.attribute)
+        return (value, getattr(owner, self.options.upper)) if self.options.upper else value
+
+    def named(self, value: Any) -> dict[str, Any]:
+        """Return a value by the attribute that has it, or by both of a range's two."""
+        if self.options.upper:
+            return {self.attribute: value[0], self.options.upper: value[1]}
+        return {self.attribute: value}
+
+
+def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **options: Any) -> Any:
+    """Return a dataclass field with its documentation, and the rest that is declared of it.
+
+    ``key`` is what a campaign calls it, where that isn't the attribute's name; dots lead through mappings
+    (``disk.writeback``), and an empty one keeps it out of campaigns. ``minimum`` and ``maximum`` bound
+    numbers and times. ``scope`` is whose settings these are. ``upper`` names the attribute with the
+    upper end of a range. What is ``implied`` follows from the rest when it isn't said. A list may be
+    ``numbered``: written as how many, or ``unique``: with nothing in it twice; and a section ``emptiable``: written without a value. ``open`` is
+    the key under which a swarm draws it from a list of values, and ``closed_by`` are further places of a
+    campaign that decide it. The shrinker tries the default of what ``shrinks``.
+    """
+    metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+@derived
+def fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
+    """Return the fields that a campaign can say something of."""
+    return tuple(item for item in all_fields_of(declared) if item.key)
+
+
+@derived
+def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
+    """Return all fields, those with an empty key too, of which campaigns say nothing.
+
+    Raises:
+        TypeError: a field has a type that has no syntax.
+
+    """
+    declared = EXTENSIONS.get(declared, declared)
+    hints = get_type_hints(declared, include_extras=True)
+    found: list[DeclaredField] = []
+    for item in fields(declared):
+        options = item.metadata.get(_OPTIONS) or FieldOptions()
+        default = item.default_factory() if item.default_factory is not MISSING else item.default
+        if options.upper and default is not MISSING:
+            default = (default, declared.__dataclass_fields__[options.upper].default)
+        where = f"{declared.__name__}.{item.name}"
+        kind, choices, depth, optional = _kind(hints[item.name], where, needs_syntax=options.key != "")
+        found.append(
+            DeclaredField(
+                attribute=item.name,
+                key=item.name.rstrip("_") if options.key is None else options.key,
+                kind=kind,
+                doc=str(item.metadata.get("doc", "")),
+                default=default,
+                choices=choices,
+                depth=depth,
+                optional=optional,
+                options=options,
+            )
+        )
+    return tuple(found)
+
+
+def _kind(
+    hint: Any, where: str, *, needs_syntax: bool = True
+) -> tuple[type[Any], tuple[str, ...], int, bool]:
+    """Return what a type is a value of, its choices, how deep it is in lists, and whether it may be None."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType) and NoneType in arguments:
+        parts = tuple(part for part in arguments if part is not NoneType)
+        kind, choices, depth, _ = _kind(Union[parts], where, needs_syntax=needs_syntax)  # noqa: UP007 - known only here, so `|` cannot be written out
+        return kind, choices, depth, True
+    if origin is Annotated and isinstance(arguments[1], type) and issubclass(arguments[1], Marker):
+        return arguments[1], (), 0, False
+    if origin is tuple and arguments[1:] == (...,):
+        kind, choices, depth, optional = _kind(arguments[0], where, needs_syntax=needs_syntax)
+        return kind, choices, depth + 1, optional
+    if origin is Literal:
+        return str, arguments, 0, False
+    if hint in _PLAIN or (isinstance(hint, type) and is_dataclass(hint)):
+        return EXTENSIONS.get(hint, hint), (), 0, False
+    if not needs_syntax:
+        return object, (), 0, False
+    raise TypeError(f"{where}: a campaign has no syntax for {hint}")
+
+
+def by_kind(table: Mapping[type[Any], V], kind: type[Any]) -> V | None:
+    """Return what a table has for a kind of value, or for the one that it is a special case of."""
+    return next((table[base] for base in kind.__mro__ if base in table), None)
+
+
+def draw_duration(stream: Stream, duration: tuple[int, int]) -> int:
+    """Return a duration from a range, in whole milliseconds."""
+    low, high = duration
+    return low if low == high else between(stream, low // 1_000, high // 1_000) * 1_000

@@ -1,0 +1,1 @@
+"""Invariants of the cluster, and the monitor that watches them while it runs."""

@@ -1,0 +1,55 @@
+"""How checks of invariants are told of changes, and how they tell what is broken."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harrow.cluster_model.events import InvariantBroken
+from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition, WatchedReplica
+from harrow.cluster_model.trace import Trace
+
+OnReplica = list[Callable[[WatchedReplica], None]]
+
+
+@dataclass(slots=True)
+class Checks:
+    """What is called at which change of a replica. A check adds itself to the lists that concern it.
+
+    One that looks at what happens to brokers and controllers subscribes to the ``trace`` itself.
+    """
+
+    trace: Trace
+    on_append: OnReplica = field(default_factory=list)
+    on_checkpoint: list[Callable[[WatchedReplica, str, int], None]] = field(default_factory=list)
+    on_high_watermark: OnReplica = field(default_factory=list)
+    on_isr: list[Callable[[WatchedPartition, list[WatchedReplica]], None]] = field(default_factory=list)
+    on_leader: list[Callable[[WatchedReplica, Leader], None]] = field(default_factory=list)
+    on_open: OnReplica = field(default_factory=list)
+    on_truncate: OnReplica = field(default_factory=list)
+    _reported: set[tuple[str, int, str, int]] = field(default_factory=set)
+
+    def watch_replicas(self) -> bool:
+        """Return whether any check looks at replicas."""
+        return bool(
+            self.on_append
+            or self.on_checkpoint
+            or self.on_high_watermark
+            or self.on_isr
+            or self.on_leader
+            or self.on_open
+            or self.on_truncate
+        )
+
+    def broken(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
+        """Report a replica, once in a leader epoch: what is broken often stays so for a while."""
+        self.broken_at(
+            invariant, replica.broker, replica.partition.name, replica.partition.leader_epoch, offset, details
+        )
+
+    def broken_at(
+        self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
+    ) -> None:
+        """Report a broker, once in an epoch."""
+        key = (invariant, broker, partition, epoch)
+        if key not in self._reported:
+            self._reported.add(key)
+            self.trace.emit(InvariantBroken, invariant, broker, partition, epoch, offset, details)

@@ -1,0 +1,182 @@
+"""The invariants of control: whom brokers obey, and what a controller knows and writes."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.invariants import catalogue
+from harrow.cluster_model.invariants.checks import Checks
+from harrow.cluster_model.protocol import LeaderAndIsr
+
+
+class ControllerEpochMonotonic:
+    """What a broker obeys has no older controller epoch than what it has obeyed in this life."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        self._obeyed: dict[int, int] = {}
+        checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
+        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+
+    def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+        obeyed = self._obeyed.get(broker, controller_epoch)
+        if controller_epoch < obeyed:
+            details = f"it obeyed {api} of controller epoch {controller_epoch} after one of {obeyed}"
+            self._broken_at(catalogue.CONTROLLER_EPOCH_MONOTONIC, broker, "", controller_epoch, -1, details)
+        else:
+            self._obeyed[broker] = controller_epoch
+
+    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+        self._obeyed.pop(broker, None)
+
+
+class LeaderEpochMonotonic:
+    """The leader epoch of a replica does not go back while its broker runs."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        self._taken: dict[int, dict[str, int]] = {}
+        checks.trace.subscribe(events.LeaderEpochTaken, self._takes)
+        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+
+    def _takes(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
+        of_broker = self._taken.setdefault(broker, {})
+        taken = of_broker.get(partition, leader_epoch)
+        if leader_epoch < taken:
+            details = f"its leader epoch went from {taken} to {leader_epoch}"
+            self._broken_at(catalogue.LEADER_EPOCH_MONOTONIC, broker, partition, leader_epoch, -1, details)
+        of_broker[partition] = leader_epoch
+
+    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+        self._taken.pop(broker, None)
+
+
+class ControllerWritesFenced:
+    """Only the present controller puts a new leader epoch into a partition's state."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        checks.trace.subscribe(events.PartitionStateWritten, self._written)
+
+    def _written(
+        self,
+        _at_us: int,
+        broker: int,
+        partition: str,
+        before: LeaderAndIsr,
+        state: LeaderAndIsr,
+        controller_epoch: int,
+        present_epoch: int,
+    ) -> None:
+        # A leader that writes its ISR leaves the leader epoch as it is.
+        if state.leader_epoch > before.leader_epoch and controller_epoch < present_epoch:
+            details = (
+                f"as controller of epoch {controller_epoch} it wrote leader epoch {state.leader_epoch}, when the "
+                f"controller epoch was {present_epoch}"
+            )
+            self._broken_at(
+                catalogue.CONTROLLER_WRITES_FENCED, broker, partition, state.leader_epoch, -1, details
+            )
+
+
+class RegisteredBeforeControl:
+    """A broker that is not registered yet obeys nobody."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        self._registered: set[int] = set()
+        checks.trace.subscribe(events.RegistrationLearned, self._registers)
+        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+        checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
+
+    def _registers(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
+        self._registered.add(broker)
+
+    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+        self._registered.discard(broker)
+
+    def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+        if broker not in self._registered:
+            details = f"it obeyed {api} before it had registered, so that it was meant for a former life"
+            self._broken_at(catalogue.REGISTERED_BEFORE_CONTROL, broker, "", controller_epoch, -1, details)
+
+
+class RegistrationsKnown:
+    """A controller goes by the present registrations of brokers."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        checks.trace.subscribe(events.BrokerChangeProcessed, self._processed)
+
+    def _processed(
+        self,
+        _at_us: int,
+        controller: int,
+        controller_epoch: int,
+        registered: Mapping[int, int],
+        known: Mapping[int, int],
+    ) -> None:
+        for broker, broker_epoch in registered.items():
+            if known.get(broker) != broker_epoch:
+                details = (
+                    f"it is registered with broker epoch {broker_epoch}, controller {controller} goes by "
+                    f"{known.get(broker)}"
+                )
+                self._broken_at(catalogue.REGISTRATIONS_KNOWN, broker, "", controller_epoch, -1, details)
+
+
+class FailoverShrinksIsr:
+    """A new controller takes the dead out of the ISRs.
+
+    One without a session may be running all the same, and join an ISR again meanwhile: its leader
+    knows nothing of sessions.
+    """
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        self._present_epoch = 0
+        self._joined: set[tuple[str, int]] = set()
+        checks.trace.subscribe(events.ControllerElected, self._elected)
+        checks.trace.subscribe(events.PartitionStateWritten, self._written)
+        checks.trace.subscribe(events.FailoverCompleted, self._completed)
+
+    def _elected(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
+        self._present_epoch = max(self._present_epoch, controller_epoch)
+        self._joined.clear()
+
+    def _written(
+        self, _at_us: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_: int
+    ) -> None:
+        self._joined.update((partition, broker) for broker in state.isr if broker not in before.isr)
+
+    def _completed(
+        self,
+        _at_us: int,
+        controller: int,
+        controller_epoch: int,
+        dead: tuple[int, ...],
+        leadership: Mapping[str, LeaderAndIsr],
+    ) -> None:
+        if controller_epoch < self._present_epoch:
+            return  # It has been succeeded meanwhile: ISRs are no longer its business.
+        for partition, state in leadership.items():
+            for broker in state.isr if len(state.isr) > 1 else ():
+                if broker in dead and (partition, broker) not in self._joined:
+                    details = (
+                        f"it was dead when controller {controller} took over (controller epoch "
+                        f"{controller_epoch}), and is in the ISR {list(state.isr)} still"
+                    )
+                    self._broken_at(
+                        catalogue.FAILOVER_SHRINKS_ISR, broker, partition, state.leader_epoch, -1, details
+                    )
+
+
+CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
+    catalogue.CONTROLLER_EPOCH_MONOTONIC: ControllerEpochMonotonic,
+    catalogue.LEADER_EPOCH_MONOTONIC: LeaderEpochMonotonic,
+    catalogue.CONTROLLER_WRITES_FENCED: ControllerWritesFenced,
+    catalogue.REGISTERED_BEFORE_CONTROL: RegisteredBeforeControl,
+    catalogue.REGISTRATIONS_KNOWN: RegistrationsKnown,
+    catalogue.FAILOVER_SHRINKS_ISR: FailoverShrinksIsr,
+}
+"""The checks of controllers and of those who obey them, by invariant."""

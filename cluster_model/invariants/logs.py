@@ -1,0 +1,203 @@
+"""The invariants that one replica can break by itself: in its log, its high watermark, its checkpoints."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final
+
+from harrow.cluster_model.invariants import catalogue
+from harrow.cluster_model.invariants.checks import Checks
+from harrow.cluster_model.invariants.watched_replica import Leader, WatchedReplica
+from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.producer_state import ProducerStateEntry
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+
+
+class HwMonotonic:
+    """A leader's high watermark never falls; what a new leader begins with is its own as a follower."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_high_watermark.append(self._check)
+        checks.on_truncate.append(self._check)
+
+    def _check(self, replica: WatchedReplica) -> None:
+        log = replica.log
+        if replica.leader is not None and log is not None and log.high_watermark < replica.hw:
+            details = f"the leader's high watermark went from {replica.hw} to {log.high_watermark}"
+            self._broken(catalogue.HW_MONOTONIC, replica, log.high_watermark, details)
+
+
+class HwWithinLog:
+    """0 <= high watermark <= LEO."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_high_watermark.append(self._check)
+        checks.on_truncate.append(self._check)
+        checks.on_open.append(self._check)
+
+    def _check(self, replica: WatchedReplica) -> None:
+        log = replica.log
+        if log is not None and not 0 <= log.high_watermark <= log.log_end_offset:
+            details = f"the high watermark is {log.high_watermark}, the LEO {log.log_end_offset}"
+            self._broken(catalogue.HW_WITHIN_LOG, replica, log.high_watermark, details)
+
+
+class EpochCacheMonotonic:
+    """Epochs rise along a log, in its cache and in its batches."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_append.append(self._check_append)
+        checks.on_leader.append(self._check_leader)
+        checks.on_truncate.append(self._check_cache)
+        checks.on_open.append(self._check_cache)
+
+    def _check_append(self, replica: WatchedReplica) -> None:
+        log = replica.log
+        if log is None:
+            return
+        batches = replica.file.batches
+        batch = batches[-1]
+        latest = log.epochs.entries[-1] if log.epochs.entries else None
+        # Entries are made once, so that the same one means that nothing was added.
+        if latest is not replica.latest_entry:
+            self._check_cache(replica)
+            if latest is None or latest[0] != batch.leader_epoch:
+                details = f"the latest entry of the epoch cache is {latest}, the last batch has epoch {batch.leader_epoch}"
+                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
+        if len(batches) > 1 and batches[-2].leader_epoch > batch.leader_epoch:
+            details = (
+                f"a batch of epoch {batch.leader_epoch} stands after one of epoch {batches[-2].leader_epoch}"
+            )
+            self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
+
+    def _check_leader(self, replica: WatchedReplica, _: Leader) -> None:
+        self._check_cache(replica)
+
+    def _check_cache(self, replica: WatchedReplica) -> None:
+        """Look through the whole cache; it has few entries, and they change seldom."""
+        log = replica.log
+        if log is None:
+            return
+        entries = log.epochs.entries
+        replica.latest_entry = entries[-1] if entries else None
+        for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+            if epoch >= next_epoch or start >= next_start:
+                details = f"epoch {next_epoch} from {next_start} on follows epoch {epoch} from {start} on"
+                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, next_start, details)
+        if entries and entries[-1][1] > log.log_end_offset:
+            details = f"epoch {entries[-1][0]} begins at {entries[-1][1]}, the LEO is {log.log_end_offset}"
+            self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entries[-1][1], details)
+
+
+class ProducerStateMatchesLog:
+    """What is remembered of a producer is what stands in the log."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_append.append(self._check_append)
+        checks.on_truncate.append(self._check_all)
+        checks.on_open.append(self._check_all)
+
+    def _check_append(self, replica: WatchedReplica) -> None:
+        log = replica.log
+        batch = replica.file.batches[-1]
+        if log is None or batch.producer_id == NO_PRODUCER_ID or batch.control_type is not None:
+            return
+        entry = log.producers.entries.get(batch.producer_id)
+        if entry is None:
+            if log.producers.batches_retained:
+                details = f"nothing is remembered of producer id {batch.producer_id}"
+                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+            return
+        known = entry.batches
+        first, last, base_offset = known[-1]
+        if (
+            first != batch.base_sequence
+            or base_offset != batch.base_offset
+            or last - first + 1 != len(batch.values)
+            or entry.producer_epoch != batch.producer_epoch
+        ):
+            details = _unlike(batch.producer_id, entry)
+            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+        if len(known) > 1 and first != known[-2][1] + 1:
+            details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
+            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+        # Of fewer batches than may be in flight the first one has to be the producer's first.
+        in_flight_max = log.producers.in_flight_max
+        if len(known) < in_flight_max and known[0][0] != 0:
+            details = (
+                f"of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, nothing below "
+                f"sequence number {known[0][0]} is remembered"
+            )
+            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+
+    def _check_all(self, replica: WatchedReplica) -> None:
+        """Compare with the batches, last ones first, after the states were made anew from the log."""
+        log = replica.log
+        if log is None:
+            return
+        entries = log.producers.entries
+        missing = {
+            producer_id: list(entry.batches) for producer_id, entry in entries.items() if entry.batches
+        }
+        for batch in reversed(log.batches):
+            if not missing:
+                return
+            known = None if batch.control_type is not None else missing.get(batch.producer_id)
+            if known is None:
+                continue  # It has no sequence number, or all that is remembered has been seen.
+            if known.pop() != (batch.base_sequence, batch.last_sequence, batch.base_offset):
+                details = _unlike(batch.producer_id, entries[batch.producer_id])
+                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+                return
+            if not known:
+                del missing[batch.producer_id]
+        for producer_id in missing:
+            details = _unlike(producer_id, entries[producer_id])
+            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, log.log_end_offset, details)
+
+
+def _unlike(producer_id: int, entry: ProducerStateEntry) -> str:
+    known = ", ".join(f"{first} to {last} at offset {offset}" for first, last, offset in entry.batches)
+    return f"of producer id {producer_id} the sequence numbers {known} are remembered, the log has others"
+
+
+class CheckpointWithinLog:
+    """What a checkpoint says of a log is in it."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_checkpoint.append(self._check_written)
+        checks.on_open.append(self._check_opened)
+
+    def _check_written(self, replica: WatchedReplica, kind: str, offset: int) -> None:
+        file = replica.file
+        end = file.flushed_offset if kind == RECOVERY_POINT_OFFSET_CHECKPOINT else file.log_end_offset
+        if offset > end:
+            what = "flushed up to" if kind == RECOVERY_POINT_OFFSET_CHECKPOINT else "written up to"
+            self._broken(
+                catalogue.CHECKPOINT_WITHIN_LOG,
+                replica,
+                offset,
+                f"{kind} says {offset}, the log is {what} {end}",
+            )
+
+    def _check_opened(self, replica: WatchedReplica) -> None:
+        """Look at the recovery point: unlike the high watermark it speaks of what survives power loss."""
+        recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
+        leo = replica.file.log_end_offset
+        if recovery_point > leo:
+            details = f"{RECOVERY_POINT_OFFSET_CHECKPOINT} says {recovery_point}, the log that is opened ends at {leo}"
+            self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
+
+
+LOG_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
+    catalogue.HW_MONOTONIC: HwMonotonic,
+    catalogue.HW_WITHIN_LOG: HwWithinLog,
+    catalogue.EPOCH_CACHE_MONOTONIC: EpochCacheMonotonic,
+    catalogue.PRODUCER_STATE_MATCHES_LOG: ProducerStateMatchesLog,
+    catalogue.CHECKPOINT_WITHIN_LOG: CheckpointWithinLog,
+}
+"""The checks of single replicas, by invariant."""

@@ -1,0 +1,158 @@
+"""The invariants between replicas, and between controllers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.cluster_model.events import ControllerElected
+from harrow.cluster_model.invariants import catalogue
+from harrow.cluster_model.invariants.checks import Checks
+from harrow.cluster_model.invariants.watched_replica import (
+    Leader,
+    WatchedPartition,
+    WatchedReplica,
+    first_difference,
+)
+from harrow.cluster_model.log.disk import LogFile
+
+
+@dataclass(slots=True, eq=False)
+class _Committed:
+    """What is committed in a partition: everything below an offset, as it stands in a leader's log."""
+
+    file: LogFile
+    end: int = 0
+
+
+class IsrHoldsCommitted:
+    """Whoever is in the ISR has all that is committed.
+
+    Looked at when a leader raises its high watermark (has the ISR, as this leader knows it, what
+    is new below it?), when somebody joins the ISR or becomes leader, when a member of the ISR cuts
+    its log back, and when it opens it again. A leader without what was committed is reported once;
+    from then on what it has is what counts.
+    """
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        self._committed: dict[str, _Committed] = {}
+        checks.on_high_watermark.append(self._high_watermark_set)
+        checks.on_isr.append(self._isr_changed)
+        checks.on_leader.append(self._became_leader)
+        checks.on_truncate.append(self._log_may_be_shorter)
+        checks.on_open.append(self._log_may_be_shorter)
+
+    def _high_watermark_set(self, replica: WatchedReplica) -> None:
+        leader, log = replica.leader, replica.log
+        if leader is None or log is None:
+            return
+        partition, file = replica.partition, replica.file
+        high_watermark = log.high_watermark
+        for broker in leader.isr:
+            if broker != replica.broker:
+                member = partition.replica(broker)
+                missing = _first_missing(member.file, file, replica.hw, high_watermark)
+                if missing is not None:
+                    self._report(member, missing, high_watermark)
+        # What a leader of the past still commits is not what the present one has to hold.
+        if leader.leader_epoch >= partition.leader_epoch:
+            committed = self._committed[partition.name]
+            committed.file = file
+            committed.end = max(committed.end, high_watermark)
+
+    def _isr_changed(self, partition: WatchedPartition, joined: list[WatchedReplica]) -> None:
+        committed = self._committed.get(partition.name)
+        if committed is not None:
+            for member in joined:
+                missing = _first_missing(member.file, committed.file, 0, committed.end)
+                if missing is not None:
+                    self._report(member, missing, committed.end)
+
+    def _became_leader(self, replica: WatchedReplica, leader: Leader) -> None:
+        partition = replica.partition
+        if leader.leader_epoch < partition.leader_epoch:
+            return
+        committed = self._committed.setdefault(partition.name, _Committed(replica.file))
+        missing = _first_missing(replica.file, committed.file, 0, committed.end)
+        if missing is not None:
+            self._report(replica, missing, committed.end)
+            committed.end = missing
+        committed.file = replica.file
+
+    def _log_may_be_shorter(self, replica: WatchedReplica) -> None:
+        partition = replica.partition
+        committed = self._committed.get(partition.name)
+        leo = replica.file.log_end_offset
+        if committed is None or leo >= committed.end:
+            return
+        if replica.broker in partition.isr:
+            self._report(replica, leo, committed.end)
+        if replica.file is committed.file:
+            committed.end = leo  # What it appends there from now on is something else.
+
+    def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
+        details = f"it is in the ISR and lacks what stands at {missing}, although all below {committed} is committed"
+        self._broken(catalogue.ISR_HOLDS_COMMITTED, member, missing, details)
+
+
+def _first_missing(file: LogFile, committed: LogFile, start: int, end: int) -> int | None:
+    """Return the first offset from *start* to below *end* that a log has not as it is committed."""
+    different = first_difference(committed, file, start, end)
+    if different is None and file.log_end_offset < end:
+        return file.log_end_offset  # Neither has it, so that they do not differ.
+    return different
+
+
+class LogMatching:
+    """Live replicas hold the same below the smaller of their high watermarks.
+
+    When a high watermark rises, what is newly below it is compared with the replica that has the
+    highest of the others; that one equals the rest as far as they go.
+    """
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_high_watermark.append(self._compare)
+        checks.on_open.append(self._compare)
+
+    def _compare(self, replica: WatchedReplica) -> None:
+        if replica.log is None:
+            return
+        start, end = replica.hw, replica.log.high_watermark
+        other: WatchedReplica | None = None
+        other_end = start
+        for candidate in replica.partition.replicas.values():
+            if candidate.hw > other_end and candidate is not replica and candidate.log is not None:
+                other, other_end = candidate, candidate.hw
+        if other is None:
+            return
+        different = first_difference(replica.file, other.file, start, min(end, other_end))
+        if different is not None:
+            details = (
+                f"it has below its high watermark {end} at {different} what broker "
+                f"{other.broker}, with high watermark {other_end}, has not"
+            )
+            self._broken(catalogue.LOG_MATCHING, replica, different, details)
+
+
+class OneControllerPerEpoch:
+    """A controller epoch has one controller."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        self._controllers: dict[int, int] = {}
+        checks.trace.subscribe(ControllerElected, self._controller_elected)
+
+    def _controller_elected(self, _at_us: int, broker: int, controller_epoch: int) -> None:
+        first = self._controllers.setdefault(controller_epoch, broker)
+        if first != broker:
+            details = f"brokers {first} and {broker} became controller in controller epoch {controller_epoch}"
+            self._broken_at(catalogue.ONE_CONTROLLER_PER_EPOCH, broker, "", controller_epoch, -1, details)
+
+
+REPLICA_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
+    catalogue.ISR_HOLDS_COMMITTED: IsrHoldsCommitted,
+    catalogue.ONE_CONTROLLER_PER_EPOCH: OneControllerPerEpoch,
+    catalogue.LOG_MATCHING: LogMatching,
+}
+"""The checks that look at several replicas or brokers, by invariant."""

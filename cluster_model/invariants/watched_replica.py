@@ -1,0 +1,93 @@
+"""Replicas as invariants look at them: from outside, all replicas of a partition at once."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harrow.cluster_model.log.disk import Disk, LogFile
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import UnifiedLog
+
+
+class Leader(Protocol):
+    """What invariants look at in a partition that leads."""
+
+    name: str
+    broker: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class WatchedReplica:
+    """A replica. ``log`` is None while its broker is down, ``leader`` while it does not lead.
+
+    ``hw`` is its high watermark before the change that is being looked at, ``latest_entry``
+    the last entry of its epoch cache when that was last looked through.
+    """
+
+    partition: "WatchedPartition"
+    broker: int
+    disk: Disk
+    file: LogFile
+    log: UnifiedLog | None = None
+    leader: Leader | None = None
+    hw: int = 0
+    latest_entry: tuple[int, int] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class WatchedPartition:
+    """The replicas of a partition, and the latest leader epoch and ISR that were written for it."""
+
+    name: str
+    disks: Mapping[int, Disk]
+    replicas: dict[int, WatchedReplica] = field(default_factory=dict)
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+
+    def replica(self, broker: int) -> WatchedReplica:
+        """Return the replica on a broker."""
+        replica = self.replicas.get(broker)
+        if replica is None:
+            disk = self.disks[broker]
+            replica = self.replicas[broker] = WatchedReplica(self, broker, disk, disk.log_file(self.name))
+        return replica
+
+
+def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:
+    """Return the first offset from *start* to below *end* at which the other log has not what the one has.
+
+    Replicas share their batches, so that equal parts are told by identity.
+    """
+    if end <= start:
+        return None
+    batches = one.batches
+    if (
+        one.log_end_offset == end == other.log_end_offset
+        and batches[-1] is other.batches[-1]
+        and batches[-1].base_offset <= start
+    ):
+        return None  # One batch at the end of both, as nearly always.
+    first = bisect_left(one.base_offsets, start)
+    last = bisect_left(one.base_offsets, end)
+    if batches[first:last] == other.batches[first:last]:
+        return None
+    for batch in batches[first:last]:
+        position = bisect_left(other.base_offsets, batch.base_offset)
+        if position == len(other.batches) or not _is_same(batch, other.batches[position]):
+            return batch.base_offset
+    return None
+
+
+def _is_same(one: RecordBatch, other: RecordBatch) -> bool:
+    """Return whether two batches cannot be told apart: a leader may have appended one anew."""
+    return one is other or (
+        one.base_offset == other.base_offset
+        and one.leader_epoch == other.leader_epoch
+        and one.values == other.values
+        and one.control_type == other.control_type
+        and (one.producer_id, one.producer_epoch, one.base_sequence)
+        == (other.producer_id, other.producer_epoch, other.base_sequence)
+    )

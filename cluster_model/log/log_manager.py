@@ -1,0 +1,107 @@
+"""The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
+
+from collections.abc import Callable, Mapping
+
+from harrow.cluster_model.events import CheckpointWritten, LogFlushed, LogOpened, LogTruncated
+from harrow.cluster_model.log.disk import (
+    RECOVERY_POINT_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    Disk,
+)
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.host import Host
+
+
+class LogManager:
+    """The open logs of one broker, and the tasks that look after its disk."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        disk: Disk,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._disk = disk
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._logs: dict[str, UnifiedLog] = {}
+        self._flush_messages: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Begin the periodic checkpoints."""
+        self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
+        self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
+
+    def open(self, partition: str) -> UnifiedLog:
+        """Open the log of a replica with what the disk has of it."""
+        log = UnifiedLog(partition, self._disk, self._behaviours)
+        self._logs[partition] = log
+        self._flush_messages[partition] = self._topic_config(partition.rsplit("-", 1)[0]).flush_messages
+        self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
+        return log
+
+    def log(self, partition: str) -> UnifiedLog:
+        """Return a log that has been opened."""
+        return self._logs[partition]
+
+    def appended(self, partition: str) -> None:
+        """A log has grown: flush it if ``flush.messages`` are unflushed."""
+        log = self._logs[partition]
+        if log.log_end_offset - log.flushed_offset >= self._flush_messages[partition]:
+            self._flush(partition, log)
+
+    def truncate(self, partition: str, offset: int, reason: str) -> None:
+        """Cut a log back to *offset*."""
+        log = self._logs[partition]
+        before = log.log_end_offset
+        if log.truncate_to(offset):
+            self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
+            # At once, or after a crash a recovery point could be ahead of its log.
+            self._checkpoint_recovery_points()
+
+    def flush_all(self) -> None:
+        """Flush what is dirty, as the operating system does by and by."""
+        for partition, log in self._logs.items():
+            self._flush(partition, log)
+
+    def _flush(self, partition: str, log: UnifiedLog) -> None:
+        if log.flush():
+            self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
+
+    def _checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(
+            REPLICATION_OFFSET_CHECKPOINT, {name: log.high_watermark for name, log in self._logs.items()}
+        )
+
+    def _checkpoint_recovery_points(self) -> None:
+        follows_flush = self._behaviours.recovery_point_follows_flush
+        self._checkpoint(
+            RECOVERY_POINT_OFFSET_CHECKPOINT,
+            {
+                name: log.flushed_offset if follows_flush else log.log_end_offset
+                for name, log in self._logs.items()
+            },
+        )
+
+    def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
+        # What the file has of partitions that this process has not been told of yet stays.
+        before = self._disk.checkpoints.get(name, {})
+        after = {**before, **offsets}
+        if after != before:
+            self._disk.write_checkpoint(name, after)
+            self._host.emit(CheckpointWritten, self._broker, name, tuple(after.items()))
+
+    def _every(self, period_us: int, task: Callable[[], None]) -> None:
+        def run(_: None) -> None:
+            task()
+            self._host.set_timer(period_us, run)
+
+        self._host.set_timer(period_us, run)

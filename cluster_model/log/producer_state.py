@@ -1,0 +1,125 @@
+"""What a log remembers of producers: the last batches of each, and their transactions (KIP-98).
+
+After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.release import Behaviours
+
+
+class ProducerStateEntry:
+    """The epoch of a producer id and its last batches as (first, last sequence, base offset)."""
+
+    __slots__ = ("batches", "last_sequence", "producer_epoch")
+
+    def __init__(self, producer_epoch: int, batches_retained: int) -> None:
+        self.producer_epoch = producer_epoch
+        self.batches: deque[tuple[int, int, int]] = deque(maxlen=batches_retained)
+        self.last_sequence = -1
+
+
+class ProducerStates:
+    """The producers of one log: ``entries`` by producer id.
+
+    ``ongoing_transactions`` has the first offset of each open transaction, by producer id;
+    ``unreplicated_transactions`` those that have ended, as first offset and offset of the control batch, until
+    the high watermark has passed that.
+    """
+
+    __slots__ = ("_behaviours", "entries", "ongoing_transactions", "unreplicated_transactions")
+
+    def __init__(self, behaviours: Behaviours) -> None:
+        self._behaviours = behaviours
+        self.entries: dict[int, ProducerStateEntry] = {}
+        self.ongoing_transactions: dict[int, int] = {}
+        self.unreplicated_transactions: list[tuple[int, int]] = []
+
+    @property
+    def batches_retained(self) -> int:
+        """How many batches of a producer are remembered; 0 for no producer state at all."""
+        return self._behaviours.producer_batches_retained
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many requests of an idempotent producer may be in flight, and so may come again."""
+        return self._behaviours.idempotent_in_flight_max
+
+    def find_duplicate(self, batch: RecordBatch) -> int | None:
+        """Return the base offset of a retained batch with the same epoch and sequence range."""
+        entry = self.entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch != batch.producer_epoch:
+            return None
+        first, last = batch.base_sequence, batch.last_sequence
+        for known_first, known_last, base_offset in entry.batches:
+            if known_first == first and known_last == last:
+                return base_offset
+        return None
+
+    def check(self, batch: RecordBatch) -> str:
+        """Return the error that a leader answers to a batch that cannot follow the last one."""
+        if not self._behaviours.producer_batches_retained:
+            return errors.NONE  # It keeps no producer state at all, as before KIP-98.
+        entry = self.entries.get(batch.producer_id)
+        if batch.control_type is not None:
+            is_older = entry is not None and batch.producer_epoch < entry.producer_epoch
+            return errors.INVALID_PRODUCER_EPOCH if is_older else errors.NONE
+        if entry is None:
+            if batch.base_sequence == 0 or not self._behaviours.sequence_check:
+                return errors.NONE
+            if self._behaviours.unknown_producer_id_error:
+                return errors.UNKNOWN_PRODUCER_ID
+            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if batch.producer_epoch < entry.producer_epoch:
+            return errors.INVALID_PRODUCER_EPOCH
+        if not self._behaviours.sequence_check:
+            return errors.NONE
+        new_epoch = batch.producer_epoch != entry.producer_epoch
+        expected = 0 if new_epoch else entry.last_sequence + 1
+        if batch.base_sequence == expected:
+            return errors.NONE
+        return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def append(self, batch: RecordBatch) -> None:
+        """Remember a batch that has been appended."""
+        if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
+            return
+        entry = self.entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch != batch.producer_epoch:
+            entry = ProducerStateEntry(batch.producer_epoch, self._behaviours.producer_batches_retained)
+            self.entries[batch.producer_id] = entry
+        if batch.is_transactional:
+            self._follow_transaction(batch)
+            if batch.control_type is not None:
+                return  # It has no sequence number.
+        entry.last_sequence = batch.last_sequence
+        entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
+
+    def _follow_transaction(self, batch: RecordBatch) -> None:
+        if batch.control_type is None:
+            self.ongoing_transactions.setdefault(batch.producer_id, batch.base_offset)
+            return
+        first_offset = self.ongoing_transactions.pop(batch.producer_id, None)
+        if first_offset is not None:
+            self.unreplicated_transactions.append((first_offset, batch.base_offset))
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Return the first offset of which it may yet change whether it counts; None when all is decided.
+
+        A transaction is open until its control batch is below the high watermark: before, its end may be lost
+        with the leader.
+        """
+        ended = [known for known in self.unreplicated_transactions if known[1] >= high_watermark]
+        self.unreplicated_transactions = ended
+        return min((*self.ongoing_transactions.values(), *(first for first, _ in ended)), default=None)
+
+    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
+        """Forget everything and learn it again from a log, as after a truncation."""
+        self.entries.clear()
+        self.ongoing_transactions.clear()
+        self.unreplicated_transactions.clear()
+        for batch in batches:
+            self.append(batch)

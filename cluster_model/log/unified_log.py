@@ -1,0 +1,158 @@
+"""The log of one replica: batches by offset, leader epochs, producer states, high watermark.
+
+After ``UnifiedLog.scala``, ``Log.scala`` before 3.0. LEO, the log end offset, is the offset of the next record.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
+from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
+from harrow.cluster_model.log.producer_state import ProducerStates
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.release import Behaviours
+
+
+class UnexpectedAppendOffset(Exception):
+    """A follower's batch does not begin at its LEO: this log and the leader's have parted."""
+
+    def __init__(self, base_offset: int, log_end_offset: int) -> None:
+        super().__init__(f"a batch begins at {base_offset}, the log ends at {log_end_offset}")
+        self.base_offset = base_offset
+
+
+@dataclass(slots=True)
+class AppendResult:
+    """What became of a batch: an error, or its base offset; ``duplicate`` if it was there already."""
+
+    error: str
+    batch: RecordBatch | None
+    base_offset: int
+    duplicate: bool = False
+
+
+class UnifiedLog:
+    """A log on a disk. It is opened anew at each start of its broker."""
+
+    __slots__ = ("_behaviours", "_file", "epochs", "high_watermark", "log_end_offset", "producers")
+
+    def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
+        """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
+        self._behaviours = behaviours
+        self._file = disk.log_file(partition)
+        self.log_end_offset = self._file.log_end_offset
+        self.epochs = LeaderEpochCache()
+        self.epochs.entries = disk.epoch_checkpoint(partition)
+        if behaviours.epoch_cache_follows_log:
+            self.epochs.truncate_from_end(self.log_end_offset)
+        self.producers = ProducerStates(behaviours)
+        self.producers.rebuild(self._file.batches)
+        self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
+        if behaviours.hw_limited_to_log_end:
+            self.update_high_watermark(self.high_watermark)
+
+    @property
+    def flushed_offset(self) -> int:
+        """The offset below which power loss takes nothing."""
+        return self._file.flushed_offset
+
+    @property
+    def batches(self) -> list[RecordBatch]:
+        """The stored batches, in order; not to be changed."""
+        return self._file.batches
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction has ended: the high watermark while none is open.
+
+        After ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
+        """
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
+        """Validate a producer's batch, give it offsets and the leader epoch, and append it."""
+        if batch.producer_id != NO_PRODUCER_ID:
+            duplicate_offset = self.producers.find_duplicate(batch)
+            if duplicate_offset is not None:
+                return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
+            error = self.producers.check(batch)
+            if error != errors.NONE:
+                return AppendResult(error, None, -1)
+        stored = batch.stored_at(self.log_end_offset, leader_epoch)
+        self._append(stored)
+        self.producers.append(stored)
+        return AppendResult(errors.NONE, stored, stored.base_offset)
+
+    def append_as_follower(self, batch: RecordBatch) -> None:
+        """Append a batch as the leader stored it.
+
+        Raises:
+            UnexpectedAppendOffset: it does not begin at this log's LEO.
+
+        """
+        if batch.base_offset != self.log_end_offset:
+            raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
+        self._append(batch)
+        if self._behaviours.followers_learn_producers:
+            self.producers.append(batch)
+
+    def _append(self, batch: RecordBatch) -> None:
+        self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._file.append(batch)
+        self.log_end_offset = self._file.log_end_offset
+
+    def update_high_watermark(self, offset: int) -> bool:
+        """Set the high watermark, to the LEO at most; return whether it changed.
+
+        After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log limits what its checkpoint
+        says, a truncation what is left, a follower what its leader says, and a leader asks only for more
+        (see `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
+        """
+        high_watermark = min(offset, self.log_end_offset)
+        if high_watermark == self.high_watermark:
+            return False
+        self.high_watermark = high_watermark
+        return True
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
+        """Return whole batches from the one that has *offset*, as far as they end below *end_offset*.
+
+        At least one batch if there is any, then no more than *max_bytes*.
+        """
+        if offset >= end_offset or offset >= self.log_end_offset:
+            return ()
+        file = self._file
+        first = bisect_right(file.base_offsets, offset) - 1
+        found: list[RecordBatch] = []
+        size = 0
+        for position in range(first, len(file.batches)):
+            batch = file.batches[position]
+            size += batch.size_bytes
+            if batch.next_offset > end_offset or (found and size > max_bytes):
+                break
+            found.append(batch)
+        return tuple(found)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from *offset* on; return whether anything was dropped."""
+        if offset >= self.log_end_offset:
+            if self._behaviours.epoch_cache_cut_at_log_end:
+                self.epochs.truncate_from_end(offset)
+            return False
+        self._file.truncate_to(offset)
+        self.log_end_offset = self._file.log_end_offset
+        if self._behaviours.epoch_cache_follows_log:
+            self.epochs.truncate_from_end(self.log_end_offset)
+        if self._behaviours.producer_state_follows_log:
+            self.producers.rebuild(self._file.batches)
+        self.update_high_watermark(self.high_watermark)
+        return True
+
+    def flush(self) -> bool:
+        """Flush to disk; return whether there was anything to flush."""
+        if self._file.flushed_offset == self.log_end_offset:
+            return False
+        self._file.flushed_offset = self.log_end_offset
+        return True

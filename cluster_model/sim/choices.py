@@ -1,0 +1,131 @@
+"""All nondeterminism of a run is drawn from one object, `Choices`.
+
+It has separate streams, so that drawing once more from one leaves the others as
+they were: a fault that draws a broker does not change the latency of a message.
+What feeds a stream can be a seed (`SeededStream`), a recording (`RecordedStream`)
+or, through the `Stream` protocol, anything else that can pick a number below *n*.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Final, Protocol, TypeVar
+
+T = TypeVar("T")
+
+STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
+
+_BLOCK_DRAWS: Final = 512
+_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}Q"
+_BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
+
+
+class Stream(Protocol):
+    """A source of choices. One primitive, so that every source is easy to write."""
+
+    def below(self, bound: int) -> int:
+        """Return a whole number in ``[0, bound)``; *bound* is at least 1."""
+
+
+class SeededStream:
+    """Choices from a seed: SHAKE-128 of the seed, the stream's name and a block counter.
+
+    The numbers depend on nothing but (seed, name), so they are the same in every
+    process, on every platform and in every Python version.
+    """
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._draw = _draws(f"{seed}/{name}").__next__
+
+    def below(self, bound: int) -> int:
+        """Return a whole number in ``[0, bound)``."""
+        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use.
+        return (self._draw() * bound) >> 64
+
+
+def _draws(key: str) -> Iterator[int]:
+    """Return whole numbers of 64 bits, without end; a chain, which costs a third of what an index costs."""
+    return chain.from_iterable(
+        struct.unpack(_BLOCK_FORMAT, hashlib.shake_128(f"{key}/{block}".encode()).digest(_BLOCK_BYTES))
+        for block in count()
+    )
+
+
+class RecordingStream:
+    """Pass another stream on and keep what it answered, for `RecordedStream`."""
+
+    __slots__ = ("_source", "drawn")
+
+    def __init__(self, source: Stream) -> None:
+        self._source = source
+        self.drawn: list[int] = []
+
+    def below(self, bound: int) -> int:
+        """Return what the source draws, and remember it."""
+        draw = self._source.below(bound)
+        self.drawn.append(draw)
+        return draw
+
+
+class RecordedStream:
+    """Play back recorded choices.
+
+    A draw past the end of the recording, or one that is out of range because the
+    plan has changed since, becomes the smallest choice, so that a replay on an
+    altered plan still runs (this is what shrinking needs).
+    """
+
+    __slots__ = ("_drawn", "_position")
+
+    def __init__(self, drawn: Iterable[int]) -> None:
+        self._drawn = tuple(drawn)
+        self._position = 0
+
+    def below(self, bound: int) -> int:
+        """Return the next recorded choice, or 0 where there is none that fits."""
+        if self._position >= len(self._drawn):
+            return 0
+        draw = self._drawn[self._position]
+        self._position += 1
+        return draw if draw < bound else 0
+
+
+@dataclass(slots=True, eq=False)
+class Choices:
+    """The streams of a run: ``network``, ``disk``, ``schedule`` and ``workload``."""
+
+    network: Stream
+    disk: Stream
+    schedule: Stream
+    workload: Stream
+
+    @classmethod
+    def from_seed(cls, seed: int) -> "Choices":
+        """Return the choices that *seed* stands for."""
+        return cls(*(SeededStream(seed, name) for name in STREAM_NAMES))
+
+    @classmethod
+    def from_recording(cls, recording: dict[str, Sequence[int]]) -> "Choices":
+        """Return the choices of a recording, a list of draws for each stream name."""
+        return cls(*(RecordedStream(recording.get(name, ())) for name in STREAM_NAMES))
+
+
+def between(stream: Stream, low: int, high: int) -> int:
+    """Return a whole number in ``[low, high]``, drawn only when there is a choice."""
+    return low if high <= low else low + stream.below(high - low + 1)
+
+
+def pick(stream: Stream, options: Sequence[T]) -> T:
+    """Return one of *options*, drawn only when there is more than one."""
+    return options[0] if len(options) == 1 else options[stream.below(len(options))]
+
+
+def happens(stream: Stream, probability: float) -> bool:
+    """Return whether something of this *probability* (0 to 1, in millionths) happens."""
+    if probability <= 0:
+        return False
+    return probability >= 1 or stream.below(1_000_000) < round(probability * 1_000_000)

@@ -1,0 +1,271 @@
+"""A simulated cluster: machines, processes, network, control plane, brokers, clients.
+
+This is where actors meet the simulator. What faults may do is a method here, and none
+of these methods writes protocol state.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.controller.assignment import topic_assignments
+from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.history import History
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.invariants.monitor import InvariantMonitor
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
+from harrow.cluster_model.sim.choices import Choices, between
+from harrow.cluster_model.sim.host import SimulatedHost
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
+
+BOOTSTRAP_US: Final = 5 * US_PER_SECOND
+"""The cluster is started this long before virtual time 0, when it is ready."""
+
+_START_GAP_US: Final = 10 * US_PER_MS
+
+
+def control_plane_of(cluster: "Cluster") -> ControlPlane:
+    """Return the control plane that a cluster has; all releases that are modelled have ZooKeeper."""
+    spec = cluster.spec
+    return ZkControlPlane(
+        spec.zookeeper_tick_us, cluster.behaviours, cluster.host, cluster.network, cluster.trace
+    )
+
+
+class Cluster:
+    """The servers of a campaign, from power-on."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        release: str,
+        behaviours: Behaviours,
+        choices: Choices,
+        events_limit: int = 50_000_000,
+        invariants: Collection[str] = tuple(INVARIANTS),
+        make_control_plane: "Callable[[Cluster], ControlPlane]" = control_plane_of,
+    ) -> None:
+        self.spec = spec
+        self.release = release
+        self.behaviours = behaviours
+        self.choices = choices
+        self.simulator = Simulator(-BOOTSTRAP_US, events_limit)
+        self.trace = Trace(self.simulator)
+        self.history = History()
+        self.network = Network(self.simulator, choices, spec.network, self.trace)
+        self.world = Process("world")
+        """Whatever acts on the cluster from outside; `heal` ends what it has under way."""
+        self._configs = self._broker_configs(release)
+        self._topic_configs = {
+            broker: {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
+            for broker, config in self._configs.items()
+        }
+        self.assignments = topic_assignments(spec)
+        self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
+        self.disks = {broker.id: Disk() for broker in spec.brokers}
+        self.brokers: dict[int, Broker] = {}
+        InvariantMonitor(invariants, self.trace, self.disks, _LiveReplicas(self.brokers))
+        self.control_plane = make_control_plane(self)
+
+    def _broker_configs(self, release: str) -> dict[int, BrokerConfig]:
+        return {
+            broker.id: broker_config(release, {**self.spec.settings, **broker.settings})
+            for broker in self.spec.brokers
+        }
+
+    def host(self, process: Process) -> SimulatedHost:
+        """Return the host that a process runs on."""
+        return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
+
+    def replicas_of(self, partition: str) -> tuple[int, ...]:
+        """Return the brokers that a partition is assigned to."""
+        topic, number = partition.rsplit("-", 1)
+        return self.assignments[topic][int(number)]
+
+    def broker_config(self, broker: int) -> BrokerConfig:
+        """Return a broker's configuration."""
+        return self._configs[broker]
+
+    def topic_config(self, topic: str, broker: int) -> TopicConfig:
+        """Return a topic's configuration as a broker has it: what the topic leaves open each fills with its own.
+
+        After ``LogConfig.fromProps``. So the leader's ``min.insync.replicas`` counts, and of controllers the
+        present one's ``unclean.leader.election.enable`` (``PartitionStateMachine.collectUncleanLeaderElectionState``).
+        """
+        return self._topic_configs[broker][topic]
+
+    # Start
+
+    def start(self) -> None:
+        """Start the control plane, then the brokers one after the other, and create the topics."""
+        self.control_plane.start()
+        order = [broker.id for broker in self.spec.brokers]
+        if self.spec.controller is not None:
+            order.sort(key=lambda broker: broker != self.spec.controller)
+        for position, broker in enumerate(order):
+            self.at(position * _START_GAP_US - BOOTSTRAP_US, self._power_on, broker)
+        self.at(US_PER_SECOND - BOOTSTRAP_US, self._create_topics)
+        self.simulator.run_until(0)
+
+    def _power_on(self, broker: int) -> None:
+        process = self.processes[broker]
+        life = Broker(
+            broker,
+            self.host(process),
+            self.disks[broker],
+            self._configs[broker],
+            self._topic_configs[broker].__getitem__,
+            self.behaviours,
+            self.control_plane,
+        )
+        self.brokers[broker] = life
+        self.network.listen(process, life)
+        life.start()
+        if self.spec.disk.writeback_us is not None:
+            phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
+            self.simulator.schedule(
+                self.simulator.now_us + phase_us,
+                process,
+                self._write_back,
+                (broker, self.spec.disk.writeback_us),
+            )
+        flush_us = self._configs[broker].flush_interval_us
+        if flush_us < BOOTSTRAP_US * 1_000_000:
+            self.simulator.schedule(
+                self.simulator.now_us + flush_us, process, self._write_back, (broker, flush_us)
+            )
+
+    def _write_back(self, task: tuple[int, int]) -> None:
+        """The operating system, or ``log.flush.interval.ms``, flushes what is dirty."""
+        broker, period_us = task
+        self.brokers[broker].replicas.logs.flush_all()
+        self.simulator.schedule(
+            self.simulator.now_us + period_us, self.processes[broker], self._write_back, task
+        )
+
+    def _create_topics(self, _: None) -> None:
+        for topic in self.spec.topics:
+            self.control_plane.create_topic(topic.name, self.assignments[topic.name])
+
+    def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        """Have the world outside do something at a time."""
+        self.simulator.schedule(at_us, self.world, callback, argument)
+
+    # What faults and operators can do
+
+    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
+        """End a broker's process; with *power_loss* what was not flushed is gone."""
+        process = self.processes[broker]
+        self.trace.emit(events.BrokerStopped, broker, "power_loss" if power_loss else "process")
+        process.kill(power_loss=power_loss)
+        self.network.process_died(process, power_loss=power_loss)
+        del self.brokers[broker]
+        if power_loss:
+            for partition, log_file in self.disks[broker].log_files.items():
+                end_offset = log_file.log_end_offset
+                log_file.lose_power()
+                if log_file.log_end_offset < end_offset:
+                    self.trace.emit(
+                        events.UnflushedLost, broker, partition, log_file.log_end_offset, end_offset
+                    )
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that is down; nothing happens to one that runs."""
+        process = self.processes[broker]
+        if not process.running:
+            had_power = process.powered
+            process.start()
+            self._power_on(broker)
+            if not had_power:
+                self.network.machine_booted(process)
+
+    def pause_broker(self, broker: int) -> None:
+        """Stop a broker's process."""
+        self.processes[broker].paused = True
+        self.trace.emit(events.BrokerPaused, broker)
+
+    def resume_broker(self, broker: int) -> None:
+        """Let a paused broker go on; nothing happens to one that runs."""
+        process = self.processes[broker]
+        if process.paused:
+            self.trace.emit(events.BrokerResumed, broker)
+            self.simulator.resume(process)
+
+    def expire_session(self, broker: int) -> None:
+        """Have the control plane take a broker for dead."""
+        self.control_plane.expire_session(broker)
+
+    def delete_controller_znode(self) -> None:
+        """Take its office from the controller: in ZooKeeper, delete ``/controller``."""
+        controller = self.controller()
+        if controller is not None:
+            self.control_plane.remove_controller()
+            self.trace.emit(events.ControllerZnodeDeleted, controller)
+
+    def elect_preferred_leaders(self) -> None:
+        """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
+        self.control_plane.elect_preferred_leaders()
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        """Heal these brokers, and all links but those of the other ones; drop what is planned.
+
+        The others stay as they are: down, paused, cut off, or well. What is planned for them, a restart
+        or the end of a fault, does not happen any more.
+        """
+        self.world.incarnation += 1
+        self.trace.emit(events.CoreHealed, tuple(brokers))
+        outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
+        self.network.restore_all_but(frozenset(outside))
+        for broker in brokers:
+            self.resume_broker(broker)
+            self.start_broker(broker)
+
+    def heal(self) -> None:
+        """End every fault: links, rules, pauses; start what is down; drop what is planned."""
+        self.world.incarnation += 1
+        self.trace.emit(events.Healed)
+        self.network.restore_all()
+        for broker in self.processes:
+            self.resume_broker(broker)
+            self.start_broker(broker)
+
+    # What can be seen
+
+    def controller(self) -> int | None:
+        """Return the broker that is controller."""
+        return self.control_plane.controller()
+
+    def partition_state(self, partition: str) -> LeaderAndIsr | None:
+        """Return a partition's leader and ISR, as the control plane has them."""
+        return self.control_plane.partition_state(partition)
+
+    def is_registered(self, broker: int) -> bool:
+        """Return whether the control plane takes a broker for alive."""
+        return self.control_plane.is_registered(broker)
+
+
+class _LiveReplicas:
+    """The replicas of the brokers that run, for those who watch them."""
+
+    def __init__(self, brokers: Mapping[int, Broker]) -> None:
+        self._brokers = brokers
+
+    def log(self, broker: int, partition: str) -> UnifiedLog:
+        """Return the log that a broker has opened."""
+        return self._brokers[broker].replicas.logs.log(partition)
+
+    def leader(self, broker: int, partition: str) -> Partition:
+        """Return a replica that leads, as its broker knows it."""
+        return self._brokers[broker].replicas.partitions[partition]

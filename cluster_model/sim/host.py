@@ -1,0 +1,95 @@
+"""What an actor sees of the machine it runs on: a clock, timers, connections, the trace.
+
+Actors are state machines without I/O. They get messages and timers, and hand
+messages and timers to their host; what carries them is the host's business, and a
+test can be a host.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.trace import Clock, Emit, Trace
+
+
+class Host(Protocol):
+    """A machine with a process on it."""
+
+    @property
+    def clock(self) -> Clock:
+        """The virtual clock."""
+
+    emit: Emit
+    publish: Emit
+    choices: Choices
+    name: str
+
+    def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        """Call back after *delay_us*, unless the process has died by then."""
+
+    def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
+        """Open a connection."""
+
+    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        """Send a request over a connection that this process opened."""
+
+    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        """Answer over a connection that this process accepted."""
+
+    def close(self, connection: Connection) -> None:
+        """Close a connection that this process opened."""
+
+    def close_by_server(self, connection: Connection) -> None:
+        """Close a connection that this process accepted."""
+
+
+class SimulatedHost:
+    """A host in the simulator."""
+
+    __slots__ = (
+        "_network",
+        "_process",
+        "_simulator",
+        "choices",
+        "clock",
+        "close",
+        "close_by_server",
+        "emit",
+        "name",
+        "publish",
+        "send_request",
+        "send_response",
+    )
+
+    def __init__(
+        self,
+        process: Process,
+        simulator: Simulator,
+        network: Network,
+        choices: Choices,
+        trace: Trace,
+    ) -> None:
+        self._process = process
+        self._simulator = simulator
+        self._network = network
+        self.clock: Clock = simulator
+        self.choices = choices
+        self.emit = trace.emit
+        self.publish = trace.publish
+        self.name = process.name
+        self.send_request = network.send_request
+        self.send_response = network.send_response
+        self.close = network.close
+        self.close_by_server = network.close_by_server
+
+    def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        """Call back after *delay_us*, unless the process has died by then."""
+        self._simulator.schedule(self._simulator.now_us + delay_us, self._process, callback, argument)
+
+    def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
+        """Open a connection."""
+        return self._network.connect(self._process, server, listener, endpoint)

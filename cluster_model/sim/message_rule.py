@@ -1,0 +1,60 @@
+"""Rules for single messages on their way: hold, drop, delay, duplicate, lose the answer."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+REQUEST: Final = "request"
+RESPONSE: Final = "response"
+
+HOLD: Final = "hold"
+DROP: Final = "drop"
+DELAY: Final = "delay"
+DUPLICATE: Final = "duplicate"
+RESET: Final = "reset"
+ACTIONS: Final = (HOLD, DROP, DELAY, DUPLICATE, RESET)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class MessageRule:
+    """What happens to messages that match.
+
+    ``api`` None matches every API; ``senders`` and ``receivers`` are names of
+    processes, None for anyone. The first ``skip`` matches pass; then ``count`` matches
+    are acted upon (None: all of them), each with ``probability`` in millionths.
+    Connections keep their order: what is held or delayed holds up what follows it on
+    the same connection and in the same direction. ``strike`` is the number of the fault that made
+    the rule, as the trace numbers them; None where no fault did.
+    """
+
+    name: str
+    action: str
+    api: str | None = None
+    kind: str | None = None
+    senders: frozenset[str] | None = None
+    receivers: frozenset[str] | None = None
+    listener: str | None = None
+    skip: int = 0
+    count: int | None = None
+    probability_millionths: int = 1_000_000
+    delay_us: int = 0
+    strike: int | None = None
+    matched: int = field(default=0)
+    applied: int = field(default=0)
+
+    def matches(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
+        """Return whether a message is one that this rule is about."""
+        return (
+            (self.api is None or self.api == api)
+            and (self.kind is None or self.kind == kind)
+            and (self.listener is None or self.listener == listener)
+            and (self.senders is None or sender in self.senders)
+            and (self.receivers is None or receiver in self.receivers)
+        )
+
+    def is_for_anyone(self) -> bool:
+        """Return whether the rule names neither who sends nor who would get a message."""
+        return self.senders is None and self.receivers is None
+
+    def exhausted(self) -> bool:
+        """Return whether the rule has acted as often as it may."""
+        return self.count is not None and self.applied >= self.count

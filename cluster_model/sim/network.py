@@ -1,0 +1,396 @@
+"""The network: ordered connections with latency, links that can be cut, rules for single messages.
+
+A connection is ordered per direction, as TCP is: what is held or delayed holds up
+what follows it. What is sent over a cut link waits and goes on when the link is
+restored, unless an end has closed the connection by then. A process that dies closes
+its connections; a machine that loses power says nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from harrow.cluster_model.events import MessageDelivered, MessageRuleApplied
+from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.sim.choices import Choices, happens
+from harrow.cluster_model.sim.connection import (
+    CLOSE,
+    ClientEndpoint,
+    Connection,
+    Direction,
+    Message,
+    ServerEndpoint,
+)
+from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.topology import NetworkSpec
+from harrow.cluster_model.trace import Trace
+
+
+class Network:
+    """All connections, and what is being done to them."""
+
+    __slots__ = (
+        "_choices",
+        "_connections",
+        "_cuts",
+        "_disturbed",
+        "_endpoints",
+        "_holding",
+        "_latency_min_us",
+        "_latency_span_us",
+        "_next_id",
+        "_outside",
+        "_queued",
+        "_rules",
+        "_simulator",
+        "_trace",
+        "trace_messages",
+    )
+
+    def __init__(self, simulator: Simulator, choices: Choices, spec: NetworkSpec, trace: Trace) -> None:
+        self._simulator = simulator
+        self._choices = choices.network
+        self._latency_min_us = spec.latency_min_us
+        self._latency_span_us = spec.latency_max_us - spec.latency_min_us + 1
+        self._trace = trace
+        self._endpoints: dict[str, tuple[Process, ServerEndpoint]] = {}
+        self._connections: dict[int, Connection] = {}
+        self._next_id = 0
+        self._cuts: dict[tuple[str, str], int] = {}
+        self._rules: list[MessageRule] = []
+        self._holding: list[MessageRule] = []
+        self._queued: list[tuple[Connection, bool]] = []
+        # With a healed core, the processes outside it: what passes between two others is not disturbed.
+        self._outside: frozenset[str] | None = None
+        self._disturbed = False
+        self.trace_messages = False
+
+    # Connections
+
+    def listen(self, process: Process, endpoint: ServerEndpoint) -> None:
+        """Have *endpoint* accept the connections to *process*."""
+        self._endpoints[process.name] = (process, endpoint)
+
+    def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
+        """Open a connection; it is refused, after a round trip, when nobody listens."""
+        process, server_endpoint = self._endpoints[server]
+        connection = Connection(self._next_id, client, process, listener, endpoint)
+        self._next_id += 1
+        self._connections[connection.id] = connection
+        if process.running:
+            connection.server_endpoint = server_endpoint
+            connection.server_incarnation = process.incarnation
+        return connection
+
+    def close(self, connection: Connection) -> None:
+        """The client gives a connection up."""
+        if not connection.is_open:
+            return
+        self._forget(connection)
+        if self._server_lives(connection):
+            self._send(connection, True, (connection, -1, CLOSE))
+
+    def close_by_server(self, connection: Connection) -> None:
+        """The server closes a connection; the client learns when what was sent before has arrived."""
+        if connection.is_open:
+            self._send(connection, False, (connection, -1, CLOSE))
+
+    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        """Send a request."""
+        message = (connection, correlation_id, body)
+        if connection.server.incarnation != connection.server_incarnation:
+            self._refuse(connection)
+        elif self._disturbed:
+            self._send_disturbed(connection, True, message)
+        else:
+            connection.established = True
+            direction = connection.to_server
+            simulator = self._simulator
+            at_us = simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
+            if at_us <= direction.arrival_us:
+                at_us = direction.arrival_us + 1
+            direction.arrival_us = at_us
+            assert connection.server_endpoint is not None
+            simulator.schedule(at_us, connection.server, connection.server_endpoint.receive_request, message)
+
+    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        """Send an answer, or push something (correlation id -1)."""
+        if not connection.is_open:
+            return
+        message = (connection, correlation_id, body)
+        if self._disturbed:
+            self._send_disturbed(connection, False, message)
+        else:
+            direction = connection.to_client
+            simulator = self._simulator
+            at_us = simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
+            if at_us <= direction.arrival_us:
+                at_us = direction.arrival_us + 1
+            direction.arrival_us = at_us
+            simulator.schedule(at_us, connection.client, connection.client_endpoint.receive_response, message)
+
+    # Faults
+
+    def cut(self, sender: str, receiver: str) -> None:
+        """Let nothing pass from *sender* to *receiver*, once more."""
+        self._cuts[sender, receiver] = self._cuts.get((sender, receiver), 0) + 1
+        self._note_disturbance()
+
+    def restore(self, sender: str, receiver: str) -> None:
+        """Undo one `cut`; what has waited goes on its way when the last one is undone."""
+        cuts = self._cuts.get((sender, receiver), 0) - 1
+        if cuts > 0:
+            self._cuts[sender, receiver] = cuts
+        else:
+            self._cuts.pop((sender, receiver), None)
+            self._flush()
+
+    def restore_all_but(self, outside: frozenset[str]) -> None:
+        """Undo every cut and end every rule, but for links of which an end is one of the processes *outside*."""
+        self._outside = outside
+        self._cuts = {link: cuts for link, cuts in self._cuts.items() if not outside.isdisjoint(link)}
+        self._flush()
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Return whether the link between two processes lets nothing pass in one direction at least."""
+        return (one, other) in self._cuts or (other, one) in self._cuts
+
+    def disturbs(self, name: str) -> bool:
+        """Return whether a link of a process is cut, or a rule in force names it or names nobody at all."""
+        return any(name in link for link in self._cuts) or any(
+            name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
+            for rule in (*self._rules, *self._holding)
+        )
+
+    def restore_all(self) -> None:
+        """Undo every cut, and end every rule."""
+        self._outside = None
+        self._cuts.clear()
+        for rule in (*self._rules, *self._holding):
+            rule.count = 0
+        self._rules.clear()
+        self._holding.clear()
+        self._flush()
+
+    def add_rule(self, rule: MessageRule) -> None:
+        """Put a rule for single messages in force."""
+        self._rules.append(rule)
+        if rule.action == message_rule.HOLD:
+            self._holding.append(rule)
+        self._note_disturbance()
+
+    def remove_rule(self, rule: MessageRule) -> None:
+        """Take a rule out of force; what it holds goes on its way."""
+        self._rules = [other for other in self._rules if other is not rule]
+        self._holding = [other for other in self._holding if other is not rule]
+        self._flush()
+
+    def release(self, name: str) -> bool:
+        """Remove the rules of this name; return whether there were any."""
+        rules = [rule for rule in self.rules() if rule.name == name]
+        for rule in rules:
+            self.remove_rule(rule)
+        return bool(rules)
+
+    def rules(self) -> tuple[MessageRule, ...]:
+        """Return the rules in force, and those that have held all that they may and still hold it."""
+        return (*self._rules, *self._holding)
+
+    def process_died(self, process: Process, *, power_loss: bool) -> None:
+        """Break the connections of a process that has just died."""
+        mine = [c for c in self._connections.values() if c.client is process or c.server is process]
+        for connection in mine:
+            if connection.client is process:
+                self._forget(connection)
+                if not power_loss and self._server_lives(connection):
+                    self._send(connection, True, (connection, -1, CLOSE))
+            elif not power_loss:
+                self._send(connection, False, (connection, -1, CLOSE))
+
+    def machine_booted(self, process: Process) -> None:
+        """Reset what peers still think is a connection to a machine that had lost power."""
+        for connection in list(self._connections.values()):
+            if connection.server is process and not self._server_lives(connection):
+                self._refuse(connection)
+
+    # Sending
+
+    def _forget(self, connection: Connection) -> None:
+        connection.is_open = False
+        self._connections.pop(connection.id, None)
+
+    def _server_lives(self, connection: Connection) -> bool:
+        return connection.server.incarnation == connection.server_incarnation
+
+    def _refuse(self, connection: Connection) -> None:
+        """The server's machine, if it has power, answers with a reset."""
+        if connection.server.powered:
+            self._send(connection, False, (connection, -1, CLOSE))
+
+    def _send(self, connection: Connection, to_server: bool, message: Message) -> None:
+        if self._disturbed:
+            self._send_disturbed(connection, to_server, message)
+        else:
+            self._transmit(connection, to_server, message, 0)
+
+    def _transmit(self, connection: Connection, to_server: bool, message: Message, extra_us: int) -> None:
+        connection.established = True
+        direction = connection.to_server if to_server else connection.to_client
+        at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
+        at_us = max(at_us + extra_us, direction.arrival_us + 1)
+        direction.arrival_us = at_us
+        receiver: Process = connection.server if to_server else connection.client
+        self._simulator.schedule(at_us, receiver, self._receiver(connection, to_server, message), message)
+
+    def _receiver(self, connection: Connection, to_server: bool, message: Message) -> Callable[[Any], None]:
+        if message[2] is CLOSE:
+            return _deliver_close_to_server if to_server else self._deliver_close_to_client
+        if not to_server:
+            return connection.client_endpoint.receive_response
+        assert connection.server_endpoint is not None
+        return connection.server_endpoint.receive_request
+
+    def _deliver_close_to_client(self, message: Message) -> None:
+        connection = message[0]
+        if connection.is_open:
+            self._forget(connection)
+            connection.client_endpoint.connection_lost(connection)
+
+    def _note_disturbance(self) -> None:
+        self._disturbed = bool(self._cuts or self._rules or self._queued or self.trace_messages)
+
+    def watch_messages(self) -> None:
+        """Put every message into the trace."""
+        self.trace_messages = True
+        self._note_disturbance()
+
+    def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
+        sender, receiver = self._ends(connection, to_server)
+        body = message[2]
+        rule = None
+        if body is not CLOSE:
+            api, kind = body.api, REQUEST if to_server else RESPONSE
+            if self.trace_messages:
+                self._trace.emit(MessageDelivered, api, kind, sender, receiver)
+            rule = self._first_rule(api, kind, sender, receiver, connection.listener)
+        if rule is not None and rule.action == message_rule.DROP:
+            return
+        if rule is not None and rule.action == message_rule.RESET:
+            self._reset(connection)
+            return
+        direction = connection.to_server if to_server else connection.to_client
+        held = rule if rule is not None and rule.action == message_rule.HOLD else None
+        if (
+            direction.queue is not None
+            or held is not None
+            or (self._cuts and self._is_cut(connection, to_server))
+        ):
+            self._enqueue(connection, to_server, message, held)
+            return
+        extra_us = rule.delay_us if rule is not None and rule.action == message_rule.DELAY else 0
+        self._transmit(connection, to_server, message, extra_us)
+        if rule is not None and rule.action == message_rule.DUPLICATE:
+            # A request that arrives twice is answered twice; the client ignores the second answer.
+            self._transmit(connection, to_server, message, 0)
+
+    def _reset(self, connection: Connection) -> None:
+        """Break a connection: the client learns at once, the server on its next look."""
+        self._forget(connection)
+        self._simulator.schedule(
+            self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
+        )
+        if self._server_lives(connection):
+            self._transmit(connection, True, (connection, -1, CLOSE), 0)
+
+    def _is_cut(self, connection: Connection, to_server: bool) -> bool:
+        """Return whether the link lets nothing pass; a new connection needs both directions."""
+        sender, receiver = self._ends(connection, to_server)
+        if (sender, receiver) in self._cuts:
+            return True
+        return to_server and not connection.established and (receiver, sender) in self._cuts
+
+    def _is_within_core(self, sender: str, receiver: str) -> bool:
+        outside = self._outside
+        return outside is not None and sender not in outside and receiver not in outside
+
+    def _ends(self, connection: Connection, to_server: bool) -> tuple[str, str]:
+        client, server = connection.client.name, connection.server.name
+        return (client, server) if to_server else (server, client)
+
+    def _first_rule(
+        self, api: str, kind: str, sender: str, receiver: str, listener: str
+    ) -> MessageRule | None:
+        if self._outside is not None and self._is_within_core(sender, receiver):
+            return None
+        for rule in self._rules:
+            if not rule.matches(api, kind, sender, receiver, listener):
+                continue
+            rule.matched += 1
+            if rule.matched <= rule.skip:
+                continue
+            if not happens(self._choices, rule.probability_millionths / 1_000_000):
+                continue
+            rule.applied += 1
+            if rule.exhausted():
+                self._rules.remove(rule)
+                self._note_disturbance()
+            self._trace.emit(
+                MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike
+            )
+            return rule
+        return None
+
+    # Queues of what cannot pass now
+
+    def _enqueue(
+        self, connection: Connection, to_server: bool, message: Message, rule: MessageRule | None
+    ) -> None:
+        direction = connection.to_server if to_server else connection.to_client
+        if direction.queue is None:
+            direction.queue = deque()
+            self._queued.append((connection, to_server))
+        direction.queue.append((message, rule))
+        self._disturbed = True
+
+    def _flush(self) -> None:
+        """Send on whatever is no longer held up, connection by connection, in order."""
+        waiting = []
+        for connection, to_server in self._queued:
+            direction = connection.to_server if to_server else connection.to_client
+            self._flush_direction(connection, to_server, direction)
+            if direction.queue:
+                waiting.append((connection, to_server))
+            else:
+                direction.queue = None
+        self._queued = waiting
+        self._note_disturbance()
+
+    def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
+        queue = direction.queue
+        within_core = self._is_within_core(*self._ends(connection, to_server))
+        while queue and not self._is_cut(connection, to_server):
+            message, rule = queue[0]
+            if rule is not None and rule in self._holding and not within_core:
+                break
+            queue.popleft()
+            if to_server:
+                # The client may have given up and closed: then its kernel has dropped this.
+                if connection.is_open or message[2] is CLOSE:
+                    if self._server_lives(connection):
+                        self._transmit(connection, True, message, 0)
+                    elif connection.is_open:
+                        self._refuse(connection)
+            elif connection.is_open:
+                self._transmit(connection, False, message, 0)
+
+
+def _deliver_close_to_server(message: Message) -> None:
+    connection = message[0]
+    if connection.server_endpoint is not None:
+        connection.server_endpoint.connection_closed(connection)
+
+
+def _lose_connection(connection: Connection) -> None:
+    connection.client_endpoint.connection_lost(connection)

@@ -1,0 +1,35 @@
+"""Processes as the operating system sees them: running, paused or dead."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True, eq=False)
+class Process:
+    """A process on a machine of its own.
+
+    ``incarnation`` counts its starts; whatever was scheduled for an earlier one
+    never happens. A paused process (stopped, or in a long garbage collection) keeps
+    its sockets and its memory; what comes in waits in ``backlog``.
+    """
+
+    name: str
+    incarnation: int = 0
+    running: bool = True
+    paused: bool = False
+    powered: bool = True
+    backlog: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+
+    def kill(self, *, power_loss: bool = False) -> None:
+        """End the process at once; with *power_loss* its machine goes dark too."""
+        self.incarnation += 1
+        self.running = False
+        self.paused = False
+        self.powered = not power_loss
+        self.backlog.clear()
+
+    def start(self) -> None:
+        """Start the process again, on a machine that has power again."""
+        self.running = True
+        self.powered = True

@@ -1,0 +1,1 @@
+"""ZooKeeper: its server, its client, and what Kafka keeps in it."""

@@ -1,0 +1,84 @@
+"""A broker on ZooKeeper: its session, its registration, its part in the controller election (``KafkaServer.scala``)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.events import RegistrationLearned
+from harrow.cluster_model.protocol import InitProducerIdResponse
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
+from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.producer_id_manager import ZkProducerIdManager
+
+REGISTRATION_RETRY_US: Final = US_PER_SECOND
+"""How often a broker whose id is still registered by its former session is started again."""
+
+
+class ZkBrokerLifecycle:
+    """One life of a broker, as far as ZooKeeper is concerned. Its session tells it what happens."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        on_registered: Callable[[int], None],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._on_registered = on_registered
+        self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
+        self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
+        self._producer_ids = ZkProducerIdManager(self._zookeeper)
+        self.alter_partition_manager = ZkAlterPartitionManager(host, self._zookeeper, behaviours)
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether the broker takes itself for the controller."""
+        return self._controller.is_active
+
+    def start(self) -> None:
+        """Connect to ZooKeeper; registration follows from that."""
+        self._zookeeper.start()
+
+    def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
+        """Answer with the next id of a block that this broker has claimed."""
+        self._producer_ids.generate(on_generated)
+
+    # Session
+
+    def session_established(self) -> None:
+        """Register under /brokers/ids."""
+        self._register(None)
+
+    def session_expired(self) -> None:
+        """The registration is gone, and so is the controllership if this was the controller."""
+        self._controller.session_expired()
+
+    def watch_fired(self, event: zk.WatchEvent) -> None:
+        """All watches are the controller's business."""
+        self._controller.watch_fired(event)
+
+    def _register(self, _: None) -> None:
+        create = zk.Create(zk.broker_path(self._broker), self._broker, ephemeral=True)
+        self._zookeeper.submit((create,), self._registered)
+
+    def _registered(self, response: zk.ZooKeeperResponse) -> None:
+        if response.error != zk.OK:
+            return  # The session has expired again; the next one registers.
+        result = response.results[0]
+        if result.error == zk.NODE_EXISTS:
+            # The former session has not expired: the start fails, and whatever supervises
+            # the broker tries again.
+            self._host.set_timer(REGISTRATION_RETRY_US, self._register)
+            return
+        self._host.publish(RegistrationLearned, self._broker, result.czxid)
+        self._controller.broker_registered()
+        self._on_registered(result.czxid)

@@ -1,0 +1,164 @@
+"""A broker's ZooKeeper client: one session, requests that are repeated until connected, watches.
+
+After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``: what was in flight when the
+connection broke is sent again when there is one. A client whose session has expired
+learns so when it next reaches ZooKeeper, not before; what is in flight then fails.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper import protocol as zk
+
+OnResponse = Callable[[zk.ZooKeeperResponse], None]
+
+_Pending = tuple[tuple[zk.ZooKeeperOperation, ...], bool, zk.Check | None, OnResponse]
+
+_EXPIRED: Final = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
+
+
+class SessionListener(Protocol):
+    """Who is told about sessions and watches."""
+
+    def session_established(self) -> None:
+        """There is a session, a new one."""
+
+    def session_expired(self) -> None:
+        """The session is over; a new one is on its way."""
+
+    def watch_fired(self, event: zk.WatchEvent) -> None:
+        """Something that was watched has changed."""
+
+
+class ZooKeeperClient:
+    """A session with ZooKeeper."""
+
+    def __init__(self, host: Host, session_timeout_us: int, listener: SessionListener) -> None:
+        self._host = host
+        self._session_timeout_us = session_timeout_us
+        self._listener = listener
+        # The client gives a silent server up after two thirds of the session timeout and
+        # pings after half of that (ClientCnxn).
+        self._read_timeout_us = session_timeout_us * 2 // 3
+        self._ping_interval_us = self._read_timeout_us // 2
+        self._client = NetworkClient(
+            host, "zookeeper", "zookeeper", self._read_timeout_us, on_push=listener.watch_fired
+        )
+        self._session_id = 0
+        self._connected = False
+        self._expiring = False
+        self._waiting: deque[_Pending] = deque()
+        self._last_sent_us = 0
+
+    def start(self) -> None:
+        """Connect, and open a session."""
+        self._connect()
+        self._host.set_timer(self._ping_interval_us, self._ping)
+
+    def submit(
+        self,
+        operations: tuple[zk.ZooKeeperOperation, ...],
+        on_response: OnResponse,
+        *,
+        atomic: bool = False,
+        guard: zk.Check | None = None,
+    ) -> None:
+        """Send operations; *on_response* is called once.
+
+        With the error SESSIONEXPIRED if that happens while they are on their way or wait for a
+        connection; when the connection breaks they are sent again, though they may have taken effect.
+        """
+        pending = (operations, atomic, guard, on_response)
+        if self._connected:
+            self._send(pending)
+        else:
+            self._waiting.append(pending)
+
+    def _send(self, pending: "_Pending") -> None:
+        operations, atomic, guard, _ = pending
+        self._last_sent_us = self._host.clock.now_us
+        request = zk.ZooKeeperRequest(self._session_id, operations, atomic, guard)
+        self._client.send(request, self._answered, pending)
+
+    def _answered(self, response: zk.ZooKeeperResponse | None, pending: "_Pending | None") -> None:
+        if response is None:
+            self._disconnected(pending)
+        elif response.error == zk.SESSION_EXPIRED:
+            self._expired(pending)
+        elif pending is not None:
+            pending[3](response)
+
+    def _disconnected(self, pending: "_Pending | None") -> None:
+        if pending is not None:
+            if self._expiring:
+                pending[3](_EXPIRED)
+            else:
+                self._waiting.append(pending)
+        if self._connected:
+            self._connected = False
+            self._host.set_timer(US_PER_SECOND, self._reconnect)
+
+    def _expired(self, pending: "_Pending | None") -> None:
+        self._connected = False
+        self._session_id = 0
+        self._listener.session_expired()
+        self._expiring = True
+        if pending is not None:
+            pending[3](_EXPIRED)
+        self._client.disconnect()
+        self._fail_what_waits()
+        self._expiring = False
+        self._connect()
+
+    def _fail_what_waits(self) -> None:
+        """End what waits for a connection: it belongs to the session that is over.
+
+        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException there. Sent in the
+        next session, a Create of ``/controller`` would make a controller that knows nothing of it.
+        """
+        waiting, self._waiting = self._waiting, deque()
+        for _, _, _, on_response in waiting:
+            on_response(_EXPIRED)
+
+    def _reconnect(self, _: None) -> None:
+        if not self._connected:
+            self._connect()
+
+    def _connect(self) -> None:
+        self._last_sent_us = self._host.clock.now_us
+        request = zk.ConnectRequest(self._session_id, self._session_timeout_us)
+        self._client.send(request, self._connect_answered)
+
+    def _connect_answered(self, response: zk.ConnectResponse | None, _: None) -> None:
+        if response is None:
+            self._host.set_timer(US_PER_SECOND, self._reconnect)
+            return
+        if response.error == zk.SESSION_EXPIRED:
+            self._session_id = 0
+            self._listener.session_expired()
+            self._fail_what_waits()
+            self._connect()
+            return
+        is_new = response.session_id != self._session_id
+        self._session_id = response.session_id
+        self._connected = True
+        waiting, self._waiting = self._waiting, deque()
+        for pending in waiting:
+            self._send(pending)
+        if is_new:
+            self._listener.session_established()
+
+    def _ping(self, _: None) -> None:
+        """Keep the session alive when nothing else has been sent for a while."""
+        now_us = self._host.clock.now_us
+        due_us = self._last_sent_us + self._ping_interval_us
+        if due_us <= now_us:
+            if self._connected:
+                self._last_sent_us = now_us
+                self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._answered)
+            due_us = now_us + self._ping_interval_us
+        self._host.set_timer(due_us - now_us, self._ping)

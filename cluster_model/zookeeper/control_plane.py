@@ -1,0 +1,83 @@
+"""ZooKeeper as a cluster's control plane: what stands in its znodes is so (`ControlPlane`)."""
+
+from collections.abc import Callable
+
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.broker_lifecycle import REGISTRATION_RETRY_US, ZkBrokerLifecycle
+from harrow.cluster_model.zookeeper.server import ZooKeeper
+from harrow.cluster_model.zookeeper.state_changes import StateChanges
+
+
+class ZkControlPlane:
+    """ZooKeeper, and a controller on one of the brokers."""
+
+    def __init__(
+        self,
+        tick_us: int,
+        behaviours: Behaviours,
+        host_of: Callable[[Process], Host],
+        network: Network,
+        trace: Trace,
+    ) -> None:
+        self._tick_us = tick_us
+        self._behaviours = behaviours
+        process = Process("zookeeper")
+        self.process_names: tuple[str, ...] = (process.name,)
+        self._zookeeper = ZooKeeper(host_of(process), tick_us)
+        network.listen(process, self._zookeeper)
+        StateChanges(trace, self._zookeeper)
+
+    def start(self) -> None:
+        """Start ZooKeeper."""
+        self._zookeeper.start()
+
+    def join(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        on_registered: Callable[[int], None],
+    ) -> ZkBrokerLifecycle:
+        """Return a broker's session with ZooKeeper."""
+        return ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, on_registered)
+
+    def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
+        """Create a topic as ``kafka-topics --zookeeper`` does: its assignment, and no more."""
+        self._zookeeper.apply(zk.Create(zk.topic_path(topic), assignment))
+
+    def elect_preferred_leaders(self) -> None:
+        """Create ``/admin/preferred_replica_election``."""
+        self._zookeeper.apply(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
+
+    def expire_session(self, broker: int) -> None:
+        """End a broker's sessions."""
+        self._zookeeper.expire_session_of(f"broker-{broker}")
+
+    def remove_controller(self) -> None:
+        """Delete ``/controller``."""
+        self._zookeeper.apply(zk.Delete(zk.CONTROLLER))
+
+    def controller(self) -> int | None:
+        """Return the broker in ``/controller``."""
+        found = self._zookeeper.data(zk.CONTROLLER)
+        return found if isinstance(found, int) else None
+
+    def partition_state(self, partition: str) -> LeaderAndIsr | None:
+        """Return what a partition's state znode has."""
+        return self._zookeeper.partition_state(partition)
+
+    def registration_time_max_us(self, config: BrokerConfig) -> int:
+        """Return how long a session may outlive its broker, whose next life waits for its end and then tries again."""
+        return config.zookeeper_session_timeout_us + 2 * self._tick_us + REGISTRATION_RETRY_US
+
+    def is_registered(self, broker: int) -> bool:
+        """Return whether ``/brokers/ids`` has a broker."""
+        return self._zookeeper.exists(zk.broker_path(broker))

@@ -1,0 +1,208 @@
+"""What brokers and ZooKeeper say to each other, and the paths that Kafka uses."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final
+
+from harrow.cluster_model.events import Event, FieldKind, Number, ProcessName, Text, notice
+from harrow.cluster_model.protocol import LeaderAndIsr
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_TOPICS: Final = "/brokers/topics"
+ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+OK: Final = "OK"
+NO_NODE: Final = "NONODE"
+NODE_EXISTS: Final = "NODEEXISTS"
+BAD_VERSION: Final = "BADVERSION"
+SESSION_EXPIRED: Final = "SESSIONEXPIRED"
+
+ANY_VERSION: Final = -1
+
+
+def broker_path(broker: int) -> str:
+    """Return the path of a broker's registration."""
+    return f"{BROKER_IDS}/{broker}"
+
+
+def topic_path(topic: str) -> str:
+    """Return the path of a topic's assignment."""
+    return f"{BROKER_TOPICS}/{topic}"
+
+
+def state_path(partition: str) -> str:
+    """Return the path of a partition's leader and ISR."""
+    topic, number = partition.rsplit("-", 1)
+    return f"{BROKER_TOPICS}/{topic}/partitions/{number}/state"
+
+
+def partition_of(state_path: str) -> str:
+    """Return the partition whose leader and ISR stand at a path (see `state_path`)."""
+    _, _, _, topic, _, number, _ = state_path.split("/")
+    return f"{topic}-{number}"
+
+
+def broker_of(client: str) -> int:
+    """Return the broker whose process is called so (`broker-1`)."""
+    return int(client.rsplit("-", 1)[-1])
+
+
+@dataclass(slots=True, frozen=True)
+class TopicPartitionState:
+    """What the state znode of a partition holds (``TopicPartitionStateZNode``)."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+    def leader_and_isr(self, version: int) -> LeaderAndIsr:
+        """Return it as everybody else knows it: a znode's version is its partition epoch."""
+        return LeaderAndIsr(self.leader, self.leader_epoch, self.isr, version)
+
+
+@notice("znode_created")
+class ZnodeCreated(Event):
+    """A client of ZooKeeper has created a znode."""
+
+    client: ProcessName
+    path: Text
+    czxid: Number
+
+
+@notice("znode_deleted")
+class ZnodeDeleted(Event):
+    """A znode is gone."""
+
+    path: Text
+
+
+@notice("znode_written")
+class ZnodeWritten(Event):
+    """A client of ZooKeeper has set a znode's data."""
+
+    client: ProcessName
+    path: Text
+    before: Annotated[object, FieldKind.OBJECT]
+    data: Annotated[object, FieldKind.OBJECT]
+    version: Number
+
+
+@dataclass(slots=True, frozen=True)
+class Create:
+    """Create a znode; a sequential one gets a rising number appended to its name."""
+
+    path: str
+    data: Any = None
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class SetData:
+    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is)."""
+
+    path: str
+    data: Any
+    version: int = ANY_VERSION
+
+
+@dataclass(slots=True, frozen=True)
+class GetData:
+    """Read a znode; a watch fires once, when it changes, is deleted or comes into being."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class GetChildren:
+    """List a znode's children; a watch fires once, when one is created or deleted."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Delete:
+    """Delete a znode, of the expected version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(slots=True, frozen=True)
+class Check:
+    """Fail unless a znode has this version (only within a transaction)."""
+
+    path: str
+    version: int
+
+
+ZooKeeperOperation = Create | SetData | GetData | GetChildren | Delete | Check
+
+
+@dataclass(slots=True, frozen=True)
+class ZooKeeperResult:
+    """The outcome of one operation; ``czxid`` is the transaction that created the znode."""
+
+    error: str
+    data: Any = None
+    version: int = -1
+    czxid: int = -1
+    children: tuple[str, ...] = ()
+    path: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class ZooKeeperRequest:
+    """Operations in order; with ``atomic`` either all of them happen or none.
+
+    A ``guard`` that does not hold makes BADVERSION the answer to the whole request
+    (KafkaZkClient wraps each operation into a transaction with such a check).
+    """
+
+    api: ClassVar[str] = "ZooKeeper"
+    session_id: int
+    operations: tuple[ZooKeeperOperation, ...]
+    atomic: bool = False
+    guard: Check | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class ZooKeeperResponse:
+    """The outcome of each operation; or one error for all of them."""
+
+    api: ClassVar[str] = "ZooKeeper"
+    error: str
+    results: tuple[ZooKeeperResult, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class ConnectRequest:
+    """Open a session, or go on with one (``session_id`` > 0) over a new connection."""
+
+    api: ClassVar[str] = "ZooKeeper"
+    session_id: int
+    timeout_us: int
+
+
+@dataclass(slots=True, frozen=True)
+class ConnectResponse:
+    """The session, or SESSIONEXPIRED."""
+
+    api: ClassVar[str] = "ZooKeeper"
+    error: str
+    session_id: int
+
+
+@dataclass(slots=True, frozen=True)
+class WatchEvent:
+    """What a watch says when it fires: a path, and whether its data or its children changed."""
+
+    api: ClassVar[str] = "ZooKeeper"
+    path: str
+    children: bool

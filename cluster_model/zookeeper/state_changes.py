@@ -1,0 +1,76 @@
+"""What ZooKeeper's writes mean to the trace: registrations, elections and ISRs take effect when a znode is written.
+
+Whoever asked for a write may die, or lose the answer, before it knows; its successor goes by what stands in
+ZooKeeper. So nobody but ZooKeeper can tell when it happened, and ZooKeeper knows nothing of partitions.
+"""
+
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
+from harrow.cluster_model.zookeeper.server import ZooKeeper
+
+
+class StateChanges:
+    """Emits what the writes of znodes amount to."""
+
+    def __init__(self, trace: Trace, zookeeper: ZooKeeper) -> None:
+        self._trace = trace
+        self._zookeeper = zookeeper
+        self._decided: dict[tuple[int, str, int], tuple[bool, str]] = {}
+        trace.subscribe(events.ElectionDecided, self._decide)
+        trace.subscribe(ZnodeCreated, self._created)
+        trace.subscribe(ZnodeWritten, self._written)
+        trace.subscribe(ZnodeDeleted, self._deleted)
+
+    def _decide(
+        self, _: int, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
+    ) -> None:
+        self._decided[controller, partition, leader_epoch] = (unclean, reason)
+
+    def _created(self, _: int, client: str, path: str, czxid: int) -> None:
+        broker = zk.broker_of(client)
+        if path == zk.broker_path(broker):
+            self._trace.emit(events.BrokerRegistered, broker, czxid)
+
+    def _deleted(self, _: int, path: str) -> None:
+        if path == zk.CONTROLLER:
+            self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._present_epoch())
+
+    def _present_epoch(self) -> int:
+        epoch = self._zookeeper.data(zk.CONTROLLER_EPOCH)
+        assert isinstance(epoch, int)
+        return epoch
+
+    def _written(self, _: int, client: str, path: str, before: object, data: object, version: int) -> None:
+        if path == zk.CONTROLLER_EPOCH:
+            # Written together with /controller, by the broker that stands there from then on.
+            self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
+        if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
+            return
+        broker, partition = zk.broker_of(client), zk.partition_of(path)
+        # What the write is comes first: it may be what permits that an invariant breaks.
+        self._emit(broker, partition, before, data)
+        states = (before.leader_and_isr(version - 1), data.leader_and_isr(version))
+        self._trace.publish(
+            events.PartitionStateWritten,
+            broker,
+            partition,
+            *states,
+            data.controller_epoch,
+            self._present_epoch(),
+        )
+
+    def _emit(
+        self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
+    ) -> None:
+        if state.leader_epoch <= before.leader_epoch:
+            # A leader leaves the leader epoch as it is; controllers raise it with whatever they write.
+            self._trace.emit(events.IsrWritten, broker, partition, state.leader_epoch, state.isr)
+            return
+        decision = self._decided.pop((broker, partition, state.leader_epoch), None)
+        leadership = (broker, partition, state.leader, state.leader_epoch, state.isr)
+        if decision is None:
+            self._trace.emit(events.IsrReduced, *leadership)
+        else:
+            self._trace.emit(events.LeaderElected, *leadership, *decision)

@@ -1,0 +1,64 @@
+"""What an action of a script is: data, and what it does on a target."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from harrow.faults.observer import Observer
+
+
+class RecordSender(Protocol):
+    """A client that can be handed records."""
+
+    @abstractmethod
+    def send(self, value: str, partition: str | None) -> None:
+        """Hand it a record."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """The application dies and starts again."""
+
+
+class Operator(Protocol):
+    """Who takes the steps of a script: what he has at hand of a target."""
+
+    @property
+    def observer(self) -> Observer:
+        """Return what conditions look through."""
+
+    def sender(self, name: str) -> RecordSender:
+        """Return a client that can be handed records."""
+
+    def elect_preferred_leaders(self) -> None:
+        """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
+
+    def inject(self, fault: Any) -> bool:
+        """Inject a fault; return False when there was nothing to do it to."""
+
+
+class Action(ABC):
+    """An action: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
+
+    A campaign may write the field ``short`` alone in place of all, and of an action that is ``whole`` no
+    more than the value of that field. ``is_noted`` says that a run notes by itself that it happened, as
+    it does records and faults, or that nothing happens: a plan that is made of a run does not repeat it.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    short: ClassVar[str | None] = None
+    whole: ClassVar[str | None] = None
+    is_noted: ClassVar[bool] = False
+
+    @abstractmethod
+    def take(self, operator: Operator) -> list[str]:
+        """Do it; return in words what was not as the campaign expects."""
+
+    def each(self) -> Iterator[Self]:
+        """Yield the single actions that it stands for."""
+        yield self
+
+    def joined(self, following: Sequence["Action"]) -> tuple["Action", int]:  # noqa: ARG002  # as most are
+        """Return the action that says the same as this one and the first of those *following* it, and of how many."""
+        return self, 0

@@ -1,0 +1,112 @@
+"""What a script does beside faults: an operator's and the clients' part."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from harrow.cluster_model.fields import Count, Partition, Producer, described
+from harrow.cluster_model.registry import Registry
+from harrow.faults.action import Action, Operator
+from harrow.faults.condition import ConditionField
+
+SENDS_MAX: Final = 10_000
+# So many numbered values, or more, are written as one `send` with a `count`.
+_SERIES_MIN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Action):
+    """Hand a record to a producer."""
+
+    name: ClassVar[str] = "send"
+    short: ClassVar[str] = "value"
+    is_noted: ClassVar[bool] = True
+
+    value: str = described("What is sent; each value should be sent once only.")
+    count: Count | None = described(
+        "How many records, `value-0`, `value-1` and so on; by default `value` alone.",
+        default=None,
+        maximum=SENDS_MAX,
+    )
+    partition: Partition | None = described("Where to; by default as the partitioner says.", default=None)
+    producer: Producer = described("By whom; may be left out when there is one producer.", implied=True)
+
+    def take(self, operator: Operator) -> list[str]:
+        for record in self.each():
+            operator.sender(record.producer).send(record.value, record.partition)
+        return []
+
+    def each(self) -> Iterator["Send"]:
+        """Yield one for each record."""
+        if self.count is None:
+            yield self
+        for number in range(self.count or 0):
+            yield replace(self, value=f"{self.value}-{number}", count=None)
+
+    def joined(self, following: Sequence[Action]) -> tuple["Send", int]:
+        """Return one for records ``value-0``, ``value-1`` and so on, where there are enough of them."""
+        stem, zero, rest = self.value.rpartition("-0")
+        if not zero or rest or self.count is not None:
+            return self, 0
+        length = 1
+        for action in following[: SENDS_MAX - 1]:
+            if action != replace(self, value=f"{stem}-{length}"):
+                break
+            length += 1
+        return (replace(self, value=stem, count=length), length - 1) if length >= _SERIES_MIN else (self, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartProducer(Action):
+    """The producer's application dies and is started again: a new session."""
+
+    name: ClassVar[str] = "restart_producer"
+    whole: ClassVar[str] = "producer"
+
+    producer: Producer = described("Which producer.")
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.sender(self.producer).restart()
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectPreferredLeaders(Action):
+    """An administrator asks for preferred leader election (kafka-preferred-replica-election)."""
+
+    name: ClassVar[str] = "elect_preferred_leaders"
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.elect_preferred_leaders()
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect(Action):
+    """The condition has to hold now."""
+
+    name: ClassVar[str] = "expect"
+    whole: ClassVar[str] = "condition"
+    is_noted: ClassVar[bool] = True
+
+    condition: ConditionField = described("What has to hold.")
+
+    def take(self, operator: Operator) -> list[str]:
+        return self.condition.mismatches(operator.observer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait(Action):
+    """Nothing: the step only waits, as one without `do`."""
+
+    name: ClassVar[str] = "wait"
+    is_noted: ClassVar[bool] = True
+
+    def take(self, operator: Operator) -> list[str]:  # noqa: ARG002  # what it does not need
+        return []
+
+
+ACTIONS: Final[Registry[str, type[Action]]] = Registry(
+    (action.name, action) for action in (Send, RestartProducer, ElectPreferredLeaders, Expect, Wait)
+)
+"""Action classes by the name that a campaign uses."""

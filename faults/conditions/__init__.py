@@ -1,0 +1,1 @@
+"""What conditions are made of: a file for each thing that can be seen of a cluster."""

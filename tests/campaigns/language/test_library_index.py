@@ -1,0 +1,99 @@
+"""How campaigns are found: by path, in folders, by name."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language import library_index
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.problem import CampaignError
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library of two campaigns, and an empty current folder."""
+    package = tmp_path / "package"
+    folder = package / "library"
+    folder.mkdir(parents=True)
+    for name in ("slow-follower", "acks-0"):
+        (folder / f"{name}.yaml").write_text("kafka: '2.4'\n", encoding="utf-8")
+    (folder / "README.md").touch()
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(library_index, "files", lambda _: package)
+    library_index._library.cache_clear()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _forget_library() -> object:
+    yield
+    library_index._library.cache_clear()
+
+
+def refusal(argument: str) -> str:
+    with pytest.raises(CampaignError) as caught:
+        resolve(argument)
+    return str(caught.value)
+
+
+def test_library_names(library: Path) -> None:
+    assert library_names() == ["acks-0", "slow-follower"]
+    assert resolve("acks-0") == [library / "acks-0.yaml"]
+
+
+def test_campaigns_that_ship_are_found_by_name() -> None:
+    for name in library_names():
+        (path,) = resolve(name)
+        assert load_campaign(path).name == name
+
+
+def test_path(library: Path) -> None:
+    Path("mine.yaml").touch()
+    assert resolve("mine.yaml") == [Path("mine.yaml")]
+    assert resolve(str(library / "acks-0.yaml")) == [library / "acks-0.yaml"]
+
+
+def test_folder(library: Path) -> None:
+    for name in ("b.yaml", "a.yml", ".hidden.yaml", "c.txt"):
+        Path(name).touch()
+    Path("d.yaml").mkdir()
+    assert resolve(".") == [Path("a.yml"), Path("b.yaml")]
+    assert resolve(str(library)) == [library / "acks-0.yaml", library / "slow-follower.yaml"]
+
+
+@pytest.mark.usefixtures("library")
+def test_unknown_names() -> None:
+    assert refusal("slow-folower") == (
+        "slow-folower: no file, folder or campaign of the library is called `slow-folower`; "
+        "did you mean `slow-follower`?"
+    )
+    assert "known: acks-0, slow-follower" in refusal("xyz")
+    assert refusal("xyz.yaml") == "xyz.yaml: no such file or folder"
+    assert refusal("campaigns/acks-0") == "campaigns/acks-0: no such file or folder"
+    assert refusal("") == ": an empty name names nothing"
+    assert "is called `a\\x00b`" in refusal("a\0b")
+    assert "too long" in refusal("x" * 5_000)
+
+
+def test_empty_folder(library: Path) -> None:
+    Path("empty").mkdir()
+    assert refusal("empty") == "empty: the folder has no campaign files (*.yaml)"
+    # A folder of results, say, does not hide the campaign that it is named after.
+    Path("acks-0").mkdir()
+    assert resolve("acks-0") == [library / "acks-0.yaml"]
+
+
+@pytest.mark.usefixtures("library")
+def test_library_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "wheel.zip"
+    with zipfile.ZipFile(archive, "w") as wheel:
+        wheel.writestr("campaigns/library/zipped.yaml", "kafka: '2.0'\n")
+    monkeypatch.setattr(library_index, "files", lambda _: zipfile.Path(archive, "campaigns/"))
+    library_index._library.cache_clear()
+    assert library_names() == ["zipped"]
+    (path,) = resolve("zipped")
+    assert load_campaign(path).plans[0].kafka == "2.0"

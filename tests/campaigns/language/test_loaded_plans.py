@@ -1,0 +1,415 @@
+"""What good campaign files become."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Expectation, Found, Plan, Step
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
+from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
+from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.injection import At, Every, Rate, When
+from harrow.faults.message import Message
+from harrow.faults.network_ack_loss import NetworkAckLoss
+from harrow.faults.partition import NetworkPartition
+from tests.campaigns.language.campaign_texts import load, plan, problems, reference_example
+from tests.conditions import condition
+
+
+def test_reference_example() -> None:
+    campaign = load_text(reference_example(), "reference.yaml")
+    base, variant = campaign.plans
+    assert campaign.name == base.campaign == variant.campaign == "loss-by-hw-truncation"
+    assert (base.variant, variant.variant) == (None, "0.11")
+    assert (base.kafka, variant.kafka) == ("0.10.2", "0.11")
+    assert base.behaviours == {"isr_expansion_checks_epoch_start": True}
+    assert base.cluster.settings == {"min.insync.replicas": 1, "replica.lag.time.max.ms": 10_000}
+    assert base.cluster.controller == 2
+    assert base.cluster.topics == (
+        TopicSpec(name="t", replication_factor=2, assignment=((0, 1),), settings={"min.insync.replicas": 2}),
+    )
+    assert (base.cluster.network.latency_min_us, base.cluster.network.latency_max_us) == (200, 1_000)
+    assert base.cluster.disk.writeback_us == 30 * US_PER_SECOND
+    assert base.duration_us == 60 * US_PER_SECOND
+    assert base.producers == (
+        ProducerSpec(
+            name="producer-0",
+            settings={"acks": "all"},
+            partitions=("t-0",),
+            interval_us=100 * US_PER_MS,
+            stop_us=60 * US_PER_SECOND,
+        ),
+    )
+    assert base.consumers == (ConsumerSpec(name="consumer-0", partitions=("t-0",)),)
+    assert [injection.timing for injection in base.faults] == [
+        At(at_us=2 * US_PER_SECOND),
+        When(condition=condition(leader=(("t-0", 1),))),
+        Every(period_us=10 * US_PER_SECOND, start_us=0, stop_us=60 * US_PER_SECOND),
+        Rate(mean_us=5 * US_PER_SECOND, start_us=0, stop_us=60 * US_PER_SECOND),
+    ]
+    assert [len(injection.faults) for injection in base.faults] == [1, 1, 1, 2]
+    assert base.expect.rules == (("duplicate", "held"), ("lost-write", "violated"))
+    assert base.expect.lost == ("m1",)
+    assert base.expect.duplicated == ()
+    assert variant.expect == Expectation(verdict="held", lost=())
+    assert base.digest() != variant.digest()
+
+
+def test_lines_of_steps_and_faults() -> None:
+    lines = reference_example().splitlines()
+    (base, _) = load_text(reference_example(), "reference.yaml").plans
+    assert [lines[step.line - 1].lstrip()[:8] for step in base.script] == ["- note: ", "- do: {s"]
+    assert [lines[entry.line - 1].split("#")[0].strip() for entry in base.faults] == [
+        "- at: 2s",
+        "- when: {leader: {t-0: 1}}",
+        "- every: 10s",
+        "- rate: 12/m",
+    ]
+
+
+def test_defaults() -> None:
+    found = plan("description: Nothing but defaults.\n")
+    assert found.campaign == "file"
+    assert found.kafka == "2.4"
+    assert found.cluster.brokers == (BrokerSpec(id=0), BrokerSpec(id=1), BrokerSpec(id=2))
+    assert found.cluster.topics == (TopicSpec(name="t", replication_factor=3),)
+    assert found.producers == (ProducerSpec(name="producer-0"),)
+    assert (found.consumers, found.script, found.faults, found.duration_us) == ((), (), (), 0)
+    assert found == Plan(
+        campaign="file", cluster=found.cluster, producers=found.producers, description=found.description
+    )
+
+
+def test_default_name_is_made_of_the_file_name() -> None:
+    assert load_text("kafka: '2.4'", "a/my campaign!.yaml").name == "my-campaign-"
+    assert load_text("kafka: '2.4'", "-").name == "campaign"
+
+
+def test_replication_factor_is_at_most_the_number_of_brokers() -> None:
+    assert plan("cluster: {brokers: 2}").cluster.topics[0].replication_factor == 2
+    assert plan("cluster: {brokers: 5, topics: [{name: u, partitions: 2}]}").cluster.topics == (
+        TopicSpec(name="u", partitions=2, replication_factor=3),
+    )
+
+
+def test_no_producer_unless_the_script_needs_one() -> None:
+    assert plan("workload: {consumers: [{}]}").producers == ()
+    assert plan("workload: {consumers: [{}]}\nscript: [{do: {send: m}}]").producers[0].name == "producer-0"
+    assert plan("workload: {producers: [{}, {name: x}, {}]}").producers == tuple(
+        ProducerSpec(name=name) for name in ("producer-0", "x", "producer-2")
+    )
+
+
+@pytest.mark.parametrize("written", ["2.4", "'2.4'", '"2.4"', "0.10.2", "0.11", "2.0"])
+def test_release_as_written(written: str) -> None:
+    assert plan(f"kafka: {written}").kafka == written.strip("'\"")
+
+
+@pytest.mark.parametrize(
+    ("setting", "written", "value"),
+    [
+        ("acks", "0", "0"),
+        ("acks", "'1'", "1"),
+        ("acks", "-1", "all"),
+        ("acks", '"all"', "all"),
+        ("linger.ms", "5", 5),
+        ("linger.ms", "1.5s", 1_500),
+        ("delivery.timeout.ms", "3m", 180_000),
+        ("retries", "2147483647", 2_147_483_647),
+    ],
+)
+def test_producer_setting(setting: str, written: str, value: object) -> None:
+    assert plan(f"settings: {{{setting}: {written}}}").producers[0].settings == {setting: value}
+
+
+def test_settings_go_to_whoever_knows_them() -> None:
+    found = plan(
+        """\
+        settings:
+          acks: all
+          min.insync.replicas: 2
+          unclean.leader.election.enable: true
+          flush.messages: 1
+          request.timeout.ms: 1s
+          leader.imbalance.check.interval.seconds: 1m
+          max.poll.records: 5
+        cluster:
+          brokers: [{id: 4, settings: {min.insync.replicas: 1}}, {id: 5}]
+          topics: [{name: t}, {name: u, settings: {flush.messages: 7, min.insync.replicas: 1}}]
+        workload:
+          producers: [{}, {settings: {acks: 1}}]
+          consumers: [{settings: {max.poll.records: 6}}]
+        """
+    )
+    assert found.cluster.settings == {
+        "min.insync.replicas": 2,
+        "unclean.leader.election.enable": True,
+        "leader.imbalance.check.interval.seconds": 60,
+    }
+    assert found.cluster.brokers[0].settings == {"min.insync.replicas": 1}
+    assert [topic.settings for topic in found.cluster.topics] == [
+        {"flush.messages": 1},
+        {"flush.messages": 7, "min.insync.replicas": 1},
+    ]
+    assert [producer.settings for producer in found.producers] == [
+        {"acks": "all", "request.timeout.ms": 1_000},
+        {"acks": "1", "request.timeout.ms": 1_000},
+    ]
+    assert found.consumers[0].settings == {"request.timeout.ms": 1_000, "max.poll.records": 6}
+
+
+def test_settings_that_kafka_takes_together() -> None:
+    idempotent = "settings: {enable.idempotence: true, acks: -1, max.in.flight.requests.per.connection: 5}"
+    assert plan(idempotent).producers[0].settings["acks"] == "all"
+    assert plan("kafka: 0.11\nsettings: {enable.idempotence: true}").producers
+    assert plan("settings: {enable.idempotence: false, acks: 0, retries: 0}").producers
+    # Only acks=all waits for the ISR.
+    assert plan("settings: {acks: 1, min.insync.replicas: 4}").producers
+    # A producer that does not write to the topic may use acks=all.
+    assert plan(
+        """\
+        settings: {acks: all}
+        cluster: {topics: [{name: t, settings: {min.insync.replicas: 4}}, {name: u}]}
+        workload: {producers: [{partitions: [u-0]}]}
+        """
+    ).producers
+
+
+def test_actions() -> None:
+    found = plan(
+        """\
+        workload: {producers: [{name: p}]}
+        script:
+          - do: {send: m0}
+          - do: {send: {value: 1, partition: t-0, producer: p}}
+          - do: [{restart_producer: p}, elect_preferred_leaders, {elect_preferred_leaders: {}}]
+          - do: {expect: {acked: [m0, 1]}}
+          - {at: 1s, after: 2s, when: {controller: 0}, note: wait}
+          - do: {broker_crash: {broker: leader  of t-0, kind: power_loss, restart_after: 1s..2s}}
+          - do: {partition: {between: 0, and: [1, zookeeper, p], one_way: true}}
+          - do: {message: {action: delay, api: Fetch, kind: response, from: 0, to: p, skip: 2, delay: 5ms}}
+          - do: controller_failover
+        """
+    )
+    assert [step.actions for step in found.script[:5]] == [
+        (Send(producer="p", value="m0"),),
+        (Send(producer="p", value="1", partition="t-0"),),
+        (RestartProducer(producer="p"), ElectPreferredLeaders(), ElectPreferredLeaders()),
+        (Expect(condition=condition(acked=("m0", "1"))),),
+        (Wait(),),
+    ]
+    assert found.script[4] == Step(
+        actions=(Wait(),),
+        at_us=US_PER_SECOND,
+        after_us=2 * US_PER_SECOND,
+        when=condition(controller=(0,)),
+        note="wait",
+        line=7,
+    )
+    assert [step.actions[0] for step in found.script[5:8]] == [
+        BrokerCrash(
+            broker="leader of t-0", kind="power_loss", restart_after=(US_PER_SECOND, 2 * US_PER_SECOND)
+        ),
+        NetworkPartition(between=(0,), and_=(1, "zookeeper", "p"), one_way=True),
+        Message(action="delay", api="Fetch", kind="response", from_=0, to="p", skip=2, delay=5_000),
+    ]
+
+
+def test_conditions() -> None:
+    (step,) = plan(
+        """\
+        script:
+          - when:
+              replicas:
+                t-0:
+                  0: {role: leader, leo: 2, hw: 1, remote: {1: 1}, epochs: [[0, 0], [2, 1]], log: [m0, 7]}
+                  1: {leader_epoch: 0, flushed: 2}
+              leader: {t-0: -1}
+              leader_epoch: {t-0: 3}
+              isr: {t-0: [0, 1]}
+              controller: 2
+              brokers: {1: up, 2: down}
+              registered: {1: true}
+              acked: m1
+              not_acked: [m2, 3]
+              failed: m4
+              consumed: m5
+              not_consumed: m6
+              event: {truncate: {broker: 1, to_offset: 1, partition: t-0}}
+              no_event:
+                - election
+                - append: {values: 7, base_offset: 2}
+                - election: {isr: [0, 1], unclean: true, leader: -1}
+        """
+    ).script
+    assert step.when == condition(
+        replicas=(
+            ReplicaIs(
+                partition="t-0",
+                broker=0,
+                role="leader",
+                leo=2,
+                hw=1,
+                remote=((1, 1),),
+                epochs=((0, 0), (2, 1)),
+                log=("m0", "7"),
+            ),
+            ReplicaIs(partition="t-0", broker=1, leader_epoch=0, flushed=2),
+        ),
+        leader=(("t-0", -1),),
+        leader_epoch=(("t-0", 3),),
+        isr=(("t-0", (0, 1)),),
+        controller=(2,),
+        brokers=((1, "up"), (2, "down")),
+        registered=((1, True),),
+        acked=("m1",),
+        not_acked=("m2", "3"),
+        failed=("m4",),
+        consumed=("m5",),
+        not_consumed=("m6",),
+        event=(
+            EventPattern(event="truncate", fields=(("broker", 1), ("partition", "t-0"), ("to_offset", 1))),
+        ),
+        no_event=(
+            EventPattern(event="election"),
+            EventPattern(event="append", fields=(("base_offset", 2), ("values", "7"))),
+            EventPattern(event="election", fields=(("leader", -1), ("isr", (0, 1)), ("unclean", True))),
+        ),
+    )
+
+
+def test_a_step_that_does_nothing_waits() -> None:
+    found = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
+    assert [step.actions for step in found.script] == [
+        (Wait(),),
+        (Wait(),),
+        (Wait(), ElectPreferredLeaders()),
+    ]
+    assert Step(actions=()) == Step(actions=(Wait(),))
+
+
+def test_several_tables_of_replicas() -> None:
+    found = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
+    assert found.script[0].when == condition(
+        replicas=(
+            ReplicaIs(partition="t-0", broker=0, leo=2),
+            ReplicaIs(partition="t-0", broker=0, hw=1),
+            ReplicaIs(partition="t-0", broker=1, hw=1),
+        )
+    )
+
+
+def test_faults() -> None:
+    found = plan(
+        """\
+        workload: {duration: 30s}
+        faults:
+          - {at: 5s, do: [{broker_crash: {broker: 1}}]}
+          - {when: {leader: {t-0: 1}}, times: 3, do: controller_failover}
+          - {every: 2s, from: 1s, until: 20s, any_of: [controller_failover, {broker_pause: {broker: any}}]}
+          - {rate: 1/h, do: controller_failover}
+          - {rate: 2/15s, do: {network_ack_loss: {probability: 1.5e-07}}}
+        """
+    )
+    assert [entry.timing for entry in found.faults] == [
+        At(at_us=5 * US_PER_SECOND),
+        When(condition=condition(leader=(("t-0", 1),)), times=3),
+        Every(period_us=2 * US_PER_SECOND, start_us=US_PER_SECOND, stop_us=20 * US_PER_SECOND),
+        Rate(mean_us=3_600 * US_PER_SECOND, start_us=0, stop_us=30 * US_PER_SECOND),
+        Rate(mean_us=7_500 * US_PER_MS, start_us=0, stop_us=30 * US_PER_SECOND),
+    ]
+    assert found.faults[-1].faults == (NetworkAckLoss(probability=1.5e-07),)
+    assert [[fault.name for fault in entry.faults] for entry in found.faults] == [
+        ["broker_crash"],
+        ["controller_failover"],
+        ["controller_failover", "broker_pause"],
+        ["controller_failover"],
+        ["network_ack_loss"],
+    ]
+
+
+def test_disk_limits_and_zookeeper() -> None:
+    found = plan(
+        "cluster: {disk: {writeback: never}, zookeeper: {tick: 3s}}\nlimits: {script: 1m, recovery: 2m}\n"
+    )
+    assert found.cluster.disk.writeback_us is None
+    assert found.cluster.zookeeper_tick_us == 3 * US_PER_SECOND
+    assert (found.script_limit_us, found.recovery_limit_us) == (60 * US_PER_SECOND, 120 * US_PER_SECOND)
+
+
+@pytest.mark.parametrize(
+    ("written", "watched"),
+    [
+        ("", tuple(INVARIANTS)),
+        ("invariants: all\n", tuple(INVARIANTS)),
+        ("invariants: [all]\n", tuple(INVARIANTS)),
+        ("invariants: none\n", ()),
+        ("invariants: []\n", ()),
+        ("invariants: log-matching\n", ("log-matching",)),
+        ("invariants: [log-matching, hw-monotonic, log-matching]\n", ("hw-monotonic", "log-matching")),
+    ],
+)
+def test_invariants(written: str, watched: tuple[str, ...]) -> None:
+    assert plan(f"kafka: 2.4\n{written}").invariants == watched
+
+
+def test_an_option_switches_invariants() -> None:
+    text = "invariants: [log-matching]\nvariants: {all: {invariants: all}}\n"
+    assert [len(p.invariants) for p in load_text(text, "f.yaml").plans] == [1, len(INVARIANTS)]
+    assert [p.invariants for p in load_text(text, "f.yaml", ["invariants=none"]).plans] == [(), ()]
+    option = "invariants=[hw-monotonic, one-leader-per-epoch]"
+    found = load_text(text, "f.yaml", [option]).plans[0].invariants
+    assert found == ("hw-monotonic", "one-leader-per-epoch")
+
+
+def test_aliases_repeat_what_they_stand_for() -> None:
+    found = plan(
+        """\
+        faults:
+          - &crash {rate: 1/s, until: 10s, do: {broker_crash: {broker: 1}}}
+          - *crash
+        """
+    )
+    assert found.faults[0] == found.faults[1]
+
+
+def test_byte_order_mark_is_passed_over() -> None:
+    assert load_text("\ufeffkafka: 0.11\n", "f.yaml").plans[0].kafka == "0.11"
+
+
+def test_where_a_failure_was_found() -> None:
+    text = """\
+        kafka: "0.10.2"
+        found: {version: 0.1.0, rule: lost-write, status: open}
+        variants:
+          fixed:
+            kafka: "0.11"
+            found: {status: fixed, seed: 7}
+        """
+    base, variant = load(text).plans
+    assert base.found == Found(version="0.1.0", rule="lost-write", status="open", line=2)
+    assert variant.found is not None
+    assert (variant.found.version, variant.found.status, variant.found.seed) == ("0.1.0", "fixed", 7)
+    assert replace(base, found=None).digest() == base.digest(), "it changes nothing about the run"
+    (again,) = load_text(campaign_text(variant), "file.yaml").plans
+    assert again.found == replace(variant.found, line=again.found.line if again.found else 0)
+
+
+def test_what_is_wrong_with_where_it_was_found() -> None:
+    assert problems("found: {version: 0.1.0, rule: lost-wright, status: open}") == [
+        "1:31: unknown rule `lost-wright`; did you mean `lost-write`?"
+    ]
+    assert problems("found: {version: latest, rule: lost-write, status: shut}") == [
+        "1:18: version: expected a version of harrow such as 0.1.0, not `latest`",
+        "1:52: status: `shut` is not one of open, fixed",
+    ]
+    assert problems("invariants: none\nfound: {version: 0.1.0, rule: hw-monotonic, status: open}") == [
+        "2:31: hw-monotonic is not judged, for `invariants` leaves it out"
+    ]
+    assert problems("found: 3") == ["1:8: found: expected a mapping (`key: value`), not a single value"]

@@ -1,0 +1,22 @@
+"""Suggestions and lists of names, some of which stand in files that anybody may have written."""
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.spelling import listed, suggestion
+
+
+def test_what_a_file_calls_something_is_escaped_where_it_is_suggested() -> None:
+    assert suggestion("after-the-write", ["aft\t\ter-the-write"]) == r"; did you mean `aft\t\ter-the-write`?"
+    assert suggestion("x", ["one\x1b[31m", "two"]) == r"; known: one\x1b[31m, two"
+    assert listed(["a\u2028b", 3]) == r"a\u2028b, 3"
+
+
+def test_no_message_has_a_control_character() -> None:
+    text = (
+        'workload: {producers: [{name: "p\\x1b[2J"}, {name: "p\\x1b[2J"}]}\n'
+        'script: [{only: [base, "after-the-write"], do: {send: m}}]\nvariants: {"aft\\ter-the-write": {}}\n'
+    )
+    with pytest.raises(CampaignError) as refused:
+        load_text(text, "hostile.yaml")
+    assert all(problem.message.isprintable() for problem in refused.value.problems)

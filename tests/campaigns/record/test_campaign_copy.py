@@ -1,0 +1,39 @@
+"""``campaign.yaml`` beside a run says the plan that was run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.record.campaign_copy import campaign_copy
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_the_copy_of_any_plan_of_the_library_has_its_digest(name: str) -> None:
+    for options in ((), ("name=other", "replica.lag.time.max.ms=9s")):
+        campaign = load_campaign(resolve(name)[0], options)
+        for plan in campaign.plans:
+            copy = load_text(campaign_copy(campaign, plan, 0, options), "campaign.yaml")
+            assert plan.digest() in [found.digest() for found in copy.plans]
+
+
+def test_a_file_that_has_changed_since_does_not_matter(tmp_path: Path) -> None:
+    file = tmp_path / "first.yaml"
+    file.write_text("settings: {acks: 1}\n", encoding="utf-8")
+    campaign = load_campaign(file)
+    file.write_text("settings: {acks: 0}\n", encoding="utf-8")
+    (plan,) = campaign.plans
+    (found,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
+    assert found.digest() == plan.digest()
+    assert found.campaign == "first"
+
+
+def test_a_plan_that_the_text_does_not_say_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "first.yaml"
+    file.write_text("name: first\nsettings: {acks: 1}\n", encoding="utf-8")
+    campaign = load_campaign(file)
+    plan = replace(campaign.plans[0], kafka="0.11")
+    (found,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
+    assert (found.kafka, found.digest()) == ("0.11", plan.digest())

@@ -1,0 +1,34 @@
+"""Findings that are read back from run.json."""
+
+import json
+
+import pytest
+
+from harrow.campaigns.record.phrases import because
+from harrow.campaigns.record.recorded_findings import recorded_rules
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.run.runner import run_plan
+from tests.scenarios.library_plans import library_plans
+
+PLANS = library_plans()
+
+
+@pytest.mark.parametrize("name", ["unclean-election", "divergence-by-hw", "ack-lost", "visibility"])
+def test_a_finding_is_read_back_with_its_links_and_what_would_have_prevented_it(name: str) -> None:
+    for plan in (plan for plan in PLANS.values() if plan.campaign == name):
+        result = run_plan(plan, 0)
+        read = recorded_rules(json.loads(json.dumps(run_as_mapping(result, "")))["rules"])
+        for rule, judged in result.verdict.rules.items():
+            for found, original in zip(read[rule].findings, judged.findings, strict=True):
+                assert found.prevented_by == original.prevented_by
+                assert found.causes == original.causes
+                assert because(found) == because(original)
+                for link, told in zip(found.chain, original.chain, strict=True):
+                    assert (link.kind, link.actor, link.operands) == (told.kind, told.actor, told.operands)
+
+
+def test_a_link_of_a_rule_that_is_not_installed_keeps_its_words() -> None:
+    link = {"event": "x", "at_ms": 1, "text": "0.001s broker 0 did x", "kind": "no-such-kind", "operands": {}}
+    finding = {"partition": "t-0", "chain": [link]}
+    read = recorded_rules({"no-such-rule": {"status": "violated", "findings": [finding]}})
+    assert because(read["no-such-rule"].findings[0]) == "0.001s broker 0 did x"

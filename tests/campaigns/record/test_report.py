@@ -1,0 +1,243 @@
+"""What is said of a run: its JSON, the words of its anomalies, the line that reproduces it."""
+
+import json
+import shlex
+
+import pytest
+
+from harrow.campaigns.language.plan import Expectation
+from harrow.campaigns.record.markdown_report import markdown_report
+from harrow.campaigns.record.report import (
+    AS_EXPECTED,
+    UNDECIDED,
+    UNEXPECTED,
+    FindingGroup,
+    anomalies,
+    document,
+    outcome,
+    reproduce_command,
+    run_as_mapping,
+    run_id,
+)
+from harrow.campaigns.run.run_result import MissedExpectation
+from harrow.campaigns.version import VERSION
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
+from harrow.checks.prevention import KIP_101
+from harrow.checks.rules.catalogue import RULES
+from harrow.cli.commands.run_tally import exit_code_of
+from tests.campaigns.record.run_results import TEXTS, failed_run, lost, plan, run_result, verdict
+
+REPRODUCE = "harrow run loss --seed 0"
+
+
+def test_a_run_as_json_is_what_the_interface_says() -> None:
+    run = json.loads(json.dumps(run_as_mapping(run_result(lost("m1")), REPRODUCE)))
+    assert run["campaign"] == "loss"
+    assert len(run["plan_digest"]) == 16
+    assert (run["seed"], run["verdict"], run["variant"], run["expected"]) == (0, "violated", None, True)
+    assert (run["trace_digest"], run["events"], run["simulated_ms"], run["wall_ms"]) == (
+        "0123456789abcdef",
+        118,
+        9000,
+        4,
+    )
+    assert run["rules"]["lost-write"] == {
+        "status": "violated",
+        "count": 1,
+        "promise": "acks=all",
+        "findings": [
+            {
+                "partition": "t-0",
+                "offset": 1,
+                "value": "m1",
+                "because": "; ".join(TEXTS),
+                "chain": [
+                    {
+                        "event": "acked",
+                        "at_ms": 1200,
+                        "broker": 0,
+                        "offset": 1,
+                        "text": TEXTS[0],
+                        "actor": 0,
+                        "kind": "acked",
+                        "operands": {"value": "m1", "acks": -1, "offset": 1},
+                    },
+                    {
+                        "event": "truncated",
+                        "at_ms": 1400.5,
+                        "broker": 1,
+                        "offset": 1,
+                        "text": TEXTS[1],
+                        "actor": 1,
+                        "kind": "truncated",
+                        "operands": {"leo": 1, "reason": "high_watermark", "offset": 1, "value": "m1"},
+                    },
+                    {
+                        "event": "conclusion",
+                        "text": TEXTS[2],
+                        "kind": "committed-record-lost",
+                        "operands": {"value": "m1"},
+                    },
+                ],
+                "causes": [{"kind": "committed-record-lost", "operands": {"value": "m1"}}],
+                "prevented_by": [KIP_101.text],
+                "preventions": [{"kind": "repair", "name": "KIP-101", "value": "0.11"}],
+                "offsets": [1, 2],
+            }
+        ],
+    }
+    assert run["rules"]["duplicate"]["status"] == "held"
+    assert run["rules"]["duplicate"]["count"] == 0
+    assert run["faults"] == [{"at_ms": 1200.5, "fault": "broker_crash", "broker": 1, "restart_after": None}]
+    assert run["probes"] == {"truncated-below-hw": 1, "isr-shrank-to-one": 0}
+    assert run["replicas"] == {
+        "t-0": {
+            "0": {"leo": 1, "hw": 1, "epochs": [[0, 0]]},
+            "1": {"leo": 1, "hw": 1, "epochs": [[0, 0]]},
+        }
+    }
+    assert run["reproduce"] == REPRODUCE
+
+
+def test_a_permitted_finding_says_by_what() -> None:
+    run = run_as_mapping(run_result(lost("m1", permitted_by="acks=1")), REPRODUCE)
+    assert run["rules"]["lost-write"]["findings"][0]["permitted_by"] == "acks=1"
+
+
+def test_missed_expectations_are_in_the_json() -> None:
+    run = run_as_mapping(failed_run(), REPRODUCE)
+    assert run["expected"] is False
+    assert {"line": 42, "message": "m1 is not acked"} in run["missed"]
+
+
+def test_the_document_has_the_worst_verdict() -> None:
+    runs = [run_as_mapping(run, REPRODUCE) for run in (run_result(), run_result(lost("m1")))]
+    told = document(runs)
+    assert (told["schema"], told["version"], told["verdict"]) == ("harrow.run/1", VERSION, VIOLATED)
+    assert len(told["runs"]) == 2
+
+
+def test_no_run_is_inconclusive() -> None:
+    assert document([])["verdict"] == INCONCLUSIVE
+
+
+def test_the_order_of_verdicts() -> None:
+    assert worst([HELD, PERMITTED]) == PERMITTED
+    assert worst([PERMITTED, INCONCLUSIVE]) == INCONCLUSIVE
+    assert worst([VIOLATED, INCONCLUSIVE, HELD]) == VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("findings", "sentences"),
+    [
+        ((), []),
+        ((lost("m1"),), ["lost m1 despite acks=all"]),
+        ((lost("m1"), lost("m2")), ["lost m1, m2 despite acks=all"]),
+        ((lost("m1", permitted_by="acks=0"),), ["lost m1, permitted by acks=0"]),
+        (
+            (lost("m1", permitted_by="acks=1"), lost("m2")),
+            ["lost m2 despite acks=all", "lost m1, permitted by acks=1"],
+        ),
+    ],
+)
+def test_sentences(findings: tuple[Finding, ...], sentences: list[str]) -> None:
+    assert [anomaly.sentence() for anomaly in anomalies(run_result(*findings))] == sentences
+
+
+def test_a_long_list_of_records_is_cut_in_a_sentence() -> None:
+    (anomaly,) = anomalies(run_result(*(lost(f"m{number}") for number in range(9))))
+    assert anomaly.what() == "lost m0, m1, m2, m3 and 5 more"
+
+
+def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
+    rules = {
+        "inconsistent-offsets": RuleResult(status=VIOLATED, promise="high watermark", findings=(finding,))
+    }
+    result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
+    assert [anomaly.what() for anomaly in anomalies(result)] == ["different records read at t-0 offset 1"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_words_of_its_own(rule: str) -> None:
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
+    what = FindingGroup(rule=rule, promise="", permitted_by=None, findings=(finding,)).what()
+    assert not what.startswith((f"{rule} t-0", f"{rule} m2"))
+
+
+def test_what_a_core_does_not_serve_is_a_partition() -> None:
+    finding = Finding(partition="t-0", offset=1, value="m2", chain=())
+    anomaly = FindingGroup(rule="unavailable", promise="", permitted_by=None, findings=(finding,))
+    assert anomaly.what() == "a healed core did not serve t-0 offset 1"
+
+
+def test_a_rule_without_words_of_its_own_is_named() -> None:
+    rules = {
+        "new-rule": RuleResult(status=VIOLATED, promise="", findings=(Finding(partition="t-0", chain=()),))
+    }
+    result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
+    assert [anomaly.sentence() for anomaly in anomalies(result)] == [
+        "new-rule t-0 with nothing that permits it"
+    ]
+
+
+def test_what_reproduces_a_run_can_be_typed() -> None:
+    command = reproduce_command("my file.yaml", 7, "0.11", ["acks=all", "name=a b"])
+    assert shlex.split(command) == [
+        *("harrow", "run", "my file.yaml", "--seed", "7"),
+        *("--variant", "0.11", "--set", "acks=all", "--set", "name=a b"),
+    ]
+
+
+def test_a_run_has_the_same_id_everywhere() -> None:
+    assert run_id(run_result(seed=7)) == f"{run_result().plan.digest()[:8]}-7-{VERSION}"
+    assert run_id(run_result(wall_ms=1)) == run_id(run_result(wall_ms=2))
+
+
+def test_outcomes_and_exit_codes() -> None:
+    undecided = verdict(status=INCONCLUSIVE)
+    anything = plan(expect=Expectation())
+    assert outcome(run_result(lost("m1"))) == AS_EXPECTED
+    assert outcome(failed_run()) == UNEXPECTED
+    assert outcome(run_result(plan=anything, verdict=undecided)) == UNDECIDED
+    assert outcome(failed_run(verdict=undecided, missed=())) == UNDECIDED
+    assert (
+        outcome(run_result(plan=plan(expect=Expectation(verdict=INCONCLUSIVE)), verdict=undecided))
+        == AS_EXPECTED
+    )
+
+
+def test_a_wrong_step_decides_even_if_the_run_is_inconclusive() -> None:
+    missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
+    assert outcome(failed_run(verdict=verdict(status=INCONCLUSIVE), missed=missed)) == UNEXPECTED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ((), 3),
+        ((AS_EXPECTED, AS_EXPECTED), 0),
+        ((AS_EXPECTED, UNDECIDED), 3),
+        ((AS_EXPECTED, UNEXPECTED, UNDECIDED), 1),
+    ],
+)
+def test_exit_codes(outcomes: tuple[str, ...], code: int) -> None:
+    assert exit_code_of(outcomes) == code
+
+
+def test_the_report_for_readers_has_everything() -> None:
+    text = markdown_report(failed_run(), REPRODUCE)
+    for wanted in (
+        "# loss",
+        "**UNEXPECTED**",
+        "lost m1 despite acks=all",
+        "| lost-write | violated | 1 | acks=all |",
+        *(f"  - {text}" for text in TEXTS),
+        f"  - prevented by {KIP_101.text}",
+        "line 42: m1 is not acked",
+        "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
+        "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",
+        f"```console\n$ {REPRODUCE}\n```",
+        "</details>",
+    ):
+        assert wanted in text

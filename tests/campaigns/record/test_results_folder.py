@@ -1,0 +1,91 @@
+"""results/: whole files, whatever happens."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.record.report import run_as_mapping, run_id
+from harrow.campaigns.record.results_folder import trace_line, whole_file, write_run
+from harrow.campaigns.run.run_result import RunResult
+from harrow.cluster_model.events import EVENTS, event_fields
+from harrow.cluster_model.trace import as_mapping
+from tests.campaigns.record.run_results import failed_run, run_result
+
+
+def write(results: Path, result: RunResult, campaign_text: str = "name: loss\n") -> Path:
+    return write_run(results, result, run_as_mapping(result, "harrow run loss --seed 0"), campaign_text)
+
+
+def test_a_run_is_written_and_latest_points_to_it(tmp_path: Path) -> None:
+    result = failed_run()
+    folder = write(tmp_path, result)
+    assert folder == tmp_path / "loss" / run_id(result)
+    trace = [json.loads(line) for line in (folder / "trace.jsonl").read_text(encoding="utf-8").splitlines()]
+    expected = [json.loads(json.dumps(as_mapping(event))) for event in result.evidence.trace]
+    assert trace == expected
+    assert (tmp_path / "latest").resolve() == folder
+    assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "name: loss\n"
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_line_of_the_trace_names_every_field(name: str) -> None:
+    samples = (1, "t-0", (1, 0), None, True, 'a "quoted" %s', (("m0", 1), ()), False, "ü")
+    event = (-5, name, *samples[: len(event_fields(name))])
+    assert json.loads(trace_line(event)) == json.loads(json.dumps(as_mapping(event)))
+
+
+def test_latest_is_the_newest(tmp_path: Path) -> None:
+    write(tmp_path, run_result(seed=1))
+    second = write(tmp_path, run_result(seed=2))
+    assert (tmp_path / "latest").resolve() == second
+
+
+def test_latest_is_relative_so_that_results_can_be_moved(tmp_path: Path) -> None:
+    write(tmp_path / "here", run_result())
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert (tmp_path / "there" / "latest" / "run.json").exists()
+
+
+def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
+    folder = write(tmp_path, run_result(), "first\n")
+    reader = (folder / "campaign.yaml").open(encoding="utf-8")
+    write(tmp_path, run_result(), "second\n")
+    with reader:
+        assert reader.read() == "first\n"
+    assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "second\n"
+    assert sorted(path.name for path in (tmp_path / "loss").iterdir()) == [folder.name]
+
+
+def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    result = run_result()
+    with pytest.raises(TypeError):
+        write_run(tmp_path, result, {"reproduce": object()}, "")
+    assert not list((tmp_path / "loss").iterdir())
+    assert not (tmp_path / "latest").exists()
+
+
+def test_where_links_are_not_possible_latest_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("not permitted")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    folder = write(tmp_path, run_result())
+    assert (tmp_path / "latest").read_text(encoding="utf-8") == f"loss/{folder.name}\n"
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("before", encoding="utf-8")
+    with whole_file(path) as stream:
+        stream.write("after")
+        stream.flush()
+        assert path.read_text(encoding="utf-8") == "before"
+    assert path.read_text(encoding="utf-8") == "after"
+    half = whole_file(path)
+    half.__enter__().write("half")
+    half.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert path.read_text(encoding="utf-8") == "after"
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]

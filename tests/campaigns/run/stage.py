@@ -1,0 +1,63 @@
+"""A small cluster that runs, with what acts on it: for tests of the script and of the injector."""
+
+from collections.abc import Sequence
+
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.script import Script
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+
+
+class Stage:
+    """Three brokers, started; broker 0 leads t-0 and is the controller; a producer that sends what it is handed."""
+
+    def __init__(
+        self,
+        *steps: Step,
+        draws: Sequence[int] = (),
+        brokers: int = 3,
+        replication_factor: int = 3,
+        controller: int = 0,
+    ) -> None:
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
+            topics=(TopicSpec(name="t", replication_factor=replication_factor),),
+            controller=controller,
+        )
+        plan = Plan(
+            campaign="stage",
+            cluster=spec,
+            kafka="2.4",
+            producers=(ProducerSpec(name="producer-0", settings={"acks": "all"}),),
+        )
+        choices = Choices.from_recording({"schedule": draws})
+        self.target = ModelTarget(plan, choices, tuple(INVARIANTS))
+        self.cluster = self.target.cluster
+        self.environment = self.target.environment
+        self.injector = FaultInjector(self.target, choices.schedule)
+        self.script = Script(steps, self.target, self.injector)
+        self.target.start()
+        self.target.clients.start()
+
+    @property
+    def now_us(self) -> int:
+        return self.cluster.simulator.now_us
+
+    def run(self, end_us: int) -> None:
+        """Run on to a time; look at triggers and at the script after each event."""
+        simulator = self.cluster.simulator
+        self.script.advance()
+        while self.now_us < end_us:
+            due_us = self.script.due_us()
+            step_end_us = min(end_us, due_us) if due_us is not None and due_us > self.now_us else end_us
+            if not simulator.step(step_end_us):
+                simulator.run_until(step_end_us)
+            self.injector.check_triggers()
+            self.script.advance()
+
+    def named(self, name: str) -> list[tuple[object, ...]]:
+        """Return the trace's events of one name, with their times and without their name."""
+        return [(event[0], *event[2:]) for event in self.cluster.trace.events if event[1] == name]

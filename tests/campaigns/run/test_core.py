@@ -1,0 +1,244 @@
+"""A core that is healed first: who is in it, what stays disturbed, who draws it, how it is written and shrunk."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.plan import Core, Plan, Swarm, SwarmFaults
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.core_recovery import recovery_time_us, sufficient_core
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.search.simpler_cluster import with_defaults, with_fewer_replicas, with_plain_numbers
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, MessageRule
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, ProducerSpec, TopicSpec
+from harrow.faults.broker_crash import BrokerCrash
+from tests.cluster_model.sim.test_network import Net
+
+# Who is in it
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted", "core"),
+    [
+        ((0, 1, 2), [(0, 1)], (0,)),
+        ((2, 1, 0), [(0, 1)], (1,)),
+        ((0, 1, 2), [(2,)], (2,)),
+        ((0, 1, 2), [(0, 1), (1, 2)], (1,)),
+        ((0, 2, 1), [(0, 1), (1, 2)], (0, 2)),
+        ((3, 0, 1, 2), [(0,), (1,)], (0, 1)),
+        ((2, 0, 1), [], (2,)),
+    ],
+)
+def test_a_core_is_sufficient_minimal_and_by_the_order(
+    order: Sequence[int], wanted: Sequence[Collection[int]], core: tuple[int, ...]
+) -> None:
+    assert sufficient_core(order, wanted) == core
+
+
+# What stays disturbed
+
+
+def test_a_cut_stays_where_an_end_is_outside() -> None:
+    net = Net()
+    for link in (("client", "server"), ("client", "other"), ("other", "server")):
+        net.network.cut(*link)
+    net.network.restore_all_but(frozenset({"other"}))
+    assert not net.network.is_cut("client", "server")
+    assert net.network.is_cut("other", "client")
+    assert net.network.is_cut("server", "other")
+    net.network.restore_all()
+    assert not net.network.is_cut("server", "other")
+
+
+@pytest.mark.parametrize(("outside", "passes"), [("other", True), ("server", False)])
+@pytest.mark.parametrize("action", [HOLD, DROP])
+def test_a_rule_stays_where_an_end_is_outside(outside: str, passes: bool, action: str) -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.add_rule(MessageRule(name="rule", action=action, kind=REQUEST))
+    net.network.restore_all_but(frozenset({outside}))
+    net.ask(connection, "fetch")
+    net.simulator.run_until(1_000)
+    assert bool(net.server.received) is passes
+
+
+def test_what_was_held_goes_on_its_way_within_the_core() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.add_rule(MessageRule(name="rule", action=HOLD, kind=REQUEST))
+    net.ask(connection, "fetch")
+    net.simulator.run_until(1_000)
+    assert not net.server.received
+    net.network.restore_all_but(frozenset({"other"}))
+    net.simulator.run_until(2_000)
+    assert net.server.received
+
+
+def test_who_is_disturbed() -> None:
+    net = Net()
+    net.network.cut("a", "b")
+    net.network.add_rule(MessageRule(name="rule", action=DROP, senders=frozenset({"c"})))
+    assert [name for name in "abcd" if net.network.disturbs(name)] == ["a", "b", "c"]
+    net.network.add_rule(MessageRule(name="rule", action=DROP))
+    assert net.network.disturbs("d")
+
+
+# Its time
+
+
+def cluster(**settings: int) -> Cluster:
+    spec = ClusterSpec(
+        brokers=(BrokerSpec(id=0), BrokerSpec(id=1)),
+        topics=(TopicSpec(name="t"),),
+        settings={name.replace("_", "."): value for name, value in settings.items()},
+    )
+    plan = Plan(campaign="c", cluster=spec)
+    return Cluster(spec, "2.4", plan.behaviour_switches(), Choices.from_seed(0))
+
+
+def recovery_time(cluster: Cluster) -> int:
+    configs = [cluster.broker_config(broker) for broker in cluster.processes]
+    registration_us = max(map(cluster.control_plane.registration_time_max_us, configs))
+    return recovery_time_us(cluster.spec, configs, registration_us)
+
+
+@pytest.mark.parametrize(
+    ("setting", "times"),
+    [
+        ("zookeeper_session_timeout_ms", 2),
+        ("controller_socket_timeout_ms", 1),
+        ("replica_socket_timeout_ms", 1),
+        ("replica_lag_time_max_ms", 3),
+    ],
+)
+def test_the_time_follows_from_the_settings(setting: str, times: int) -> None:
+    one, more = (recovery_time(cluster(**{setting: seconds * 1_000})) for seconds in (20, 25))
+    assert more - one == times * 5 * US_PER_SECOND
+
+
+# Plans and files
+
+
+def open_plan(*, core: bool, order: tuple[int, ...] | None = None) -> Plan:
+    faults = SwarmFaults(
+        kinds=(BrokerCrash(broker=0), BrokerCrash(broker=1)), in_play=(0, 2), mean_us=(1_000_000, 9_000_000)
+    )
+    return Plan(
+        campaign="open",
+        cluster=ClusterSpec(brokers=(BrokerSpec(id=0),), topics=(TopicSpec(name="t"),)),
+        producers=(ProducerSpec(name="p"),),
+        core=None if order is None else Core(order=order, within_us=7),
+        swarm=Swarm(brokers=(2, 4), duration_us=(1_000_000, 9_000_000), faults=faults, core=core),
+    )
+
+
+def test_the_order_is_drawn_after_everything_else() -> None:
+    orders = set()
+    for seed in range(60):
+        without, with_core = (
+            draw_for_seed(open_plan(core=False), seed),
+            draw_for_seed(open_plan(core=True), seed),
+        )
+        assert with_core.plan.core is not None
+        assert replace(with_core.plan, core=None) == without.plan
+        order = with_core.plan.core.order
+        assert sorted(order) == [broker.id for broker in with_core.plan.cluster.brokers]
+        assert with_core.values == (*without.values, ("core", " ".join(map(str, order))))
+        orders.add(order)
+    assert {len(order) for order in orders} == {2, 3, 4}
+    assert {(0, 1), (1, 0)} <= orders
+
+
+def test_a_drawn_order_leaves_the_time_as_it_is() -> None:
+    core = draw_for_seed(open_plan(core=True, order=(0,)), 1).plan.core
+    assert core is not None
+    assert core.within_us == 7
+
+
+def test_brokers_that_were_not_drawn_are_no_part_of_an_order() -> None:
+    orders = [draw_for_seed(open_plan(core=False, order=(3, 1)), seed).plan.core for seed in range(30)]
+    assert {core.order for core in orders if core is not None} == {(1,), (3, 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "core"),
+    [
+        ("", None),
+        ("core: {}\n", Core()),
+        ("core:\n", Core()),
+        ("core: {order: 1}\n", Core(order=(1,))),
+        ("core: {within: 90s}\n", Core(within_us=90 * US_PER_SECOND)),
+        ("core: {order: [2, 0], within: 90s}\n", Core(order=(2, 0), within_us=90 * US_PER_SECOND)),
+    ],
+)
+def test_what_a_file_says(text: str, core: Core | None) -> None:
+    plan = load_text(f"kafka: 2.4\n{text}", "f.yaml").plans[0]
+    assert plan.core == core
+    assert load_text(campaign_text(plan), "g.yaml").plans[0].core == core
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("core: {order: [0, 3]}\n", (1, 19), "unknown broker 3; the brokers are 0, 1, 2"),
+        ("core: {order: [0, 1, 0]}\n", (1, 22), "broker 0 stands here twice"),
+        ("core: {within: 0s}\n", (1, 16), "0s is too short"),
+        ("expect: {rules: {unavailable: held}}\n", (1, 18), "unavailable is not judged without a `core`"),
+        ("demand: [unavailable]\n", (1, 10), "unavailable is not judged without a `core`"),
+        (
+            "found: {version: 0.1.0, rule: unavailable, status: open}\n",
+            (1, 31),
+            "unavailable is not judged without a `core`",
+        ),
+    ],
+)
+def test_what_a_file_cannot_say(text: str, place: tuple[int, int], message: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        load_text(text, "f.yaml")
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == place
+    assert message in problem.message
+
+
+def test_with_a_core_a_campaign_can_expect_that_it_serves() -> None:
+    for core in ("core: {}", "swarm: {core: true}"):
+        plan = load_text(f"{core}\nexpect: {{rules: {{unavailable: held}}}}\n", "f.yaml").plans[0]
+        assert plan.expect.rules == (("unavailable", "held"),)
+
+
+# Smaller plans
+
+
+def small_plan(core: Core) -> Plan:
+    brokers = tuple(BrokerSpec(id=number) for number in (4, 2, 7))
+    topic = TopicSpec(name="t", replication_factor=2, assignment=((7, 4),))
+    spec = ClusterSpec(brokers=brokers, topics=(topic,), network=NetworkSpec())
+    return Plan(campaign="small", cluster=spec, producers=(ProducerSpec(name="producer-0"),), core=core)
+
+
+def test_a_broker_that_is_left_out_leaves_the_order_too() -> None:
+    plans = [p for p in with_fewer_replicas(small_plan(Core(order=(2, 7, 4)))) if len(p.cluster.brokers) == 2]
+    assert [p.core.order for p in plans if p.core is not None] == [(2, 4), (7, 4), (2, 7)]
+
+
+def test_brokers_get_new_numbers_in_the_order_too() -> None:
+    renumbered = next(with_plain_numbers(small_plan(Core(order=(2, 7)))))
+    assert renumbered.cluster.topics[0].assignment == ((0, 1),)
+    assert renumbered.core == Core(order=(2, 0))
+
+
+def test_no_core_and_plainer_ones_are_tried() -> None:
+    cores = [plan.core for plan in with_defaults(small_plan(Core(order=(2, 7), within_us=5)))]
+    assert cores[0] is None
+    assert cores[1:4] == [Core(within_us=5), Core(order=(2,), within_us=5), Core(order=(2, 7))]
+
+
+def test_a_core_of_which_nothing_is_said_is_written_plainly() -> None:
+    assert "\ncore: {}\n" in campaign_text(small_plan(Core()))
+    assert "\ncore: {within: 5s}\n" in campaign_text(small_plan(Core(within_us=5_000_000)))
+    assert "\ncore: {order: [2, 7]}\n" in campaign_text(small_plan(Core(order=(2, 7))))

@@ -1,0 +1,46 @@
+"""A run that is steered from Python: what it leaves aside, and what it keeps."""
+
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.campaigns.run.live_run import LiveRun
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from harrow.faults.actions import ElectPreferredLeaders, RestartProducer, Send
+from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.injection import At, Injection
+
+SEND = Send(producer="producer-0", value="m0")
+PLAN = Plan(
+    campaign="live",
+    cluster=ClusterSpec(brokers=(BrokerSpec(id=0),), topics=(TopicSpec(name="t"),)),
+    producers=(ProducerSpec(name="producer-0"),),
+    script=(Step(actions=(SEND,)),),
+    faults=(Injection(timing=At(at_us=1_000), faults=(BrokerCrash(broker=0),)),),
+)
+
+
+def test_the_script_and_the_faults_of_the_plan_are_left_aside() -> None:
+    run = LiveRun(PLAN)
+    run.advance(5_000_000)
+    assert run.is_running(0)
+    assert (run.plan().script, run.plan().faults) == ((), ())
+    assert not [operation for operation in run.end().evidence.operations if operation.f == "send"]
+
+
+def test_a_fault_that_found_nothing_to_act_on_is_not_kept() -> None:
+    run = LiveRun(PLAN)
+    assert not run.inject(BrokerRestart(broker=0))
+    assert run.plan().script == ()
+    assert run.inject(BrokerCrash(broker=0))
+    assert run.plan().script[0].actions == (BrokerCrash(broker=0),)
+
+
+def test_what_happens_at_one_time_is_one_step() -> None:
+    run = LiveRun(PLAN)
+    run.send("m0")
+    run.restart_producer()
+    run.advance(2_000)
+    run.elect_preferred_leaders()
+    assert run.plan().script == (
+        Step(at_us=0, actions=(SEND, RestartProducer(producer="producer-0"))),
+        Step(at_us=2_000, actions=(ElectPreferredLeaders(),)),
+    )
+    assert run.plan().duration_us == 2_000

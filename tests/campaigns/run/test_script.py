@@ -1,0 +1,217 @@
+"""Scripts: steps in order, each when its time and its condition have come."""
+
+from typing import Any
+
+from harrow.campaigns.language.plan import Step
+from harrow.faults.action import Action
+from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
+from harrow.faults.broker_crash import BrokerRestart
+from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.condition import Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.replica import ReplicaIs
+from tests.campaigns.run.stage import Stage
+from tests.conditions import condition
+
+SECOND = 1_000_000
+MS = 1_000
+
+
+def send(value: str, partition: str | None = "t-0") -> Send:
+    return Send(producer="producer-0", value=value, partition=partition)
+
+
+def event(name: str, **wanted: Any) -> Condition:
+    return condition(event=(EventPattern(event=name, fields=tuple(wanted.items())),))
+
+
+def no_event(name: str, **wanted: Any) -> Condition:
+    return condition(no_event=(EventPattern(event=name, fields=tuple(wanted.items())),))
+
+
+def sends(stage: Stage) -> list[tuple[int, str]]:
+    """Return when which value was handed to the producer."""
+    operations = stage.cluster.history.operations
+    return [(o.time_us, o.value[0][2]) for o in operations if o.type == "invoke"]
+
+
+def step(*actions: Action, **options: Any) -> Step:
+    return Step(actions=actions, **options)
+
+
+def test_steps_without_a_time_are_taken_at_once_and_in_order() -> None:
+    stage = Stage(step(send("a"), send("b")), step(send("c")))
+    stage.script.advance()
+    assert sends(stage) == [(0, "a"), (0, "b"), (0, "c")]
+    assert stage.script.is_finished()
+    assert stage.script.due_us() is None
+
+
+def test_steps_at_a_time_and_after_a_time() -> None:
+    stage = Stage(
+        step(send("a"), at_us=2 * SECOND),
+        step(send("b"), after_us=3 * SECOND),
+        step(send("c"), at_us=4 * SECOND),  # that time is past: at once
+        step(send("d"), at_us=6 * SECOND, after_us=2 * SECOND),  # both have to have come
+        step(send("e"), at_us=9 * SECOND, after_us=SECOND),
+    )
+    assert stage.script.due_us() == 2 * SECOND
+    stage.run(10 * SECOND)
+    assert sends(stage) == [
+        (2 * SECOND, "a"),
+        (5 * SECOND, "b"),
+        (5 * SECOND, "c"),
+        (7 * SECOND, "d"),
+        (9 * SECOND, "e"),
+    ]
+
+
+def test_a_step_waits_for_its_condition_and_holds_up_those_behind_it() -> None:
+    acked = condition(acked=("a",))
+    stage = Stage(step(send("a")), step(send("b"), when=acked), step(send("c")))
+    stage.run(5 * SECOND)
+    (_, first), (at_b_us, second), (at_c_us, third) = sends(stage)
+    assert (first, second, third) == ("a", "b", "c")
+    assert 0 < at_b_us == at_c_us < SECOND
+    acks = [
+        o.time_us for o in stage.cluster.history.operations if o.type == "ok" and o.value[0][2] == (0, "a")
+    ]
+    assert acks == [at_b_us]
+
+
+def test_a_step_waits_for_its_time_and_its_condition() -> None:
+    acked = condition(acked=("a",))
+    stage = Stage(step(send("a")), step(send("b"), when=acked, after_us=3 * SECOND))
+    stage.run(5 * SECOND)
+    assert sends(stage)[1] == (3 * SECOND, "b")
+
+
+def test_a_step_that_waits_in_vain_says_for_what() -> None:
+    stage = Stage(
+        step(Wait()),
+        step(send("b"), when=condition(acked=("never",), controller=(9,)), line=12),
+        step(send("c")),
+    )
+    stage.run(2 * SECOND)
+    assert sends(stage) == []
+    assert not stage.script.is_finished()
+    assert stage.script.due_us() is None
+    assert stage.script.waits_for() == (
+        "step 2 of the script (line 12) waited in vain: controller is 0, expected 9; never is not acked"
+    )
+    late = Stage(step(send("a"), at_us=SECOND))
+    assert late.script.waits_for() == "step 1 of the script waited in vain: its time did not come"
+
+
+def test_a_row_of_a_table_can_be_waited_for() -> None:
+    wanted = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=1, hw=0),))
+    stage = Stage(step(send("a")), step(send("b"), when=wanted))
+    stage.run(2 * SECOND)
+    appended = [at_us for at_us, *_ in stage.named("append")]
+    assert sends(stage)[1][0] == appended[0]
+
+
+# Events since the step before
+
+
+def test_only_events_since_the_step_before_count() -> None:
+    stage = Stage(
+        step(BrokerPause(broker=1, duration=(SECOND, SECOND))),
+        step(send("a"), when=event("broker_resumed", broker=1)),
+        step(send("b"), when=event("broker_resumed", broker=1)),  # the same event does not count twice
+    )
+    stage.run(5 * SECOND)
+    assert sends(stage) == [(SECOND, "a")]
+
+
+def test_what_a_step_does_itself_counts_for_the_next_one() -> None:
+    stage = Stage(step(BrokerPause(broker=1)), step(send("a"), when=event("broker_paused", broker=1)))
+    stage.script.advance()
+    assert sends(stage) == [(0, "a")]
+
+
+def test_what_happens_in_the_same_instant_behind_the_awaited_event_counts_for_the_next_step() -> None:
+    stage = Stage(
+        step(Wait(), at_us=SECOND),
+        step(send("a"), when=event("broker_paused", broker=1)),
+        step(send("b"), when=event("broker_paused", broker=2)),
+        step(send("c"), when=event("broker_paused", broker=1)),
+    )
+
+    def pause_both(_: None) -> None:
+        stage.cluster.pause_broker(1)
+        stage.cluster.pause_broker(2)
+
+    stage.cluster.at(2 * SECOND, pause_both)
+    stage.run(5 * SECOND)
+    assert sends(stage) == [(2 * SECOND, "a"), (2 * SECOND, "b")]
+
+
+def test_an_event_before_the_step_that_was_not_waited_for_is_past() -> None:
+    stage = Stage(step(Wait(), at_us=3 * SECOND), step(send("a"), when=event("broker_paused")))
+    stage.cluster.at(SECOND, lambda _: stage.cluster.pause_broker(1))
+    stage.run(5 * SECOND)
+    assert sends(stage) == []
+
+
+# Actions
+
+
+def test_expectations_that_do_not_hold_are_missed_and_the_script_goes_on() -> None:
+    stage = Stage(
+        step(Expect(condition=condition(controller=(0,))), line=3),
+        step(Expect(condition=condition(controller=(1,), leader=(("t-0", 2),))), send("a"), line=4),
+    )
+    stage.script.advance()
+    assert [(m.line, m.message) for m in stage.script.missed] == [
+        (4, "leader of t-0 is 0, expected 2"),
+        (4, "controller is 0, expected 1"),
+    ]
+    assert sends(stage) == [(0, "a")]
+
+
+def test_an_expectation_sees_what_the_step_has_waited_for() -> None:
+    paused = event("broker_paused", broker=1)
+    stage = Stage(
+        step(Wait(), at_us=SECOND),
+        step(Expect(condition=paused), Expect(condition=no_event("broker_paused", broker=2)), when=paused),
+    )
+    stage.cluster.at(2 * SECOND, lambda _: stage.cluster.pause_broker(1))
+    stage.run(3 * SECOND)
+    assert stage.script.is_finished()
+    assert stage.script.missed == []
+
+
+def test_a_fault_that_finds_nothing_to_act_on_is_missed() -> None:
+    stage = Stage(step(BrokerRestart(broker=0), line=7), step(BrokerPause(broker=1)))
+    stage.script.advance()
+    assert [(m.line, m.message) for m in stage.script.missed] == [
+        (7, "broker_restart found nothing to act on")
+    ]
+    assert stage.environment.is_paused(1)
+
+
+def test_a_producer_can_be_restarted() -> None:
+    stage = Stage(
+        step(BrokerPause(broker=0), send("a")), step(RestartProducer(producer="producer-0"), send("b"))
+    )
+    stage.script.advance()
+    assert list(stage.target.clients.producer_settings()) == [0, 1]
+    operations = [(o.process, o.type, o.value[0][2], o.error) for o in stage.cluster.history.operations]
+    assert operations == [
+        (0, "invoke", "a", None),
+        (0, "fail", "a", "CRASHED"),  # it had not even been sent
+        (1, "invoke", "b", None),
+    ]
+
+
+def test_preferred_leaders_can_be_elected() -> None:
+    stage = Stage(
+        step(BrokerPause(broker=0, duration=(15 * SECOND, 15 * SECOND))),
+        step(Expect(condition=condition(leader=(("t-0", 1),))), ElectPreferredLeaders(), at_us=60 * SECOND),
+    )
+    stage.run(65 * SECOND)
+    assert stage.script.missed == []
+    state = stage.cluster.partition_state("t-0")
+    assert state is not None
+    assert state.leader == 0

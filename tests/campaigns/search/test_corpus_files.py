@@ -1,0 +1,105 @@
+"""What counts as an entry of a corpus: whatever is named like one, readable or not."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.search import corpus
+from harrow.campaigns.search.corpus import ERROR, FIXED, check_file, corpus_files
+
+GOOD = """
+found: {version: 0.1.0, rule: lost-write, status: fixed}
+cluster: {brokers: 1, topics: [{name: t}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+expect: {verdict: held}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return a corpus of one good entry."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(GOOD, encoding="utf-8")
+    return folder
+
+
+def names(place: Path) -> list[str]:
+    return [str(file.relative_to(place)) for file in corpus_files(place)]
+
+
+def outcomes(file: Path) -> list[tuple[str, str]]:
+    return [(item.outcome, " ".join(map(str, item.problems))) for item in check_file(file)]
+
+
+def test_files_below_count_whatever_their_suffix_looks_like(place: Path) -> None:
+    for name in ("b/second.yml", "a/third.YAML", "a/notes.txt", "a/.hidden.yaml", ".git/fourth.yaml"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(GOOD, encoding="utf-8")
+    assert names(place) == ["a/third.YAML", "b/second.yml", "good.yaml"]
+    assert names(place / "good.yaml") == ["."]
+    with pytest.raises(CampaignError, match="no such file or folder"):
+        corpus_files(place / "nothing")
+
+
+def test_links_are_followed_once(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "linked.yaml").write_text(GOOD, encoding="utf-8")
+    (place / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (place / "round").symlink_to(place, target_is_directory=True)
+    assert names(place) == ["good.yaml", "link/linked.yaml"]
+    assert outcomes(place / "link" / "linked.yaml") == [(FIXED, "")]
+
+
+def test_what_cannot_be_read_is_an_error(place: Path) -> None:
+    (place / "folder.yaml").mkdir()
+    (place / "gone.yaml").symlink_to(place / "nowhere")
+    assert names(place) == ["folder.yaml", "gone.yaml", "good.yaml"]
+    for name in ("folder.yaml", "gone.yaml"):
+        ((outcome, problem),) = outcomes(place / name)
+        assert outcome == ERROR
+        assert problem.startswith(f"{place / name}: cannot be read: ")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
+def test_nobody_waits_for_a_pipe(place: Path) -> None:
+    os.mkfifo(place / "pipe.yaml")
+    found: list[tuple[str, str]] = []
+    reader = threading.Thread(target=lambda: found.extend(outcomes(place / "pipe.yaml")), daemon=True)
+    reader.start()
+    reader.join(timeout=10)
+    assert [outcome for outcome, _ in found] == [ERROR]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_an_error(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may be allowed to read everything."""
+    (place / "locked").mkdir()
+    listed = Path.iterdir
+
+    def refusing(folder: Path) -> object:
+        if folder.name == "locked":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refusing)
+    assert names(place) == ["good.yaml", "locked"]
+    assert outcomes(place / "locked")[0][0] == ERROR
+
+
+def test_a_mistake_of_the_loader_spares_the_other_entries(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(file: Path) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(corpus, "load_campaign", broken)
+    ((outcome, problem),) = outcomes(place / "good.yaml")
+    assert outcome == ERROR
+    assert "good.yaml:1:1: cannot be read, by a mistake of harrow's: RecursionError: too deep" in problem

@@ -1,0 +1,33 @@
+"""The fewest parts that still fail."""
+
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from harrow.campaigns.search.delta_debugging import fewest
+
+
+@pytest.mark.parametrize(
+    ("count", "needed"),
+    [(0, set()), (1, set()), (1, {0}), (20, {3}), (20, {0, 7, 19}), (33, {15, 16}), (8, set(range(8)))],
+)
+def test_what_is_needed_is_left_in_its_order(count: int, needed: set[int]) -> None:
+    assert fewest(range(count), lambda parts: needed <= set(parts)) == sorted(needed)
+
+
+def test_two_that_can_only_go_together_go() -> None:
+    def still_fails(parts: Collection[int]) -> bool:
+        return 0 in parts and (1 in parts) == (5 in parts)
+
+    assert fewest(range(6), still_fails) == [0]
+
+
+def test_only_shorter_lists_are_tried() -> None:
+    tried: list[Sequence[int]] = []
+
+    def still_fails(parts: Sequence[int]) -> bool:
+        tried.append(parts)
+        return len(parts) >= 3
+
+    assert len(fewest(range(7), still_fails)) == 3
+    assert max(map(len, tried)) < 7

@@ -1,0 +1,122 @@
+"""When two failures are the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.search.signature import Signature, same_failure, signatures
+from harrow.checks.causes.catalogue import (
+    acked_before_commit,
+    acked_by_deposed_leader,
+    committed_record_lost,
+    resumed_epoch,
+)
+from harrow.checks.finding import VIOLATED, Finding, RuleResult, Verdict
+from harrow.checks.link import Link
+from harrow.checks.prevention import KIP_101
+from harrow.checks.rules.inconsistent_offsets import claimed
+from harrow.checks.rules.unavailable import hw_stuck, leader_not_replaced
+from harrow.checks.rules.unseen import stands_unread
+from tests.campaigns.record.run_results import lost, run_result
+
+LOST_M1 = Signature(rule="lost-write", cause=frozenset({("committed-record-lost",)}), prevented_by=(KIP_101,))
+
+
+def concluding(value: str, *conclusions: Link) -> Finding:
+    return replace(lost(value), chain=conclusions)
+
+
+def committed(value: str) -> Link:
+    return committed_record_lost.conclude(value=value)
+
+
+def behind(records: int, *isr: int) -> Link:
+    return hw_stuck.conclude(
+        after_us=1, partition="t-0", records=records, acked=records, hw=3, leader=0, isr=isr
+    )
+
+
+def standing(*places: tuple[str, int]) -> Link:
+    return stands_unread.conclude(places=places)
+
+
+def leader_is(state: str) -> Link:
+    return leader_not_replaced.conclude(after_us=1, partition="t-0", leader=0, state=state)
+
+
+def says(offset: int, value: str) -> Link:
+    return claimed.conclude(offset_claimed=offset, claims=((value, (), True, False),))
+
+
+DEPOSED = acked_by_deposed_leader.conclude(value="m1")
+
+
+def test_a_failure_is_its_rule_its_cause_and_what_would_have_prevented_it() -> None:
+    first, second = lost("m1"), lost("m2", offset=2)
+    assert signatures(run_result(first, second)) == {LOST_M1: first}
+
+
+def test_what_its_producer_was_promised_is_a_part_of_it() -> None:
+    # The run of these tests sends m0, and waits for all replicas.
+    (signature,) = signatures(run_result(lost("m0")))
+    assert signature == replace(LOST_M1, promise="acks=all")
+    assert not signature.covers(replace(signature, promise="acks=1 (once committed)"))
+
+
+def test_what_the_sender_of_a_transaction_was_promised_is_a_part_of_it() -> None:
+    result = run_result(lost("m9"))
+    sent = next(operation for operation in result.evidence.operations if operation.type == "invoke")
+    sent.f, sent.value = "txn", (("poll",), *sent.value, ("send", "t-0", "m9"))
+    (signature,) = signatures(result)
+    assert signature == replace(LOST_M1, promise="acks=all")
+
+
+def test_what_is_permitted_is_no_failure_unless_it_is_asked_for() -> None:
+    allowed, broken = lost("m1", permitted_by="acks=1"), lost("m2")
+    assert not signatures(run_result())
+    assert not signatures(run_result(allowed))
+    assert list(signatures(run_result(allowed, broken)).values()) == [broken]
+    assert list(signatures(run_result(allowed, broken), permitted=True).values()) == [broken, allowed]
+    permitted = replace(LOST_M1, permitted_by="acks=1")
+    assert same_failure(run_result(allowed, broken), permitted) is allowed
+    assert same_failure(run_result(allowed, broken), LOST_M1) is broken
+    assert same_failure(run_result(allowed), LOST_M1) is None
+
+
+def test_what_clients_saw_comes_first_and_invariants_last() -> None:
+    broken = RuleResult(status=VIOLATED, promise="", findings=(lost("m1"),))
+    rules = ("isr-holds-committed", "log-divergence", "poll-skip", "duplicate", "lost-write")
+    found = signatures(run_result(verdict=Verdict(status=VIOLATED, rules=dict.fromkeys(rules, broken))))
+    assert [signature.rule for signature in found] == [
+        "lost-write",
+        "duplicate",
+        "poll-skip",
+        "log-divergence",
+        "isr-holds-committed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "same"),
+    [
+        ((committed("producer-0:17"),), (committed("m0"),), True),
+        ((committed("m0"),), (acked_before_commit.conclude(value="m0"),), False),
+        ((committed("m0"), DEPOSED), (committed("m0"),), True),
+        ((committed("m0"),), (committed("m0"), DEPOSED), False),
+        ((committed("m0"),), (), False),
+        ((), (committed("m0"),), False),
+        # Who has what says nothing of the cause.
+        ((committed("m0"), says(3, "m0")), (committed("m2"), says(0, "m2")), True),
+        # Nor does whether it was one or several.
+        ((behind(2, 0, 1),), (behind(1, 0),), True),
+        ((standing(("0", 3), ("1", 3)),), (standing(("2", 0)),), True),
+        # What became of a process, and what followed from it, are no names.
+        ((leader_is("down"),), (leader_is("paused"),), False),
+        ((resumed_epoch.conclude(logs_parted=True),), (resumed_epoch.conclude(),), False),
+    ],
+)
+def test_the_cause_is_its_kind_and_no_name_in_it(
+    given: tuple[Link, ...], other: tuple[Link, ...], same: bool
+) -> None:
+    (wanted,) = signatures(run_result(concluding("m0", *given)))
+    assert (same_failure(run_result(concluding("m0", *other)), wanted) is not None) is same

@@ -1,0 +1,68 @@
+"""Which faults are in force, as their strikes and their ends in a trace tell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.story.faults_in_force import brokers_of, struck_fault
+from harrow.campaigns.story.run_state import RunState
+from harrow.cluster_model.trace import TraceEvent
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.fault import LastingFault
+
+
+def strike(fault: str, **details: Any) -> TraceEvent:
+    return (0, "fault", fault, "inject", tuple(details.items()), 1)
+
+
+def in_force(events: Sequence[TraceEvent]) -> list[int]:
+    """Return the strikes that are in force after these events of three brokers."""
+    state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
+    for broker in (0, 1, 2):
+        state.advance((0, "broker_started", broker))
+    for event in events:
+        state.advance(event)
+    return [fault.strike for fault in state.faults]
+
+
+def test_healing_a_core_ends_what_names_no_broker_outside_it() -> None:
+    # `count: 2` is two answers, not broker 2.
+    losses = strike("network_ack_loss", broker=0, count=2)
+    assert in_force([losses, (0, "core_healed", (0, 1))]) == []
+    assert in_force([strike("network_ack_loss", broker=2), (0, "core_healed", (0, 1))]) == [1]
+    cut = strike("partition", between=(0,), **{"and": ("zookeeper", 2)})
+    assert in_force([cut, (0, "core_healed", (0, 1))]) == [1]
+
+
+def test_only_what_is_declared_as_a_broker_is_one() -> None:
+    details: dict[str, Any] = {
+        "action": "delay",
+        "from": 1,
+        "to": "producer-0",
+        "count": 2,
+        "skip": 3,
+        "delay": "5ms",
+    }
+    assert brokers_of(struck_fault("message", details.items())) == {1}
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if issubclass(fault, LastingFault)])
+def test_every_lasting_fault_is_in_force_from_its_strike_on(name: str) -> None:
+    given: dict[str, dict[str, Any]] = {
+        "partition": {"between": (0,), "and": (1,)},
+        "message": {"action": "drop"},
+        "network_ack_loss": {},
+    }
+    details = given.get(name, {"broker": 1})
+    assert in_force([strike(name, **details)]) == [1]
+    assert in_force([strike(name, **details), (0, "healed")]) == []
+
+
+def test_a_pause_ends_with_its_broker_and_a_crash_with_its_start() -> None:
+    pause = [strike("broker_pause", broker=1), (0, "broker_paused", 1)]
+    assert in_force(pause) == [1]
+    crash = [*pause, (*strike("broker_crash", broker=1)[:-1], 2), (0, "broker_stopped", 1, "process")]
+    assert in_force(crash) == [2]
+    assert in_force([*crash, (0, "broker_started", 1)]) == []
+    assert in_force([*crash, (0, "broker_started", 2)]) == [2]

@@ -1,0 +1,97 @@
+"""A run that is over, played again."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.record.run_events import events_of_result
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.playback import Playback
+from harrow.campaigns.story.run_state import state_at
+from tests.played_runs import library_run, played
+
+
+@pytest.fixture
+def loss() -> RunResult:
+    return library_run("loss-by-hw-truncation")
+
+
+def test_a_moment_is_what_the_cluster_was_then(loss: RunResult) -> None:
+    for at_us in (0, 1_002_000, 25_060_000, 32_100_000, 41_000_000):
+        scene, state = played(loss, at_us).state, state_at(events_of_result(loss), at_us=at_us)
+        assert (scene.number, scene.controller, scene.faults) == (
+            state.number,
+            state.controller,
+            state.faults,
+        )
+        for name, partition in state.partitions.items():
+            shown = scene.partitions[name]
+            assert (shown.leader, shown.isr) == (partition.leader, partition.isr)
+            for broker, replica in partition.replicas.items():
+                assert shown.replicas[broker].log == replica.log
+                assert shown.replicas[broker].high_watermark == replica.high_watermark
+
+
+def test_the_clock_goes_on_while_nothing_happens(loss: RunResult) -> None:
+    playback = Playback(loss)
+    playback.advance(len(playback.events) - 1)
+    assert playback.scene().at_us == playback.end_us
+    assert playback.scene(playback.end_us + 5).at_us == playback.end_us + 5
+    assert Playback(loss).scene().at_us == 0
+
+
+def test_how_long_faults_still_last_is_known(loss: RunResult) -> None:
+    faults = {fault.text: fault for fault in played(loss, 32_074_500).faults}
+    crash = faults["broker_crash broker=0"]
+    assert crash.since_us == pytest.approx(32_074_000, abs=500)
+    assert crash.until_us == pytest.approx(40_013_000, abs=500)
+    held = next(fault for text, fault in faults.items() if text.startswith("message: hold Fetch response"))
+    assert held.until_us == pytest.approx(40_020_000, abs=500)  # when all is healed
+
+
+def test_a_finding_is_told_once_its_last_event_has_happened(loss: RunResult) -> None:
+    """A loss is one when the last step is done that led to it, not when the first is."""
+    (finding,) = loss.verdict.rules["lost-write"].findings
+    last_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+    before, then = played(loss, last_us - 1), played(loss, last_us)
+    assert "lost-write" not in {anomaly.rule for anomaly in before.anomalies}
+    assert "lost m1 despite acks=all" in {anomaly.sentence() for anomaly in then.anomalies}
+
+
+def test_at_the_end_everything_that_was_found_is_told() -> None:
+    result = library_run("unclean-election")
+    scene = played(result, result.simulated_us + 10**9)
+    told = sum(len(anomaly.findings) for anomaly in scene.anomalies)
+    assert told == sum(len(judged.findings) for judged in result.verdict.rules.values()) > 0
+
+
+def test_what_happened_is_what_changed_the_cluster(loss: RunResult) -> None:
+    events = [*played(loss, 25_060_000).events, *played(loss, 32_100_000).events]
+    kinds = {shown.event.narration.kind for shown in events}
+    assert {"fault", "process", "controller", "truncation", "ack"} <= kinds
+    assert not kinds & {"request", "disk", "hw", "log", "read"}
+    assert all(not shown.event.narration.routine and shown.event.at_us >= 0 for shown in events)
+
+
+def test_acknowledgements_do_not_push_elections_away() -> None:
+    scene = played(library_run("standard"), 5_000_000)
+    folded = [shown for shown in scene.events if shown.folded]
+    assert folded
+    assert {shown.event.narration.kind for shown in folded} == {"ack"}
+    pairs = zip(scene.events, scene.events[1:], strict=False)
+    assert all({one.event.event, other.event.event} != {"acknowledged"} for one, other in pairs)
+
+
+def test_sends_are_counted_by_what_their_applications_know(loss: RunResult) -> None:
+    assert played(loss, 25_058_800).sends == {"acked": 1, "sending": 1}
+    assert played(loss, 41_000_000).sends == {"acked": 2}
+    assert played(loss, 41_000_000).reads == 1
+
+
+def test_an_invariant_that_the_release_does_not_promise_is_not_watched(loss: RunResult) -> None:
+    broken = {event[2] for event in loss.evidence.trace if event[1] == "invariant_broken"}
+    assert broken == {"isr-holds-committed"}
+    again = replace(loss.plan, behaviours={"failover_takes_out_dead_replicas": False}, kafka="2.4")
+    names = {event[2] for event in run_plan(again, 0).evidence.trace if event[1] == "invariant_broken"}
+    assert "failover-shrinks-isr" in names

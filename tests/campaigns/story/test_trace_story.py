@@ -1,0 +1,216 @@
+"""A run told as a story: its order, its lanes, what is folded, where findings point."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from harrow.campaigns.language.literals import duration
+from harrow.campaigns.record.phrases import in_lane
+from harrow.campaigns.story.event_phrases import PHRASES, narrate
+from harrow.campaigns.story.narration import KINDS, EventContext
+from harrow.campaigns.story.trace_record import follow
+from harrow.campaigns.story.trace_selection import Folded, Row, Shown, Window, around, only, readable, whole
+from harrow.campaigns.story.trace_story import TraceStory, read_story
+from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, BrokerId, Event, Text, event_fields
+from harrow.cluster_model.trace import decode
+from tests.written_runs import written_run
+
+CAMPAIGNS = (
+    ("loss-by-hw-truncation", None),
+    ("divergence-by-hw", None),
+    ("divergence-by-hw", "unclean-election"),
+    ("ack-lost", None),
+    ("controller-split-brain", "no-fencing"),
+    ("retry-reorders", None),
+    ("epoch-without-records", None),
+    ("new-session-new-pid", None),
+    ("visibility", None),
+    ("standard", None),
+)
+
+
+@pytest.fixture(scope="module", params=CAMPAIGNS, ids=lambda param: f"{param[0]}[{param[1] or 'base'}]")
+def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+    return read_story(written_run(tmp_path_factory.mktemp("results"), *request.param))
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+    return read_story(written_run(tmp_path_factory.mktemp("results"), "loss-by-hw-truncation"))
+
+
+def test_it_has_every_event_once_in_order(story: TraceStory) -> None:
+    assert [event.position for event in story.events] == list(range(len(story.events)))
+    assert list(story.times) == sorted(story.times)
+    numbers = [event.number for event in story.events if not event.of_client]
+    assert numbers == list(range(1, len(story.recorded.events) + 1))
+
+
+def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
+    for event in story.events:
+        assert event.narration.lane in story.lanes
+        assert event.narration.to is None or event.narration.to in story.lanes
+        assert event.narration.kind in KINDS
+        assert event.narration.text.isprintable()
+        assert "None" not in event.narration.text
+
+
+def test_each_event_of_a_run_has_words_of_its_own() -> None:
+    samples: dict[str, object] = {
+        **dict.fromkeys(("isr", "values", "offsets", "brokers", "details", "records"), ()),
+        **dict.fromkeys(("sender", "receiver"), "broker-1"),
+        **dict.fromkeys(("kind", "reason", "cause", "phase", "action", "client", "error", "fault"), "x"),
+    }
+    for name, kind in (EVENTS | HISTORY_EVENTS).items():
+        assert kind in PHRASES
+        told = narrate(
+            decode((0, name, *(samples.get(field, 1) for field in event_fields(name)))), EventContext()
+        )
+        assert told.text
+
+
+@dataclass(slots=True)
+class BrokerMoved(Event):
+    name: ClassVar[str] = "broker_moved"
+    broker: BrokerId
+    rack: Text
+
+
+def test_an_event_without_a_phrase_says_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EVENTS, BrokerMoved.name, BrokerMoved)
+    told = narrate(BrokerMoved(0, 1, "b"), EventContext())
+    assert (told.lane, told.text) == ("broker 1", "broker_moved broker=1 rack=b")
+
+
+def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
+    for finding in story.findings:
+        for link, position in zip(finding.finding.chain, story.positions_of(finding), strict=True):
+            if link.at_us is not None and link.event != "deposed-controller":
+                assert position is not None, link
+                assert story.events[position].at_us == link.at_us
+
+
+def test_every_link_is_shown_around_its_finding_in_the_order_of_the_chain(story: TraceStory) -> None:
+    for finding in story.findings:
+        rows = around(story, finding, Window())
+        shown = [row for row in rows if isinstance(row, Shown) and row.mark is not None]
+        marks = [row.mark or 0 for row in shown]
+        told = list(finding.timed())
+        # Two links may tell of one event; it has the mark of the first.
+        # What a client was told stands before what the cluster did at that instant.
+        assert shown == sorted(shown, key=lambda row: row.event.at_us)
+        if not any(row.event.of_client for row in shown):
+            assert marks == sorted(marks, key=int)
+        assert len(marks) >= len({(link.at_us, link.event, link.broker) for link in told}) - 1
+
+
+def test_nothing_is_lost_in_folding(story: TraceStory) -> None:
+    rows = whole(story, Window())
+    counted: Counter[str] = Counter()
+    for row in rows:
+        counted.update(row.counts if isinstance(row, Folded) else {row.event.event: 1})
+    assert counted == Counter(event.event for event in story.events)
+    assert len(whole(story, Window(), everything=True)) == len(story.events)
+
+
+def test_a_fold_counts_what_stands_between_its_neighbours(story: TraceStory) -> None:
+    chains = [around(story, finding, Window()) for finding in story.findings[:3]]
+    for rows in (whole(story, Window()), *chains):
+        for place, row in enumerate(rows):
+            if isinstance(row, Folded):
+                begin, end = row.first.position, row.last.position
+                assert row.counts == Counter(event.event for event in story.events[begin : end + 1])
+                assert place == 0 or stands_at(story, rows[place - 1], begin - 1)
+                assert place == len(rows) - 1 or stands_at(story, rows[place + 1], end + 1)
+
+
+def stands_at(story: TraceStory, row: Row, position: int) -> bool:
+    """Return whether a row is shown, and is the event at a position or stands in for a link without one."""
+    return isinstance(row, Shown) and (
+        row.event is story.events[position] or row.event is not story.events[row.event.position]
+    )
+
+
+def test_people_read_no_line_of_a_few_routine_events(lost: TraceStory) -> None:
+    rows = whole(lost, Window())
+    assert any(isinstance(row, Folded) and row.is_short for row in rows)
+    assert [row for row in rows if row in readable(rows)] == readable(rows)
+    assert not any(isinstance(row, Folded) and row.is_short for row in readable(rows))
+    (short,) = [row for row in rows if isinstance(row, Folded) and row.is_short][:1]
+    assert readable([short]) == [short]
+
+
+def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory) -> None:
+    shown = [row for row in whole(story, Window()) if isinstance(row, Shown)]
+    assert len(shown) < 400
+    if len(story.events) < 1_000:
+        acks = [event for event in story.events if event.event == "acknowledged"]
+        assert len([row for row in shown if row.event.event == "acknowledged"]) == len(acks)
+
+
+def test_what_a_truncation_cut_off_is_named(story: TraceStory) -> None:
+    for event in story.events:
+        if event.event == "truncate" and not event.narration.routine:
+            gone = [
+                value
+                for value, group in story.end.partitions[event.partition or ""].by_value.items()
+                if any(copy.removed is not None and copy.removed.number == event.number for copy in group)
+            ]
+            assert set(gone) == set(event.values)
+            assert all(value in event.narration.text for value in gone)
+
+
+def test_a_record_is_followed_from_its_send_to_its_end(lost: TraceStory) -> None:
+    record = follow(lost, "m1")
+    rows = only(lost, record.texts, Window())
+    names = [row.event.event for row in rows if isinstance(row, Shown)]
+    assert names.index("client_sent") < names.index("append") < names.index("replicate")
+    assert names.index("replicate") < names.index("acknowledged") < names.index("client_ended")
+    assert names.count("truncate") == 2
+    assert record.lines[-1] == "at the end: IN NO LOG"
+    kept = follow(lost, "m0")
+    assert kept.lines[-1] == "at the end: in the log of brokers 0 and 1"
+    assert "read by reader" in kept.lines
+
+
+def test_every_record_can_be_followed(story: TraceStory) -> None:
+    values = list(dict.fromkeys(value for event in story.events for value in event.values))
+    for value in values[:40]:
+        record = follow(story, value)
+        assert record.lines
+        assert [position for position in record.texts if not 0 <= position < len(story.events)] == []
+
+
+def test_a_window_has_both_its_ends(lost: TraceStory) -> None:
+    window = Window(from_us=duration("25s"), to_us=32_000_000)
+    times = [event.at_us for event in lost.events if window.has(event)]
+    assert times[0] == 25_010_000
+    assert times[-1] == 32_000_000
+
+
+def test_a_run_of_an_earlier_version_without_names_of_clients_is_told(tmp_path: Path) -> None:
+    folder = written_run(tmp_path, "ack-lost")
+    text = (folder / "run.json").read_text(encoding="utf-8")
+    assert '"processes":' in text
+    (folder / "run.json").write_text(text.replace('"processes":', '"was":'), encoding="utf-8")
+    story = read_story(folder)
+    assert any(event.of_client and event.event == "client_sent" for event in story.events)
+
+
+def test_nothing_that_was_written_can_disturb_a_terminal(tmp_path: Path) -> None:
+    folder = written_run(tmp_path, "ack-lost")
+    for name in ("run.json", "history.jsonl"):
+        text = (folder / name).read_text(encoding="utf-8")
+        text = text.replace('"producer-0"', '"\\u001b[2J"').replace("m1", "m1\\u001b[31m")
+        (folder / name).write_text(text, encoding="utf-8")
+    story = read_story(folder)
+    assert all(lane.isprintable() for lane in story.lanes)
+    assert all(event.narration.text.isprintable() for event in story.events)
+    for finding in story.findings:
+        assert finding.title().isprintable()
+        assert all(in_lane(link, "").isprintable() for link in finding.timed())
+    for value in {value for event in story.events for value in event.values}:
+        assert all(line.isprintable() for line in follow(story, value).lines)

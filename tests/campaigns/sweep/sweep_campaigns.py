@@ -1,0 +1,32 @@
+"""Small campaigns and definitions for tests of sweeps."""
+
+from pathlib import Path
+
+from harrow.campaigns.language.loader import Campaign, load_text
+from harrow.campaigns.sweep.definition import Definition, Vary, define
+
+TEXT = """
+name: small
+kafka: "2.4"
+cluster: {brokers: 2, topics: [{name: t, replication_factor: 2}]}
+workload: {duration: 2s, producers: [{name: p, rate: 3/s}]}
+faults:
+  - rate: 40/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+"""
+"""Some records under some crashes: with acks=1 a run now and then loses one, by permission."""
+
+
+def campaign(text: str = TEXT) -> Campaign:
+    return load_text(text, "small.yaml")
+
+
+def definition(seeds: int = 6, *, text: str = TEXT, varies: tuple[Vary, ...] = ()) -> Definition:
+    return define([(campaign(text), "small.yaml")], range(seeds), varies=varies)
+
+
+def acks(*values: str) -> tuple[Vary, ...]:
+    return (Vary(key="acks", values=values),)
+
+
+HERE = Path(__file__)

@@ -1,0 +1,76 @@
+"""The address of a Spark: who is asked first whether anybody is there, and what is not printed."""
+
+import pytest
+
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine, what_is_missing, without_token
+from harrow.campaigns.sweep.spark_session import _addresses, in_short
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("spark://one:7077", [("one", 7077)]),
+        ("spark://one:7077,two:7078", [("one", 7077), ("two", 7078)]),
+        ("spark://[::1]:7077", [("::1", 7077)]),
+        ("sc://host", [("host", 15002)]),
+        ("sc://host:443/;token=x;user_id=y", [("host", 443)]),
+        ("sc://host:port", []),
+        ("local[*]", []),
+        ("local-cluster[2,1,1024]", []),
+        ("yarn", []),
+        ("k8s://https://host:6443", []),
+    ],
+)
+def test_who_is_asked_whether_anybody_is_there(url: str, addresses: list[tuple[str, int]]) -> None:
+    assert _addresses(url) == addresses
+
+
+def test_behind_a_proxy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    assert _addresses("sc://host:443") == []
+
+
+def test_a_token_is_not_printed() -> None:
+    assert without_token("sc://h:1/;token=abc;x=1 --resume") == "sc://h:1/;token=...;x=1 --resume"
+
+
+@pytest.mark.parametrize("master", [None, "local", "local[4]", "local-cluster[2,1,1024]"])
+def test_what_is_on_this_machine(master: str | None) -> None:
+    assert is_on_this_machine(master)
+    assert not is_on_this_machine("spark://host:7077")
+
+
+def test_connect_needs_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "harrow.campaigns.sweep.spark_availability.find_spec",
+        lambda name: None if name == "grpc" else object(),
+    )
+    said = what_is_missing(remote=True)
+    assert said == "gRPC is not installed: pip install 'kafka-harrow[connect]'"
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (
+            "Job aborted\n  File x\nModuleNotFoundError: No module named 'y'\nat java",
+            "ModuleNotFoundError: No",
+        ),
+        ("An error occurred\n: java.io.IOException: no\n\tat", "java.io.IOException: no"),
+        (
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+            "it has given up",
+        ),
+        ("first\nsecond", "first"),
+        ("", "ValueError"),
+    ],
+)
+def test_an_error_of_spark_in_one_line(text: str, short: str) -> None:
+    assert in_short(ValueError(text)).startswith(short)

@@ -1,0 +1,154 @@
+"""How a sweep is cut into tasks and chunks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, Task, halves, in_flight, without
+from harrow.campaigns.sweep.definition import define
+from harrow.campaigns.sweep.repeats import Repeats, is_sampled
+from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
+
+
+def planner(seeds: int, run_s: float, *, workers: int = 2, known: bool = True) -> Planner:
+    cells = definition(1, varies=acks("1", "all")).cells
+    costs = Costs(run_s)
+    if known:
+        for cell in range(len(cells)):
+            costs.measure(cell, run_s)
+    return Planner(cells, workers, costs, [(cell, range(seeds)) for cell in range(len(cells))])
+
+
+def all_chunks(of: Planner) -> list[Chunk]:
+    found = []
+    while (chunk := of.next_chunk()) is not None:
+        found.append(chunk)
+    return found
+
+
+def keys(chunks: list[Chunk]) -> list[tuple[int, int]]:
+    return [(task.cell, seed) for chunk in chunks for task in chunk.tasks for seed in task.seeds]
+
+
+@pytest.mark.parametrize("run_s", [0.0, 0.002, 0.05, 3.0])
+def test_every_run_is_in_one_chunk(run_s: float) -> None:
+    found = keys(all_chunks(planner(1_000, run_s)))
+    assert sorted(found) == [(cell, seed) for cell in (0, 1) for seed in range(1_000)]
+
+
+def test_a_task_is_at_least_a_second_of_work_and_at_most_some() -> None:
+    of = planner(100_000, 0.01)
+    sizes = [len(task.seeds) for chunk in all_chunks(of) for task in chunk.tasks]
+    assert max(sizes) == 500
+    ends_of_cells = 2
+    assert sum(size < 100 for size in sizes) <= ends_of_cells
+
+
+def test_tasks_become_smaller_towards_the_end() -> None:
+    sizes = [len(chunk.tasks[0].seeds) for chunk in all_chunks(planner(2_000, 0.02))]
+    assert sizes[0] > sizes[-2]
+
+
+def test_as_long_as_nothing_is_measured_tasks_are_small() -> None:
+    chunk = planner(100_000, 0.01, known=False).next_chunk()
+    assert chunk is not None
+    assert {len(task.seeds) for task in chunk.tasks} == {100}
+
+
+def test_a_chunk_keeps_every_worker_busy_and_has_a_bounded_number_of_rows() -> None:
+    chunk = planner(10_000_000, 0.0001, workers=1_000).next_chunk()
+    assert chunk is not None
+    assert chunk.rows() <= 50_000
+    small = planner(10_000, 0.05, workers=4).next_chunk()
+    assert small is not None
+    assert len(small.tasks) == 8
+
+
+def test_a_chunk_is_of_one_campaign() -> None:
+    other = campaign("name: other\ncluster: {brokers: 1, topics: [{name: t}]}")
+    cells = define([(campaign(), "small.yaml"), (other, "other.yaml")], range(3)).cells
+    of = Planner(cells, 2, Costs(0.01), [(0, range(3)), (1, range(3))])
+    assert [chunk.campaign for chunk in all_chunks(of)] == ["small", "other"]
+
+
+def test_enough_chunks_are_under_way_that_nobody_waits() -> None:
+    assert in_flight(2) == 2
+    assert in_flight(1_000, rows_per_task=5_000) == 16
+
+
+def chunk(*tasks: Task) -> Chunk:
+    return Chunk(tasks=tasks, campaign="small")
+
+
+def test_halves_part_tasks_then_seeds_then_nothing() -> None:
+    two = chunk(Task(cell=0, seeds=range(4)), Task(cell=1, seeds=range(4)))
+    assert [half.tasks for half in halves(two)] == [(task,) for task in two.tasks]
+    assert [half.tasks[0].seeds for half in halves(chunk(Task(cell=0, seeds=range(5))))] == [
+        range(2),
+        range(2, 5),
+    ]
+    assert halves(chunk(Task(cell=0, seeds=range(7, 8)))) == ()
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        ([], [range(2, 10)]),
+        ([range(2, 10)], []),
+        ([range(4, 6)], [range(2, 4), range(6, 10)]),
+        ([range(8, 10), range(2, 3)], [range(3, 8)]),
+        ([range(12)], []),
+        ([range(20, 30)], [range(2, 10)]),
+        ([range(4), range(3, 5)], [range(5, 10)]),
+        ([range(2, 9), range(3, 5)], [range(9, 10)]),
+    ],
+)
+def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:
+    found: Any = without(range(2, 10), done)
+    assert found == left
+
+
+def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
+    """Return repeats of one cell whose sampled runs were first run by a worker, and their keys."""
+    cells = definition(1).cells
+    found = Repeats(cells, 1)
+    seeds = range(300)
+    rows = pa.table(
+        {
+            "campaign": ["small"] * 300,
+            "cell": ["base"] * 300,
+            "seed": list(seeds),
+            "trace_digest": ["d"] * 300,
+            "worker": [worker] * 300,
+        }
+    )
+    found.sample(rows)
+    return found, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
+
+
+def test_a_repeat_is_left_to_another_worker_as_long_as_there_may_be_one() -> None:
+    found, sampled = repeats("w")
+    assert found.waiting() == len(sampled) > 2
+    assert found.next_chunk(last=False) is None
+    nothing = pa.table({name: pa.array([], pa.string()) for name in ("campaign", "cell", "trace_digest")})
+    nothing = nothing.append_column("seed", pa.array([], pa.int64()))
+    excluded = []
+    while (repeated := found.next_chunk(last=True)) is not None:
+        assert sorted(keys([repeated])) == sampled
+        excluded.append({worker for task in repeated.tasks for worker in task.not_on})
+        assert found.came_back(repeated, nothing) == []
+    assert excluded == [{"w"}] * 5 + [{""}]
+
+
+def test_repeats_are_found_owed_by_key_alone() -> None:
+    found, sampled = repeats("w")
+    assert found.are_owed([(0, range(300))], {})
+    assert not found.are_owed([(0, range(300))], {0: {seed for _, seed in sampled}})
+    assert not found.are_owed([(0, range(sampled[0][1]))], {})
+
+
+def test_which_runs_are_repeated_is_the_same_on_any_machine() -> None:
+    cell = replace(definition(1).cells[0], digest="0123456789abcdef")
+    assert [seed for seed in range(250) if is_sampled(cell, seed)] == [16, 96, 230, 233]

@@ -1,0 +1,100 @@
+"""What a sweep is of."""
+
+import pytest
+
+from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.language.seeds import SeedError, parse_seeds
+from harrow.campaigns.sweep.definition import VaryError, define, parse_vary
+from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "values"),
+    [
+        ("acks=1,all", "acks", ("1", "all")),
+        ("cluster.brokers=3, 5", "cluster.brokers", ("3", "5")),
+        (
+            "workload.producers=[{name: p, rate: 1/s}],[{name: p}]",
+            "workload.producers",
+            ("[{name: p, rate: 1/s}]", "[{name: p}]"),
+        ),
+        ("description='a,b',\"c,d\"", "description", ("'a,b'", '"c,d"')),
+    ],
+)
+def test_an_axis_of_the_grid(text: str, key: str, values: tuple[str, ...]) -> None:
+    vary = parse_vary(text)
+    assert (vary.key, vary.values) == (key, values)
+
+
+@pytest.mark.parametrize("text", ["acks", "=1", "acks=", "acks=1,,2", "acks=1,1", ""])
+def test_what_is_no_axis(text: str) -> None:
+    with pytest.raises(VaryError, match=r"is not of the form|twice"):
+        parse_vary(text)
+
+
+def test_a_grid_has_a_cell_for_each_combination_and_variant() -> None:
+    text = "name: v\ncluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}\nvariants: {old: {kafka: '0.11'}}"
+    varies = (*acks("1", "all"), parse_vary("min.insync.replicas=1,2"))
+    found = define([(campaign(text), "v.yaml")], range(10), varies=varies)
+    assert [cell.name for cell in found.cells[:3]] == [
+        "base acks=1 min.insync.replicas=1",
+        "old acks=1 min.insync.replicas=1",
+        "base acks=1 min.insync.replicas=2",
+    ]
+    assert len(found.cells) == 8
+    assert found.runs() == 80
+    assert len({cell.digest for cell in found.cells}) == 8
+    assert found.cells[1].plan.producers == found.cells[0].plan.producers
+
+
+def test_the_command_that_runs_one_of_its_runs_again() -> None:
+    found = definition(varies=acks("1", "all"))
+    assert found.reproduce(found.cells[1], 4) == "harrow run small.yaml --seed 4 --set acks=all"
+
+
+def test_only_the_variants_that_are_wanted() -> None:
+    text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, b: {}}"
+    found = define([(campaign(text), "v.yaml")], range(1), variants=["b"])
+    assert [cell.variant for cell in found.cells] == ["b"]
+
+
+def test_a_setting_of_the_grid_that_does_not_fit_is_said_once() -> None:
+    with pytest.raises(CampaignError, match="acks=7") as caught:
+        define([(campaign(), "small.yaml")], range(1), varies=acks("1", "7"))
+    assert len(caught.value.problems) == 1
+
+
+def test_two_campaigns_of_one_name_cannot_be_told_apart() -> None:
+    with pytest.raises(CampaignError, match="is named `small` too"):
+        define([(campaign(), "a.yaml"), (campaign(), "b.yaml")], range(1))
+
+
+def test_two_campaigns_whose_names_differ_by_case_share_a_folder_on_some_systems() -> None:
+    other = campaign("name: Small\ncluster: {brokers: 1, topics: [{name: t}]}")
+    with pytest.raises(CampaignError, match="is named `small` too"):
+        define([(campaign(), "a.yaml"), (other, "b.yaml")], range(1))
+
+
+def test_the_name_of_a_campaign_is_no_axis() -> None:
+    with pytest.raises(VaryError, match="--vary name"):
+        define([(campaign(), "a.yaml")], range(1), varies=[parse_vary("name=a,b")])
+
+
+def test_cells_that_would_have_the_same_name_are_refused() -> None:
+    text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, 'a description=1': {}}"
+    varies = [parse_vary("description='1','1 description=1'")]
+    assert len(define([(campaign(text), "v.yaml")], range(1), varies=varies).cells) == 6
+    varies = [parse_vary("description=1,1 description=1")]
+    with pytest.raises(VaryError, match="two cells of v would be named `a description=1 description=1`"):
+        define([(campaign(text), "v.yaml")], range(1), varies=varies)
+
+
+def test_more_seeds_than_can_be_counted_are_refused() -> None:
+    assert len(parse_seeds(f"1..{2**63}")) == 2**63 - 1
+    with pytest.raises(SeedError, match="more seeds than can be counted"):
+        parse_seeds(f"0..{2**63}")
+
+
+def test_the_same_sweep_has_the_same_name() -> None:
+    assert definition(6).name() == definition(6).name()
+    assert len({definition(6).name(), definition(7).name(), definition(6, varies=acks("1")).name()}) == 3

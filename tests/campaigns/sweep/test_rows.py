@@ -1,0 +1,140 @@
+"""What is kept of a run, also of one that failed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.sweep import row as row_module
+from harrow.campaigns.sweep.cell import Cell, cell_of
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.sweep.row import (
+    ERROR,
+    EXPECTATION,
+    Row,
+    run_row,
+    run_task,
+    signature_columns,
+    this_worker,
+)
+from harrow.campaigns.sweep.row_table import COLUMNS, TRANSPORT_SCHEMA, as_batch
+from tests.campaigns.sweep.sweep_campaigns import acks, definition
+
+
+def swarm_cell(**behaviours: Any) -> Cell:
+    plan = load_campaign(resolve("swarm")[0]).plans[0]
+    return cell_of(replace(plan, behaviours={**plan.behaviours, **behaviours}))
+
+
+def first_failing(cell: Cell) -> Row:
+    return next(row for row in (run_row(cell, seed) for seed in range(200)) if "signature" in row)
+
+
+def without_time(row: Row) -> Row:
+    return {**row, "wall_us": 0}
+
+
+def test_a_row_says_what_the_run_says() -> None:
+    cell = swarm_cell()
+    row, result = run_row(cell, 3), run_plan(cell.plan, 3)
+    assert (row["campaign"], row["seed"], row["plan_digest"]) == ("swarm", 3, cell.plan.digest())
+    assert (row["verdict"], row["trace_digest"], row["events"]) == (
+        result.verdict.status,
+        result.trace_digest,
+        result.events,
+    )
+    assert dict(row["drawn"]) == dict(result.drawn)
+    assert sum(count for _, count in row["faults"]) == len(result.faults)
+    assert {item["probe"]: item["count"] for item in row["probes"]} == {
+        probe: count for probe, count in result.probes.items() if count
+    }
+    assert row["wall_us"] > 0
+    assert "signature" not in row
+
+
+def test_the_same_run_leaves_the_same_row() -> None:
+    cell = swarm_cell()
+    assert without_time(run_row(cell, 5)) == without_time(run_row(cell, 5))
+
+
+def test_a_failure_has_a_signature() -> None:
+    row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
+    assert (row["verdict"], row["outcome"]) == ("violated", "unexpected")
+    rule, chain = row["failed_rule"], row["chain"]
+    assert rule in {item["rule"] for item in row["rules"]}
+    assert " > " in chain
+    assert row["signature"].startswith(f"{rule}-")
+    assert row["signature"] != signature_columns(rule, "something else", chain)["signature"]
+
+
+def test_an_expectation_that_is_missed_is_a_failure_of_its_own() -> None:
+    text = "name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\nscript: [{do: {send: m0}}, {when: {acked: m0}}]\nexpect: {verdict: violated}"
+    row = run_row(cell_of(load_text(text, "calm.yaml").plans[0]), 0)
+    assert (row["failed_rule"], row["outcome"]) == (EXPECTATION, "unexpected")
+    assert row["missed"] == ["the verdict is held, expected violated"]
+
+
+def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("not this time")
+
+    monkeypatch.setattr(row_module, "run_plan", broken)
+    row = run_row(swarm_cell(), 7)
+    assert (row["verdict"], row["outcome"], row["seed"]) == (ERROR, "unexpected", 7)
+    assert "trace_digest" not in row
+    assert "campaigns/sweep/row.py" in row["error"]
+    assert row["error"].endswith("ZeroDivisionError: not this time")
+    assert row["failed_rule"] == ERROR
+
+
+def test_an_error_in_what_is_said_of_a_run_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("half a pair: \ud800")
+
+    monkeypatch.setattr(row_module, "outcome", broken)
+    row = run_row(swarm_cell(), 7)
+    assert (row["verdict"], row["seed"]) == (ERROR, 7)
+    assert row["error"].endswith(r"KeyError: 'half a pair: \ud800'")
+    assert as_batch([row]).num_rows == 1
+
+
+def test_a_run_over_its_step_limit_is_a_row_that_says_so() -> None:
+    cell = cell_of(replace(definition(1).cells[0].plan, events_limit=100))
+    row = run_row(cell, 0)
+    assert row["verdict"] == ERROR
+    assert row["error"] == "the run was given up after more than 100 events"
+
+
+def test_rows_keep_the_columns_that_are_documented() -> None:
+    cells = dict(enumerate(definition(1, varies=acks("1", "all")).cells))
+    rows = list(run_task(cells, Task(cell=1, seeds=range(2))))
+    assert all(set(row) <= set(TRANSPORT_SCHEMA.names) for row in rows)
+    batch = as_batch(rows)
+    assert batch.schema == TRANSPORT_SCHEMA
+    assert list(COLUMNS) == batch.schema.names[:-1]
+    first = batch.to_pylist()[0]
+    assert first["settings"] == [("acks", "all")]
+    assert first["cell"] == "base acks=all"
+    assert first["worker"] == this_worker()
+
+
+def test_a_batch_of_nothing_has_the_schema_too() -> None:
+    assert as_batch([]).schema == TRANSPORT_SCHEMA
+    assert pa.Table.from_batches([as_batch([])]).num_rows == 0
+
+
+def test_a_failed_row_survives_the_way_through_arrow() -> None:
+    row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
+    (copy,) = as_batch([row]).to_pylist()
+    assert (copy["signature"], copy["failed_rule"]) == (row["signature"], row["failed_rule"])
+    assert copy["rules"] == row["rules"]
+
+
+def test_a_repeated_run_is_left_to_another_worker() -> None:
+    cells = dict(enumerate(definition(1).cells))
+    task = Task(cell=0, seeds=(1, 2, 3), not_on=(this_worker(), "elsewhere", ""))
+    assert [row["seed"] for row in run_task(cells, task)] == [2, 3]

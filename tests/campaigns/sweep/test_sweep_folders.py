@@ -1,0 +1,162 @@
+"""The folder of a sweep: what is left of one that was killed, and what another process may not do."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.sweep.definition import Definition, define
+from harrow.campaigns.sweep.row import run_task
+from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.sweep_folder import (
+    Repeated,
+    SweepFolder,
+    SweepFolderError,
+    is_only_begun,
+    read_definition,
+)
+from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition
+
+
+def table(of: Definition, seeds: range) -> pa.Table:
+    cells = dict(enumerate(of.cells))
+    return pa.Table.from_batches([as_batch(run_task(cells, Task(cell=0, seeds=seeds)))])
+
+
+def written(path: Path, of: Definition, seeds: range) -> SweepFolder:
+    folder = SweepFolder(path, of)
+    folder.begin()
+    folder.write(of.cells[0].campaign, table(of, seeds), [(0, seeds)])
+    return folder
+
+
+def test_two_processes_do_not_sweep_into_one_folder(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    first, second = (SweepFolder(tmp_path / "s", definition()) for _ in range(2))
+    with (
+        first.held(),
+        pytest.raises(SweepFolderError, match="another harrow is sweeping into it"),
+        second.held(),
+    ):
+        pass
+    with second.held():
+        pass
+
+
+def test_a_folder_whose_sweep_was_killed_as_it_began_can_be_used(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    assert is_only_begun(path)
+    folder = SweepFolder(path, definition())
+    with folder.held():
+        folder.begin()
+    (path / "sweep.json").rename(path / ".sweep.json.123")
+    (path / "spark.log").touch()
+    assert is_only_begun(path)
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "runs/campaign=small/part-00000.parquet"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).touch()
+    assert not is_only_begun(tmp_path)
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = definition(3)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+
+    def full(_table: pa.Table, path: Path, **_: Any) -> None:
+        path.write_bytes(b"half of a fi")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write("small", table(of, range(3)), [(0, range(3))])
+    assert list(tmp_path.glob("runs/*/*")) == []
+    assert folder.missing() == [(0, range(3))]
+
+
+def test_a_file_says_which_rare_states_its_rows_reached(tmp_path: Path) -> None:
+    of = definition(4)
+    written(tmp_path, of, range(4))
+    again = SweepFolder(tmp_path, of)
+    assert again.missing() == []
+    (part,) = again.parts()
+    rows = pq.ParquetFile(part).read(["probes"]).to_pylist()
+    assert again.probes == {item["probe"] for row in rows for item in row["probes"]}
+    assert again.probes
+
+
+def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(tmp_path: Path) -> None:
+    folder = SweepFolder(tmp_path, definition())
+    run = Repeated(cell=0, seed=3, first="a", again="a", other_worker=True)
+    folder.add_repeated([run])
+    with (tmp_path / "repeated.jsonl").open("ab") as stream:
+        stream.write(b'{"campaign": "sm')
+    folder.add_repeated([run])
+    assert list(folder.repeated()) == [run, run]
+
+
+def asked(*folders: Path) -> list[list[list[Any]]]:
+    """Return the verdicts of sweeps, as DuckDB tells them in a process of its own: within pytest it
+    complains of leaks when the process ends."""
+    script = (
+        "import json, sys, pathlib; from harrow.campaigns.sweep.queries import VERDICTS, duck_sql; "
+        "print(json.dumps([duck_sql(pathlib.Path(path)).ask(VERDICTS) for path in sys.argv[1:]]))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script, *map(str, folders)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: list[list[list[Any]]] = json.loads(said.stdout)
+    return found
+
+
+def test_the_name_of_a_campaign_stays_what_it_is(tmp_path: Path) -> None:
+    names = ["2024", "007", "2024-01-01", "1e5", "null", "true", "a.b", "Small"]
+    for name in names:
+        of = define([(campaign(TEXT.replace("name: small", f"name: '{name}'")), "x.yaml")], range(2))
+        written(tmp_path / name, of, range(2))
+    answers = asked(*(tmp_path / name for name in names))
+    assert [{row[0] for row in rows} for rows in answers] == [{name} for name in names]
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    names = ["s[1]", "s*", "s?", "a b'c", "{a,b}", "date=2024"]
+    for name in names:
+        written(tmp_path / name, definition(2), range(2))
+    answers = asked(*(tmp_path / name for name in names))
+    assert [sum(row[4] for row in rows) for rows in answers] == [2] * len(names)
+
+
+def test_the_largest_seeds(tmp_path: Path) -> None:
+    last = 2**63 - 1
+    of = define([(campaign(), "small.yaml")], range(last - 2, last + 1))
+    folder = written(tmp_path, of, range(last - 2, last + 1))
+    assert folder.missing() == []
+    assert read_definition(tmp_path).seeds == of.seeds
+
+
+@pytest.mark.parametrize("lost", ["cells", "campaigns", "seeds"])
+def test_a_sweep_that_does_not_say_what_it_is_of(tmp_path: Path, lost: str) -> None:
+    SweepFolder(tmp_path, definition(varies=acks("1"))).begin()
+    state = json.loads((tmp_path / "sweep.json").read_text())
+    del state[lost]
+    (tmp_path / "sweep.json").write_text(json.dumps(state))
+    with pytest.raises(SweepFolderError, match="does not say what the sweep is of"):
+        read_definition(tmp_path)
+
+
+def test_a_campaign_that_is_missing_is_named(tmp_path: Path) -> None:
+    SweepFolder(tmp_path, definition()).begin()
+    (tmp_path / "campaigns" / "small.yaml").unlink()
+    with pytest.raises(SweepFolderError, match=r"small\.yaml: is missing"):
+        read_definition(tmp_path)

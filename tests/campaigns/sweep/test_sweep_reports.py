@@ -1,0 +1,121 @@
+"""What a report says of rows, as DuckDB answers: rows are made up, one for each thing that counts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from harrow.campaigns.record.report import UNDECIDED, UNEXPECTED
+from harrow.campaigns.sweep.row import Row, signature_columns
+from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.sweep_folder import SweepFolder
+from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, definition
+
+REQUIRING = f"{TEXT}expect: {{probes: [unclean-election]}}\n"
+LOST = signature_columns("lost-write", "acks=all", "acked > lost")
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from harrow.campaigns.sweep.queries import duck_sql
+from harrow.campaigns.sweep.sweep_folder import read_definition, read_state
+from harrow.campaigns.sweep.sweep_report import exit_outcome, report_of
+path = Path(sys.argv[1])
+report = report_of(duck_sql(path), read_definition(path), {**read_state(path), **json.loads(sys.argv[2])})
+print(json.dumps({**report.as_mapping(), "exit": exit_outcome(report)}))
+"""
+
+
+def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **said: Any) -> Row:
+    of = definition(20, text=REQUIRING, varies=acks("1", "all")).cells[cell]
+    return {
+        "campaign": of.campaign,
+        "cell": of.name,
+        "variant": of.variant,
+        "settings": of.settings,
+        "kafka": of.plan.kafka,
+        "plan_digest": of.digest,
+        "seed": seed,
+        "version": "0",
+        "verdict": verdict,
+        "outcome": "as-expected",
+        "rules": [{"rule": "lost-write", "status": verdict, "count": count}] if count else [],
+        **dict.fromkeys(("reasons", "probes"), ()),
+        **dict.fromkeys(("events", "simulated_ms"), 0),
+        "wall_us": 1_000,
+        **said,
+    }
+
+
+def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
+    """Return the report of rows; in a process of its own, for DuckDB complains when pytest ends."""
+    of = definition(20, text=REQUIRING, varies=acks("1", "all"))
+    folder = SweepFolder(path, of)
+    folder.begin()
+    folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
+    said = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path), json.dumps(state)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
+REACHED: dict[str, Any] = {"probes": [{"probe": "unclean-election", "count": 2}]}
+
+
+def test_failures_rates_and_what_is_missing(tmp_path: Path) -> None:
+    failed: dict[str, Any] = {"outcome": "unexpected", **LOST}
+    report = reported(
+        tmp_path,
+        row(4, "violated", count=2, events=50, **failed),
+        row(2, "violated", count=1, events=90, **failed),
+        row(6, "violated", count=1, events=50, **failed),
+        row(5, "held", **REACHED),
+        row(7, "inconclusive", count=1, outcome="undecided", reasons=("too short",)),
+        row(8, "error", outcome="unexpected", error="gone"),
+        row(1, "held", cell=1),
+        row(2, "permitted", cell=1, count=1),
+    )
+    (group,) = report["failures"]
+    assert (group["failures"], group["signature"]) == (3, LOST["signature"])
+    assert (group["earliest"]["seed"], group["shortest"]["seed"], group["shortest"]["events"]) == (2, 4, 50)
+    assert group["earliest"]["reproduce"] == "harrow run small.yaml --seed 2 --set acks=1"
+    first, second = report["rates"]
+    assert (first["cell"], first["status"], first["hits"], first["runs"]) == (
+        "base acks=1",
+        "violated",
+        3,
+        4,
+    )
+    assert (second["cell"], second["status"], second["hits"], second["runs"]) == (
+        "base acks=all",
+        "permitted",
+        1,
+        2,
+    )
+    assert report["reasons"] == [{"campaign": "small", "reason": "too short", "runs": 1}]
+    assert report["required_probes_missed"] == [
+        "small, base acks=all: never reached: unclean-election (in 2 runs)"
+    ]
+    assert report["probes"] == [{"probe": "unclean-election", "runs": 1, "times": 2}]
+    assert "unclean-election" not in report["probes_never_reached"]
+    assert (report["verdict"], report["exit"]) == ("error", UNEXPECTED)
+    assert report["durations"][0]["median_us"] == pytest.approx(1_000, rel=0.01)
+
+
+def test_a_required_state_that_was_never_reached_leaves_it_open(tmp_path: Path) -> None:
+    report = reported(tmp_path, row(1, "held", **REACHED), row(1, "held", cell=1))
+    assert len(report["required_probes_missed"]) == 1
+    assert (report["verdict"], report["exit"]) == ("inconclusive", UNDECIDED)
+
+
+def test_runs_that_came_out_differently_are_an_error(tmp_path: Path) -> None:
+    rows = (row(1, "held", **REACHED), row(1, "held", cell=1, **REACHED))
+    assert reported(tmp_path / "a", *rows)["verdict"] == "held"
+    assert reported(tmp_path / "b", *rows, unequal=[[0, 1]])["verdict"] == "error"

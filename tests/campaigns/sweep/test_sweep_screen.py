@@ -1,0 +1,273 @@
+"""What people see of a sweep: while it runs, and afterwards."""
+
+import re
+import time
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.sweep.confidence import wilson
+from harrow.campaigns.sweep.failures import WrittenFailure
+from harrow.campaigns.sweep.sweep import Progress
+from harrow.campaigns.sweep.sweep_report import (
+    CellCount,
+    Duration,
+    Example,
+    FailureGroup,
+    FailureRate,
+    SweepReport,
+)
+from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
+from harrow.cli.render.sweep import grouped, percent, show_report
+from harrow.cli.sweep_progress import SweepProgress, progress_line
+
+STATE = {
+    "complete": True,
+    "runs": 50_000,
+    "engine": "process",
+    "workers": 2,
+    "elapsed_s": 754.2,
+    "repeated": 810,
+    "repeated_elsewhere": 810,
+    "unequal": [],
+}
+
+
+def rate(
+    cell: str, hits: int, status: str | None, *, rule: str = "lost-write", campaign: str = "c"
+) -> FailureRate:
+    low, high = wilson(hits, 20_000)
+    return FailureRate(
+        rule=rule, campaign=campaign, cell=cell, status=status, hits=hits, runs=20_000, low=low, high=high
+    )
+
+
+def failure(name: str = "lost-write-1234abcd", times: int = 3) -> FailureGroup:
+    return FailureGroup(
+        campaign="c",
+        signature=name,
+        rule="lost-write",
+        promise="acks=all",
+        chain="acked > crashed > elected > truncated",
+        failures=times,
+        earliest=Example(cell="base acks=1", seed=7, reproduce="harrow run c.yaml --seed 7 --set acks=1"),
+        shortest=Example(
+            cell="base acks=1", seed=9, events=40, reproduce="harrow run c.yaml --seed 9 --set acks=1"
+        ),
+    )
+
+
+def report(
+    *rates: FailureRate, failures: tuple[FailureGroup, ...] = (), runs: int = 20_000, **state: Any
+) -> SweepReport:
+    cells = tuple(
+        CellCount(
+            campaign="c",
+            cell=f"base acks={acks}",
+            runs=runs,
+            verdicts={"held": runs},
+            outcomes={"unexpected": 3} if failures else {"as-expected": runs},
+        )
+        for acks in ("1", "all")
+    )
+    duration = Duration(
+        campaign="c",
+        runs=40_000,
+        events=1,
+        simulated_ms=1,
+        wall_us=1,
+        median_us=10_000,
+        p99_us=20_000,
+        longest_us=30_000,
+    )
+    return SweepReport(
+        state={**STATE, **state},
+        answered_by="DuckDB",
+        cells=cells,
+        failures=failures,
+        rates=rates,
+        probes=(),
+        never_reached=tuple(PROBES),
+        required=(),
+        durations=(duration,),
+        reasons=(),
+    )
+
+
+def shown(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -> list[str]:
+    console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None, highlight=False)
+    show_report(console, of, written, quiet=how.get("quiet", False), verbose=how.get("verbose", False))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_the_matrix_is_one_table_that_fits_a_terminal() -> None:
+    lines = shown(
+        report(
+            rate("base acks=1 min.insync.replicas=2", 620, "permitted"),
+            rate("base acks=all min.insync.replicas=2", 0, None),
+        )
+    )
+    start = lines.index("How often, of the runs that could tell:")
+    assert lines[start + 1 : start + 6] == [
+        "  anomaly, and with which settings  rate  95% interval   runs with it",
+        "  lost-write",
+        "    acks=1 min.insync.replicas=2    3.1%  [2.9, 3.3]    620 of 20 000  permitted",
+        "    acks=all min.insync.replicas=2    0%  [0, 0.019]      0 of 20 000",
+        "",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_was_broken_stands_before_what_was_permitted() -> None:
+    lines = shown(
+        report(rate("base", 5, "permitted", rule="duplicate"), rate("base", 1, "violated", rule="lost-write"))
+    )
+    assert lines.index("  lost-write") < lines.index("  duplicate")
+
+
+def test_campaigns_and_variants_are_told_apart() -> None:
+    text = "\n".join(
+        shown(
+            report(
+                rate("base", 1, "violated"),
+                rate("old", 2, "violated"),
+                rate("base", 3, "violated", campaign="d"),
+            )
+        )
+    )
+    assert re.search(r"(?m)^  lost-write  c$\n    base .* 1 of 20 000 .*\n    old .* 2 of 20 000 ", text)
+    assert re.search(r"(?m)^  lost-write  d$\n    base .* 3 of 20 000 ", text)
+
+
+def test_a_failure_says_how_to_see_it_again_in_lines_that_can_be_copied() -> None:
+    file = WrittenFailure(group=failure(), path=Path("s/failures/x/campaign.yaml"), shrunk=False)
+    lines = shown(report(failures=(failure(),)), width=30, written=[file])
+    assert "  earliest  harrow run c.yaml --seed 7 --set acks=1" in lines
+    assert "  shortest  harrow run c.yaml --seed 9 --set acks=1" in lines
+    assert "  campaign  s/failures/x/campaign.yaml" in lines
+
+
+def test_of_many_kinds_of_failures_the_first_are_shown() -> None:
+    of = report(failures=tuple(failure(f"lost-write-{n}") for n in range(12)))
+    assert any(line.startswith("and 2 more kinds of failures; --verbose shows them") for line in shown(of))
+    assert sum(line.startswith("lost-write  c") for line in shown(of, verbose=True)) == 12
+
+
+def test_quiet_says_what_failed_and_nothing_else() -> None:
+    assert shown(report(rate("base", 1, "permitted")), quiet=True) == []
+    lines = shown(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
+    assert lines[0] == "lost-write  c, 3 times"
+    assert "How often, of the runs that could tell:" not in lines
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ({}, "810 runs repeated by another worker: all equal"),
+        ({"repeated": 1, "repeated_elsewhere": 1}, "1 run repeated by another worker: all equal"),
+        ({"repeated_elsewhere": 0}, "810 runs repeated by the same worker: all equal"),
+        ({"repeated_elsewhere": 700}, "810 runs repeated, 700 of them by another worker: all equal"),
+        ({"unequal": [[0, 3]]}, "1 of 810 repeated runs came out differently: a flaw of harrow, please"),
+        ({"complete": False}, "not complete: 40 000 of 50 000 runs"),
+        ({"workers": 1}, "process, 1 worker, 12 min 34 s; answers by DuckDB"),
+    ],
+)
+def test_what_the_summary_says(state: dict[str, Any], line: str) -> None:
+    found = shown(report(**state))
+    assert any(each.startswith(line) for each in found), found
+
+
+def test_a_sweep_without_a_row_has_a_report() -> None:
+    assert any(line.startswith("0 runs") for line in shown(SweepReport(state={**STATE, "complete": False})))
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0%"),
+        (1.0, "100%"),
+        (0.99999, ">99.9%"),
+        (0.999, "99.9%"),
+        (0.031, "3.1%"),
+        (0.0034, "0.34%"),
+        (0.00019, "0.019%"),
+        (0.0000002, "2.0e-05%"),
+    ],
+)
+def test_a_rate_in_percent(rate: float, text: str) -> None:
+    assert percent(rate) == text
+
+
+def test_thousands_stand_apart() -> None:
+    assert [grouped(number) for number in (0, 999, 20_000, 10**8)] == ["0", "999", "20 000", "100 000 000"]
+
+
+def progress(**said: Any) -> Progress:
+    found = Progress(planned=20_000, workers=2, done=1_200, already=300)
+    found.begun_s -= 10
+    for name, value in said.items():
+        setattr(found, name, value)
+    return found
+
+
+def tally(**failed: int) -> SweepTally:
+    failures = {
+        ("loss", name): FailureTally(count=count, seed=0, cell="base") for name, count in failed.items()
+    }
+    return SweepTally(failures=failures)
+
+
+def test_how_far_it_is_in_one_line() -> None:
+    line = progress_line(progress(tally=tally(a=2, b=1), left_s=90.0))
+    assert re.fullmatch(
+        r"1500 of 20000 runs, 1\d\d runs/s, 3 failed, \d+ probes not reached, about 1 min 30 s left", line
+    )
+    assert "left" not in progress_line(progress())
+
+
+def test_lines_now_and_then_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    file = StringIO()
+    bar = SweepProgress(Console(file=file, width=200, color_system=None), enabled=True)
+    of = progress(begun_s=-10.0)
+    for moment_s in (1.0, 9.9, 10.1, 15.0, 20.2):
+        now_s = moment_s
+        bar.show(of)
+    bar.end()
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("harrow: 1500 of 20000 runs, ") for line in lines)
+    assert "\x1b" not in file.getvalue()
+
+
+def test_nothing_where_nothing_is_wanted() -> None:
+    file = StringIO()
+    bar = SweepProgress(Console(file=file, force_terminal=True), enabled=False)
+    bar.show(progress())
+    bar.end()
+    assert file.getvalue() == ""
+
+
+def test_a_bar_on_a_terminal_with_failures_and_what_is_missing() -> None:
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, color_system=None, width=80, height=24)
+    bar = SweepProgress(console, enabled=True)
+    of = progress(left_s=90.0, tally=tally(**{f"lost-write-{n}": n + 1 for n in range(7)}))
+    bar.show(of)
+    bar._live.refresh()  # type: ignore[union-attr]  # it has begun
+    bar.end()
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()).replace("\r", "\n")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    assert any(re.search(r"1500 of 20000 runs  1\d\d runs/s, about 1 min 30 s left$", line) for line in lines)
+    assert "28 failed:" in lines
+    assert "       7  lost-write-6" in lines
+    assert "  and 2 other kinds" in lines
+    assert any(line.startswith("not reached yet: ") and line.endswith("…") for line in lines)
+    assert max(map(len, lines)) <= 80
+    assert file.getvalue().endswith("\x1b[2K") or "\x1b[?25h" in file.getvalue()

@@ -1,0 +1,167 @@
+"""The live view of a sweep, and the counts that it is made of."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.cells import cell_len
+
+from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.sweep.cell import cell_of
+from harrow.campaigns.sweep.definition import Definition, SweepSource
+from harrow.campaigns.sweep.row import FAILED
+from harrow.campaigns.sweep.sweep import Progress, Sweep
+from harrow.campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
+from harrow.cli.watch.canvas import Canvas
+from harrow.cli.watch.sweep_screen import sweep_frame
+from tests.campaigns.record.run_results import plan
+from tests.campaigns.sweep.sweep_campaigns import definition
+from tests.campaigns.sweep.test_sweeps import Here
+from tests.played_runs import drawn
+
+
+def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) -> pa.Table:
+    """Return rows of (cell, seed, verdict, signature of what failed)."""
+    return pa.table(
+        {
+            "campaign": ["loss"] * len(runs),
+            "cell": [cell for cell, _, _, _ in runs],
+            "seed": [seed for _, seed, _, _ in runs],
+            "verdict": [verdict for _, _, verdict, _ in runs],
+            "outcome": ["as-expected" if signature is None else FAILED for *_, signature in runs],
+            "signature": pa.array([signature for *_, signature in runs], pa.string()),
+            "probes": pa.array(
+                [[{"probe": probe, "count": 3} for probe in probes] for _ in runs],
+                pa.list_(pa.struct([("probe", pa.string()), ("count", pa.int32())])),
+            ),
+        }
+    )
+
+
+def grid(cells: int = 2) -> Definition:
+    made = tuple(cell_of(plan(description=str(n)), (("acks", str(n)),)) for n in range(cells))
+    source = SweepSource(campaign="loss", argument="loss.yaml", text="")
+    return Definition(sources=(source,), cells=made, seeds=range(100))
+
+
+def progress(of: Definition, *tables: pa.Table) -> Progress:
+    found = Progress(planned=of.runs(), workers=2)
+    for table in tables:
+        found.tally.add(table)
+        found.done += len(table)
+    found.probes.update(found.tally.probes)
+    return found
+
+
+def lines_of(found: Progress, of: Definition, width: int = 80, height: int = 24) -> list[str]:
+    return drawn(sweep_frame(found, of, Canvas(width=width, height=height)), width=width).splitlines()
+
+
+def test_the_earliest_failure_is_that_of_the_smallest_seed_whenever_it_comes() -> None:
+    tally = SweepTally()
+    tally.add(rows(("base acks=1", 7, "violated", "lost-write-1"), ("base acks=1", 9, "held", None)))
+    tally.add(
+        rows(("base acks=1", 3, "violated", "lost-write-1"), ("base acks=0", 3, "violated", "lost-write-1"))
+    )
+    tally.add(
+        rows(("base acks=0", 8, "violated", "lost-write-1"), ("base acks=0", 1, "violated", "duplicate-2"))
+    )
+    assert tally.failures == {
+        ("loss", "lost-write-1"): FailureTally(4, 3, "base acks=0"),
+        ("loss", "duplicate-2"): FailureTally(1, 1, "base acks=0"),
+    }
+    assert tally.failed == {("loss", "base acks=1"): 2, ("loss", "base acks=0"): 3}
+    assert tally.runs == {("loss", "base acks=1"): 3, ("loss", "base acks=0"): 3}
+
+
+def test_a_rare_state_counts_once_for_each_run_that_reached_it() -> None:
+    tally = SweepTally()
+    tally.add(rows(("base", 0, "held", None), ("base", 1, "held", None), probes=("session-expired",)))
+    tally.add(rows(("base", 2, "held", None)))
+    assert tally.probes == Counter({"session-expired": 2})
+
+
+def test_what_is_counted_is_what_the_rows_on_disk_say(tmp_path: Path) -> None:
+    of = definition(12)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+    tally = Sweep(of, folder, Here(of)).run().tally
+    written = [
+        row for part in tmp_path.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
+    ]
+    assert tally.runs.total() == len(written) == of.runs()
+    assert sum(tally.failed.values()) == sum(row["outcome"] == FAILED for row in written)
+    assert tally.verdicts.total() == len(written)
+    assert tally.probes == Counter(item["probe"] for row in written for item in row["probes"])
+
+
+def test_the_grid_the_failures_and_the_rare_states() -> None:
+    of = grid()
+    found = progress(
+        of,
+        rows(
+            *((f"base acks={n % 2}", n, "held", None) for n in range(20)),
+            ("base acks=1", 21, "violated", "lost-write-1234abcd"),
+            ("base acks=1", 20, "violated", "lost-write-1234abcd"),
+            probes=("session-expired",),
+        ),
+    )
+    found.left_s = 90.0
+    shown = lines_of(found, of)
+    assert shown[0].endswith("22 of 200 runs")
+    assert shown[2].endswith(", about 1 min 30 s left")
+    begin = shown.index("100 runs each     done    failed         held  violated")
+    assert shown[begin + 1 : begin + 5] == [
+        "acks=0              10         0           10         0",
+        "acks=1              12         2 16.7%     10         2",
+        "failures               runs  earliest",
+        "lost-write-1234abcd       2  seed 20  acks=1",
+    ]
+    assert f"rare states 1 reached, {len(PROBES) - 1} not yet" in shown
+    assert "  rarest:  session-expired 22" in shown
+    assert any(line.startswith("  not yet: ") for line in shown)
+    assert " more" in shown[-1]
+
+
+def test_before_anything_has_come_back() -> None:
+    shown = lines_of(progress(grid()), grid())
+    assert shown[0].endswith(" 0 of 200 runs")
+    assert "failures none so far" in shown
+
+
+def test_runs_that_came_out_differently_are_told() -> None:
+    found = progress(grid())
+    found.repeated = 8
+    assert "8 runs repeated, each came out the same" in lines_of(found, grid())
+    found.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
+    found.lost.update(["gone"])
+    told = "8 runs repeated, 1 of them came out differently; runs were lost and tried again, 1 time"
+    assert told[:79] in "\n".join(lines_of(found, grid()))
+
+
+@pytest.mark.parametrize("cells", [1, 2, 40])
+@pytest.mark.parametrize("kinds", [0, 1, 60])
+def test_it_fits_whatever_there_is(cells: int, kinds: int) -> None:
+    of = grid(cells)
+    runs = [(f"base acks={n % cells}", n, "violated", f"lost-write-{n:08x}") for n in range(kinds)]
+    found = progress(of, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
+    for width in (20, 40, 80, 120, 250):
+        for height in (2, 8, 16, 24, 40, 100):
+            shown = lines_of(found, of, width, height)
+            assert len(shown) < height
+            assert all(cell_len(line) <= width for line in shown)
+
+
+def test_where_there_are_too_many_the_rest_is_counted() -> None:
+    of = grid(40)
+    runs = [("base acks=33", n, "violated", f"lost-write-{n % 30:08x}") for n in range(90)]
+    shown = lines_of(progress(of, rows(*runs)), of)
+    (cells,) = (line for line in shown if "cells more" in line)
+    (kinds,) = (line for line in shown if "other kinds" in line)
+    listed = sum(line.startswith("acks=") for line in shown)
+    assert cells == f"and {40 - listed} cells more, with as many failures or fewer"
+    assert any(line.startswith("acks=33 ") for line in shown)
+    assert kinds == f"and {30 - sum(line.startswith('lost-write-') for line in shown)} other kinds"

@@ -1,0 +1,351 @@
+"""The driver's loop, with an engine that runs in this process and fails when it is told to."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harrow.campaigns.sweep import chunk as chunk_module
+from harrow.campaigns.sweep.chunk import Chunk
+from harrow.campaigns.sweep.definition import Definition, define
+from harrow.campaigns.sweep.engine import ChunkLostError, EngineLostError
+from harrow.campaigns.sweep.repeats import is_sampled
+from harrow.campaigns.sweep.row import run_task
+from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.sweep import Limits, Progress, Sweep, state_of
+from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_definition, read_state
+from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition
+
+
+def fine(_chunk: Chunk) -> None:
+    """Let a chunk through."""
+
+
+@dataclass
+class Here:
+    """Runs chunks in this process; *before* may raise what an engine raises."""
+
+    definition: Definition
+    before: Callable[[Chunk], None] = fine
+    change: Callable[[Chunk, pa.Table], pa.Table] = lambda _chunk, table: table
+    name: str = "here"
+    workers: int = 1
+    ran: list[Chunk] = field(default_factory=list)
+
+    def run(self, chunk: Chunk) -> pa.Table:
+        self.before(chunk)
+        self.ran.append(chunk)
+        cells = dict(enumerate(self.definition.cells))
+        table = pa.Table.from_batches([as_batch(run_task(cells, task)) for task in chunk.tasks])
+        return self.change(chunk, table)
+
+    def cancel(self) -> None:
+        """Nothing is under way for long."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def sweep(path: Path, engine: Here, limits: Limits | None = None) -> Progress:
+    folder = SweepFolder(path, engine.definition)
+    folder.begin()
+    return Sweep(engine.definition, folder, engine, limits=limits).run()
+
+
+def keys(path: Path) -> list[tuple[str, int]]:
+    """Return (cell, seed) of every row in a sweep's files."""
+    found = []
+    for part in sorted(path.glob("runs/*/*.parquet")):
+        rows = pq.ParquetFile(part).read(["cell", "seed"]).to_pylist()
+        found += [(row["cell"], row["seed"]) for row in rows]
+    return sorted(found)
+
+
+def wanted(of: Definition) -> list[tuple[str, int]]:
+    return sorted((cell.name, seed) for cell in of.cells for seed in of.seeds)
+
+
+def test_every_key_has_one_row(tmp_path: Path) -> None:
+    of = definition(20, varies=acks("1", "all"))
+    progress = sweep(tmp_path, Here(of))
+    assert keys(tmp_path) == wanted(of)
+    assert (progress.done, progress.planned, progress.is_complete()) == (40, 40, True)
+    assert progress.tally.verdicts.total() == 40
+    assert progress.probes
+
+
+def test_going_on_runs_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
+    of = definition(40, varies=acks("1", "all"))
+    first = sweep(tmp_path, Here(of), Limits(time_max_s=0.0))
+    assert not first.is_complete()
+    assert first.stopped == "--max-time is over"
+    partly = sweep(tmp_path, Here(definition(15, varies=acks("1", "all"))))
+    assert partly.done == 30
+    engine = Here(of)
+    last = sweep(tmp_path, engine)
+    assert keys(tmp_path) == wanted(of)
+    assert (last.already, last.done) == (30, 50)
+    assert {
+        seed for chunk in engine.ran if not chunk.repeats for task in chunk.tasks for seed in task.seeds
+    } == set(range(15, 40))
+    again = sweep(tmp_path, Here(of))
+    assert (again.already, again.done) == (80, 0)
+
+
+def test_leftovers_of_a_killed_writer_are_no_rows(tmp_path: Path) -> None:
+    of = definition(5)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+    place = tmp_path / "runs" / "campaign=small"
+    place.mkdir()
+    (place / ".part-00000.parquet.123").write_bytes(b"half of a fi")
+    sweep(tmp_path, Here(of))
+    assert keys(tmp_path) == wanted(of)
+    assert not list(place.glob(".*"))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    of = definition(3)
+    sweep(tmp_path, Here(of))
+    (part,) = tmp_path.glob("runs/*/*.parquet")
+    part.write_bytes(b"nothing")
+    with pytest.raises(SweepFolderError, match=r"part-00000\.parquet: not a file of a sweep"):
+        SweepFolder(tmp_path, of).missing()
+
+
+def test_files_of_another_grid_are_not_taken_for_ones_own(tmp_path: Path) -> None:
+    sweep(tmp_path, Here(definition(3, varies=acks("1"))))
+    with pytest.raises(SweepFolderError, match=r"no cell .*acks=1"):
+        SweepFolder(tmp_path, definition(3)).missing()
+
+
+def test_a_chunk_that_is_lost_is_run_again(tmp_path: Path) -> None:
+    of = definition(30)
+    lost: list[Chunk] = []
+
+    def once(chunk: Chunk) -> None:
+        if not lost:
+            lost.append(chunk)
+            raise ChunkLostError("a worker died")
+
+    progress = sweep(tmp_path, Here(of, once))
+    assert keys(tmp_path) == wanted(of)
+    assert progress.lost["a worker died"] == 1
+    assert not any(verdict == "error" for _, verdict in progress.tally.verdicts)
+
+
+def test_a_run_that_kills_its_worker_each_time_is_found_and_is_an_error(tmp_path: Path) -> None:
+    of = definition(30)
+
+    def deadly(chunk: Chunk) -> None:
+        if any(13 in task.seeds for task in chunk.tasks):
+            raise ChunkLostError("a worker died")
+
+    progress = sweep(tmp_path, Here(of, deadly))
+    assert keys(tmp_path) == wanted(of)
+    assert [count for (_, verdict), count in progress.tally.verdicts.items() if verdict == "error"] == [1]
+    rows = [
+        row for part in tmp_path.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
+    ]
+    (error,) = [row for row in rows if row["verdict"] == "error"]
+    assert error["seed"] == 13
+    assert error["error"] == "the worker died each of 3 times that it ran this"
+
+
+def test_rows_that_did_not_come_back_are_run_again(tmp_path: Path) -> None:
+    of = definition(30)
+    cut: list[Chunk] = []
+
+    def cut_off(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        if cut:
+            return rows
+        cut.append(chunk)
+        return rows.slice(1)
+
+    progress = sweep(tmp_path, Here(of, change=cut_off))
+    assert keys(tmp_path) == wanted(of)
+    assert list(progress.lost) == [f"{cut[0].rows() - 1} rows came back of {cut[0].rows()}"]
+
+
+def test_an_interrupt_while_a_chunk_is_under_way_keeps_what_came_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a fast machine all runs would be in the first chunk.
+    monkeypatch.setattr(chunk_module, "_TASK_MIN_S", 0.01)
+    of = definition(300, varies=acks("1", "all"))
+    engine = Here(of)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            raise KeyboardInterrupt
+
+    progress = Sweep(of, folder, engine, on_progress=interrupt).run()
+    assert progress.interrupted
+    assert not progress.is_complete()
+    assert progress.left_s is None
+    assert len(keys(tmp_path)) == progress.done > 0
+    assert sweep(tmp_path, Here(of)).is_complete()
+    assert keys(tmp_path) == wanted(of)
+
+
+def test_going_on_knows_which_rare_states_were_reached(tmp_path: Path) -> None:
+    first = sweep(tmp_path, Here(definition(5)))
+    again = sweep(tmp_path, Here(definition(5)))
+    assert again.done == 0
+    assert again.probes == first.probes
+
+
+def test_going_on_reads_no_rows_when_no_repeat_is_owed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = definition(200)
+    assert sweep(tmp_path, Here(of)).repeated
+
+    def read(_path: Path) -> None:
+        raise AssertionError("nobody owes anything")
+
+    monkeypatch.setattr(pq, "ParquetFile", read)
+    assert sweep(tmp_path, Here(of)).is_complete()
+
+
+def test_who_repeated_runs_is_known(tmp_path: Path) -> None:
+    progress = sweep(tmp_path, Here(definition(200)))
+    assert progress.repeated > 0
+    assert progress.repeated_elsewhere == 0
+    assert state_of(progress, "here")["repeated_elsewhere"] == 0
+
+
+def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: Path) -> None:
+    of = definition(30, varies=acks("1", "all"))
+
+    def gone(_chunk: Chunk) -> None:
+        raise EngineLostError("no executors")
+
+    progress = sweep(tmp_path, Here(of, gone))
+    assert progress.engine_lost == "no executors"
+    assert not progress.is_complete()
+    assert sweep(tmp_path, Here(of)).is_complete()
+    assert keys(tmp_path) == wanted(of)
+
+
+def test_it_stops_after_so_many_failures(tmp_path: Path) -> None:
+    of = definition(
+        20_000, text="name: small\nlimits: {events: 10}\ncluster: {brokers: 1, topics: [{name: t}]}"
+    )
+    progress = sweep(tmp_path, Here(of), Limits(failures_max=1))
+    assert progress.stopped == "--max-failures 1 reached"
+    assert 0 < progress.done < 20_000
+
+
+def test_one_in_fifty_is_run_again_and_compared(tmp_path: Path) -> None:
+    of = definition(200)
+    progress = sweep(tmp_path, Here(of))
+    sampled = [seed for seed in of.seeds if is_sampled(of.cells[0], seed)]
+    assert sampled
+    assert progress.repeated == len(sampled)
+    assert progress.unequal == []
+    lines = [json.loads(line) for line in (tmp_path / "repeated.jsonl").read_text().splitlines()]
+    assert sorted(line["seed"] for line in lines) == sampled
+    assert {line["other_worker"] for line in lines} == {False}
+    assert sweep(tmp_path, Here(of)).repeated == len(sampled)
+
+
+def test_a_run_that_comes_out_differently_the_second_time_is_seen(tmp_path: Path) -> None:
+    of = definition(200)
+
+    def differently(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        if not chunk.repeats:
+            return rows
+        place = rows.schema.get_field_index("trace_digest")
+        return rows.set_column(place, "trace_digest", pa.array(["other"] * len(rows)))
+
+    progress = sweep(tmp_path, Here(of, change=differently))
+    assert len(progress.unequal) == progress.repeated > 0
+    assert keys(tmp_path) == wanted(of)
+    assert len(state_of(progress, "here")["unequal"]) == progress.repeated  # type: ignore[arg-type]  # JSON
+
+
+def test_repeats_that_a_killed_sweep_owed_are_made_up_for(tmp_path: Path) -> None:
+    of = definition(200)
+    first = sweep(tmp_path, Here(of))
+    (tmp_path / "repeated.jsonl").write_text('{"cut of')
+    assert sweep(tmp_path, Here(of)).repeated == first.repeated
+
+
+def test_the_folder_says_what_the_sweep_is_of(tmp_path: Path) -> None:
+    of = definition(7, varies=acks("1", "all"))
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+    read = read_definition(tmp_path)
+    assert [(c.campaign, c.name, c.digest) for c in read.cells] == [
+        (c.campaign, c.name, c.digest) for c in of.cells
+    ]
+    assert (read.seeds, read.name()) == (of.seeds, of.name())
+    assert read_state(tmp_path)["complete"] is False
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"schema": "harrow.sweep/99"}'])
+def test_what_is_no_sweep(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(SweepFolderError, match="sweep"):
+        read_state(tmp_path)
+
+
+def test_what_may_have_killed_its_worker_is_tried_again_alone(tmp_path: Path) -> None:
+    campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "abcde"]
+    of = define(campaigns, range(2))
+    under_way: list[Chunk] = []
+    together: list[tuple[str, ...]] = []
+
+    def lost_at_first(chunk: Chunk) -> None:
+        under_way.append(chunk)
+        for _ in range(5):
+            time.sleep(0.01)
+            if len(under_way) > 1 and any(each.attempt > 1 for each in under_way):
+                together.append(tuple(each.campaign for each in under_way))
+        if chunk.attempt == 1 and chunk.campaign in "ab":
+            under_way.remove(chunk)
+            raise ChunkLostError("a worker died")
+
+    def back(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        under_way.remove(chunk)
+        return rows
+
+    progress = sweep(tmp_path, Here(of, lost_at_first, back))
+    assert together == []
+    assert (progress.lost["a worker died"], progress.is_complete()) == (2, True)
+
+
+def test_what_came_back_while_an_interrupt_did_is_written(tmp_path: Path) -> None:
+    campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "ab"]
+    of = define(campaigns, range(2))
+    returned: list[Chunk] = []
+
+    def back(chunk: Chunk, rows: pa.Table) -> pa.Table:
+        returned.append(chunk)
+        return rows
+
+    engine = Here(of, change=back)
+    folder = SweepFolder(tmp_path, of)
+    folder.begin()
+    told: list[Progress] = []
+
+    def shielded() -> AbstractContextManager[None]:
+        # Both chunks have come back, and neither has been written.
+        while len(returned) < 2:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+    progress = Sweep(of, folder, engine, on_progress=told.append, shielded=shielded).run()
+    assert progress.interrupted
+    assert progress.done == len(keys(tmp_path)) == 4

@@ -1,0 +1,47 @@
+"""A leader that loses power and resumes its epoch, against one that begins a new one."""
+
+import pytest
+
+from harrow.checks.causes.resumed_epoch import resumed_epochs
+from harrow.checks.index import Index
+from harrow.cluster_model.events import BecameLeader, UnflushedLost
+from tests.checks.evidence_builder import RunBuilder
+
+
+def leader(broker: int, epoch: int, partition: str = "t-0") -> BecameLeader:
+    return BecameLeader(0, broker, partition, epoch, 0, (0, 1))
+
+
+def lost(broker: int, from_offset: int, partition: str = "t-0") -> UnflushedLost:
+    return UnflushedLost(0, broker, partition, from_offset, 9)
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected"),
+    [
+        ((leader(0, 1), lost(0, 3), leader(0, 1)), 3),
+        ((leader(0, 1), lost(0, 3), lost(0, 2), leader(0, 1)), 2),
+        ((leader(0, 1), lost(0, 3), leader(0, 2)), None),
+        ((lost(0, 3), leader(0, 1)), None),
+        ((leader(0, 1), lost(1, 3), leader(0, 1)), None),
+        ((leader(0, 1), leader(0, 1)), None),
+        ((leader(0, 1), lost(0, 3, "t-1"), leader(0, 1)), None),
+    ],
+)
+def test_an_epoch_is_resumed_by_the_leader_that_lost_the_end_of_its_log(
+    trace: tuple[BecameLeader | UnflushedLost, ...], expected: int | None
+) -> None:
+    assert resumed_epochs(trace).get("t-0") == expected
+
+
+def test_excuses_what_was_lost_and_nothing_below() -> None:
+    run = RunBuilder()
+    run.append(0, "a", "b", "c", "d")
+    run.lead(0, 1, (0, 1))
+    run.lose_power(0, 3)
+    run.lead(0, 1, (0, 1))
+    index = Index(run.evidence())
+    assert index.is_excused("t-0", 3)
+    assert index.is_excused("t-0", None)
+    assert not index.is_excused("t-0", 2)
+    assert not index.is_excused("t-1", 3)

@@ -1,0 +1,272 @@
+"""A run made by hand: what happened, step by step, kept as history, trace and logs.
+
+Nothing here decides anything: a test says what each broker did, and the builder only
+writes it down in all the places where rules look.
+"""
+
+from typing import Any
+
+from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
+from harrow.checks.finding import RuleResult
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.events import event_fields
+from harrow.cluster_model.history import History
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.trace import TraceEvent
+
+PARTITION = "t-0"
+
+MARKERS = {"<commit>": COMMIT, "<abort>": ABORT}
+"""What stands for a control record in a log that is made by hand."""
+
+
+class RunBuilder:
+    """A run of one cluster. Each step takes a tenth of a second; `at` sets the clock."""
+
+    def __init__(
+        self,
+        brokers: tuple[int, ...] = (0, 1),
+        *,
+        min_insync_replicas: int = 1,
+        unclean_leader_election: bool = False,
+    ) -> None:
+        self.brokers = brokers
+        self.settings = PartitionSettings(
+            replicas=brokers,
+            min_insync_replicas=min_insync_replicas,
+            unclean_leader_election=unclean_leader_election,
+            flush_messages=2**63 - 1,
+        )
+        self.history = History()
+        self.trace: list[TraceEvent] = []
+        self.now_us = 0
+        self.producers: dict[int, ProducerSettings] = {}
+        self.logs: dict[str, dict[int, list[tuple[str, int]]]] = {}
+        self.high_watermarks: dict[tuple[str, int], int] = {}
+        self.epochs: dict[str, int] = {}
+        self.read_back: set[str] = set()
+        self._open_sends: dict[str, int] = {}
+
+    # Clients
+
+    def producer(
+        self,
+        name: str = "producer-0",
+        *,
+        acks: str = "all",
+        idempotence: bool = False,
+        max_in_flight: int = 5,
+        retries: int = 3,
+    ) -> int:
+        process = self.history.new_process(name)
+        self.producers[process] = ProducerSettings(
+            name=name, acks=acks, idempotence=idempotence, max_in_flight=max_in_flight, retries=retries
+        )
+        return process
+
+    def at(self, seconds: float) -> None:
+        self.now_us = round(seconds * 1_000_000)
+
+    def tick(self) -> int:
+        self.now_us += 100_000
+        return self.now_us
+
+    def send(self, process: int, value: str, partition: str = PARTITION) -> None:
+        self.history.send_invoked(process, partition, value, self.tick())
+
+    def ok(self, process: int, value: str, offset: int | None, partition: str = PARTITION) -> None:
+        self.history.send_acked(process, partition, offset, value, self.tick())
+
+    def unknown(self, process: int, value: str, partition: str = PARTITION) -> None:
+        self.history.send_failed(process, partition, value, self.tick(), "TimeoutException", definite=False)
+
+    def poll(self, *pairs: tuple[int, str], partition: str = PARTITION) -> None:
+        process = self.history.new_process("consumer")
+        now_us = self.tick()
+        self.history.polled(process, {partition: list(pairs)}, now_us, now_us)
+
+    def read_to_end(self, broker: int, partition: str = PARTITION) -> None:
+        """After healing, a consumer reads everything that *broker* has."""
+        pairs = [
+            (offset, value)
+            for offset, (value, _) in enumerate(self._log(broker, partition))
+            if value not in MARKERS
+        ]
+        self.poll(*pairs, partition=partition)
+        self.read_back.add(partition)
+
+    # Brokers
+
+    def event(self, name: str, **fields: Any) -> None:
+        """Trace any event, its fields by name."""
+        assert set(fields) == set(event_fields(name)), name
+        self.trace.append((self.tick(), name, *(fields[field] for field in event_fields(name))))
+
+    def elect(
+        self,
+        leader: int,
+        epoch: int,
+        isr: tuple[int, ...],
+        *,
+        unclean: bool = False,
+        partition: str = PARTITION,
+    ) -> None:
+        self.epochs[partition] = epoch
+        self.event(
+            "election",
+            controller=0,
+            partition=partition,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=isr,
+            unclean=unclean,
+            reason="test",
+        )
+        self.lead(leader, epoch, isr, partition)
+
+    def lead(self, broker: int, epoch: int, isr: tuple[int, ...], partition: str = PARTITION) -> None:
+        start = len(self._log(broker, partition))
+        self.event(
+            "leader", broker=broker, partition=partition, leader_epoch=epoch, start_offset=start, isr=isr
+        )
+
+    def _log(self, broker: int, partition: str) -> list[tuple[str, int]]:
+        return self.logs.setdefault(partition, {b: [] for b in self.brokers})[broker]
+
+    def append(self, broker: int, *values: str, partition: str = PARTITION) -> None:
+        """The leader *broker* appends a batch."""
+        self._store("append", broker, values, self.epochs.get(partition, 0), partition)
+
+    def replicate(self, broker: int, *values: str, epoch: int = 0, partition: str = PARTITION) -> None:
+        """The follower *broker* copies a batch."""
+        self._store("replicate", broker, values, epoch, partition)
+
+    def _store(self, name: str, broker: int, values: tuple[str, ...], epoch: int, partition: str) -> None:
+        log = self._log(broker, partition)
+        self.event(
+            name,
+            broker=broker,
+            partition=partition,
+            base_offset=len(log),
+            leader_epoch=epoch,
+            producer_id=-1,
+            base_sequence=-1,
+            values=tuple(value for value in values if value not in MARKERS),
+        )
+        log.extend((value, epoch) for value in values)
+
+    def raise_hw(self, high_watermark: int, *brokers: int, partition: str = PARTITION) -> None:
+        for broker in brokers:
+            self.event("hw", broker=broker, partition=partition, hw=high_watermark)
+            self.high_watermarks[partition, broker] = high_watermark
+
+    def acknowledge(self, broker: int, base_offset: int, *values: str, partition: str = PARTITION) -> None:
+        self.event(
+            "acknowledged",
+            broker=broker,
+            partition=partition,
+            base_offset=base_offset,
+            acks=-1,
+            values=values,
+        )
+
+    def truncate(
+        self, broker: int, to: int, reason: str = "high_watermark", partition: str = PARTITION
+    ) -> None:
+        log = self._log(broker, partition)
+        self.event(
+            "truncate", broker=broker, partition=partition, from_offset=len(log), to_offset=to, reason=reason
+        )
+        self._cut(broker, to, partition)
+
+    def lose_power(self, broker: int, flushed: int, partition: str = PARTITION) -> None:
+        """The machine of *broker* loses power and keeps what is flushed; it comes back at once."""
+        log = self._log(broker, partition)
+        self.event("broker_stopped", broker=broker, cause="power_loss")
+        self.event(
+            "unflushed_lost", broker=broker, partition=partition, from_offset=flushed, to_offset=len(log)
+        )
+        self._cut(broker, flushed, partition)
+        self.event(
+            "recover",
+            broker=broker,
+            partition=partition,
+            leo=flushed,
+            hw=self.high_watermarks.get((partition, broker), 0),
+        )
+
+    def _cut(self, broker: int, to: int, partition: str) -> None:
+        del self._log(broker, partition)[to:]
+        known = self.high_watermarks.get((partition, broker), 0)
+        self.high_watermarks[partition, broker] = min(known, to)
+
+    def stop(self, broker: int, cause: str = "process") -> None:
+        self.event("broker_stopped", broker=broker, cause=cause)
+
+    # Both
+
+    def write(
+        self, process: int, value: str, leader: int, *followers: int, partition: str = PARTITION
+    ) -> None:
+        """A send that goes well: appended, copied, committed, acked."""
+        self.send(process, value, partition)
+        offset = len(self._log(leader, partition))
+        self.append(leader, value, partition=partition)
+        for broker in followers:
+            self.replicate(broker, value, epoch=self.epochs.get(partition, 0), partition=partition)
+        self.raise_hw(offset + 1, leader, *followers, partition=partition)
+        if self.producers[process].acks == "0":
+            self.ok(process, value, None, partition)
+        else:
+            self.acknowledge(leader, offset, value, partition=partition)
+            self.ok(process, value, offset, partition)
+
+    def evidence(self, *, unfinished: tuple[str, ...] = ()) -> Evidence:
+        """Return what rules see of it."""
+        return Evidence(
+            release="2.4",
+            operations=self.history.operations,
+            trace=self.trace,
+            process_names=self.history.process_names,
+            producers=self.producers,
+            partitions=dict.fromkeys(self.logs or (PARTITION,), self.settings),
+            replicas={
+                partition: {
+                    broker: final_log(log, self.high_watermarks.get((partition, broker), 0))
+                    for broker, log in logs.items()
+                }
+                for partition, logs in self.logs.items()
+            },
+            read_back=frozenset(self.read_back),
+            unfinished=unfinished,
+        )
+
+    def judge(self, rule: str) -> RuleResult:
+        """Judge the run by one rule."""
+        evidence = self.evidence()
+        return RULES[rule].judge(Index(evidence))
+
+
+def final_log(records: list[tuple[str, int]], high_watermark: int) -> FinalLog:
+    """Return a log of one batch for each (value, leader epoch)."""
+    epochs: dict[int, int] = {}
+    for offset, (_, epoch) in enumerate(records):
+        epochs.setdefault(epoch, offset)
+    return FinalLog(
+        leo=len(records),
+        hw=high_watermark,
+        flushed=len(records),
+        epochs=tuple(epochs.items()),
+        batches=tuple(
+            RecordBatch(
+                base_offset=offset,
+                leader_epoch=epoch,
+                producer_id=-1,
+                base_sequence=-1,
+                values=() if value in MARKERS else (value,),
+                control_type=MARKERS.get(value),
+            )
+            for offset, (value, epoch) in enumerate(records)
+        ),
+    )

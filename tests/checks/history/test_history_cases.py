@@ -1,0 +1,247 @@
+"""What a recorded history says of its records, one small history for each thing the definitions say."""
+
+import pytest
+
+from tests.checks.history.history_builder import (
+    ALL,
+    Line,
+    assign,
+    fail,
+    found,
+    info,
+    judge,
+    ok,
+    operation,
+    poll,
+    send,
+)
+
+# The version order
+
+
+def test_an_empty_history_says_nothing() -> None:
+    assert found() == {}
+    assert judge().status == "inconclusive"
+
+
+@pytest.mark.parametrize("next_offset", [1, 2, 7, 10**12])
+def test_gaps_are_no_skips(next_offset: int) -> None:
+    """Markers of transactions take offsets, and compaction leaves holes."""
+    assert found(ok(0, poll("t", (0, "a"))), ok(0, poll("t", (next_offset, "b")))) == {}
+    assert found(ok(0, poll("t", (0, "a"), (next_offset, "b")))) == {}
+    assert (
+        found(
+            ok(0, send("t", "a", 0), send("t", "b", next_offset)),
+            ok(1, poll("t", (0, "a"), (next_offset, "b"))),
+        )
+        == {}
+    )
+
+
+@pytest.mark.parametrize("type_", ["ok", "fail", "info"])
+def test_polls_of_all_operations_say_where_records_stand(type_: str) -> None:
+    assert found(
+        operation(ALL, type_, poll("t", (1, "b"))), ok(0, poll("t", (0, "a"))), ok(0, poll("t", (2, "c")))
+    ) == {"poll-skip": [("t", "c")]}
+
+
+def test_an_acked_send_says_where_its_record_stands() -> None:
+    skipped = found(ok(1, send("t", "b", 1)), ok(0, poll("t", (0, "a"))), ok(0, poll("t", (2, "c"))))
+    assert skipped == {"poll-skip": [("t", "c")], "lost-write": [("t", "b")]}
+
+
+@pytest.mark.parametrize("type_", ["fail", "info"])
+def test_a_send_that_has_not_committed_says_nothing(type_: str) -> None:
+    assert (
+        found(operation(1, type_, send("t", "b", 1)), ok(0, poll("t", (0, "a"))), ok(0, poll("t", (2, "c"))))
+        == {}
+    )
+
+
+def test_a_send_of_unknown_outcome_has_committed_once_it_was_read() -> None:
+    """It stands at an offset of its own, then, and somebody has read it at another."""
+    history = (info(1, send("t", "b", 1)), ok(0, poll("t", (5, "b"))))
+    assert found(*history) == {"duplicate": [("t", "b")]}
+
+
+def test_all_of_a_crashed_transaction_has_committed_once_a_part_was_read() -> None:
+    crashed = info(1, send("t", "a", 0), send("u", "b", 0))
+    assert found(crashed, ok(0, poll("t", (0, "a"))), ok(0, poll("u", (1, "c")))) == {
+        "lost-write": [("u", "b")]
+    }
+
+
+@pytest.mark.parametrize("type_", ["fail", "info"])
+def test_a_crashed_transaction_has_not_committed_because_an_aborted_one_read_it(type_: str) -> None:
+    crashed = info(1, send("t", "a", 0), send("u", "b", 0))
+    assert found(crashed, operation(0, type_, poll("t", (0, "a"))), ok(2, poll("u", (0, "c")))) == {}
+
+
+def test_an_operation_that_never_returned_says_nothing() -> None:
+    begun = ok(1, send("t", "a", 0), send("u", "b", 0))[:1]
+    assert found(begun, ok(0, poll("t", (0, "a"))), ok(0, poll("u", (1, "c")))) == {}
+
+
+def test_keys_may_be_numbers() -> None:
+    history = (ok(0, send(11, "a", 0)), ok(0, send("11", "b", 1)), ok(1, poll("11", (0, "a"), (1, "b"))))
+    assert found(*history) == {}
+    assert found(*history[:2], ok(1, poll("11", (1, "b")))) == {"lost-write": [("11", "a")]}
+    assert found(ok(1, poll("11", (0, "a"))), assign(1, 11), ok(1, poll("11", (0, "a")))) == {
+        "nonmonotonic-poll": [("11", "a")]
+    }
+
+
+def test_faults_are_passed_over() -> None:
+    looks_like_one: Line = {
+        "process": "nemesis",
+        "type": "ok",
+        "f": "send",
+        "value": [["send", "t", [0, "b"]]],
+    }
+    assert found(ok(0, send("t", "a", 0)), [looks_like_one], ok(1, poll("t", (0, "a")))) == {}
+
+
+# Offsets and values
+
+
+def test_inconsistent_offsets_of_a_send_and_a_poll() -> None:
+    history = (ok(0, send("t", "a", 0)), ok(1, poll("t", (0, "b"))), ok(2, poll("t", (0, "a"))))
+    (finding,) = judge(*history).rules["inconsistent-offsets"].findings
+    assert (finding.partition, finding.offset) == ("t", 0)
+    assert found(*history).keys() == {"inconsistent-offsets"}
+
+
+def test_inconsistent_offsets_of_two_polls() -> None:
+    assert found(ok(0, poll("t", (3, "a"))), fail(1, poll("t", (3, "b")))).keys() == {"inconsistent-offsets"}
+
+
+def test_one_offset_of_two_keys() -> None:
+    assert found(ok(0, poll("t", (0, "a")), poll("u", (0, "b")))) == {}
+
+
+def test_offsets_of_unknown_sends_conflict_with_nothing() -> None:
+    acked = (ok(0, send("t", "a", 0)), ok(1, poll("t", (0, "a"))))
+    unknown = info(2, send("t", "b", 0), send("u", "c", 0))
+    assert found(*acked, unknown) == {}
+    assert found(*acked, unknown, fail(3, poll("u", (0, "c")))) == {}
+    # The other write was read, so this one stands at offset 0 too, where nobody has read it.
+    assert found(*acked, unknown, ok(3, poll("u", (0, "c")))).keys() == {"inconsistent-offsets", "lost-write"}
+
+
+def test_duplicate() -> None:
+    assert found(ok(0, poll("t", (0, "a"), (1, "a")))) == {"duplicate": [("t", "a")]}
+    assert found(ok(0, send("t", "a", 0)), ok(1, poll("t", (4, "a")))) == {"duplicate": [("t", "a")]}
+    assert found(ok(0, poll("t", (0, "a"))), info(1, poll("t", (1, "a")))) == {"duplicate": [("t", "a")]}
+
+
+def test_a_value_read_twice_is_no_duplicate() -> None:
+    assert found(ok(0, poll("t", (0, "a"))), ok(1, poll("t", (0, "a")))) == {}
+
+
+def test_the_same_value_of_two_keys_is_no_duplicate() -> None:
+    assert (
+        found(ok(0, send("t", "a", 0), send("u", "a", 1)), ok(1, poll("t", (0, "a")), poll("u", (1, "a"))))
+        == {}
+    )
+
+
+def test_a_duplicate_at_the_offset_of_another() -> None:
+    history = (ok(0, poll("t", (0, "a"))), ok(1, poll("t", (1, "a"))), ok(2, poll("t", (1, "b"))))
+    assert found(*history).keys() == {"duplicate", "inconsistent-offsets"}
+
+
+# Records that nobody read
+
+
+def test_lost_write() -> None:
+    history = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))
+    assert found(*history) == {"lost-write": [("t", "a")]}
+    assert judge(*history).status == "violated"
+
+
+def test_reads_of_aborted_transactions_do_not_save_a_record() -> None:
+    sends = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)))
+    assert found(*sends, fail(1, poll("t", (0, "a"))), ok(2, poll("t", (1, "b")))) == {
+        "lost-write": [("t", "a")]
+    }
+
+
+def test_reads_of_aborted_transactions_do_not_lose_a_record() -> None:
+    sends = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)), ok(0, send("t", "c", 2)))
+    reads = (ok(1, poll("t", (0, "a"))), fail(2, poll("t", (2, "c"))))
+    assert "lost-write" not in found(*sends, *reads)
+
+
+def test_the_last_place_of_a_record_decides_whether_it_is_lost() -> None:
+    history = (ok(0, send("t", "a", 0)), info(1, poll("t", (2, "a"))), ok(2, poll("t", (1, "b"))))
+    assert "lost-write" not in found(*history)
+    assert "lost-write" in found(*history, ok(3, poll("t", (3, "c"))))
+
+
+def test_a_send_of_unknown_outcome_cannot_be_lost() -> None:
+    assert found(info(0, send("t", "a", 0)), ok(1, poll("t", (1, "b")))) == {}
+    assert found(fail(0, send("t", "a", 0)), ok(1, poll("t", (1, "b")))) == {}
+
+
+def test_unseen_beyond_what_was_read() -> None:
+    sends = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)))
+    history = (*sends, ok(1, poll("t", (0, "a"))), ok(1, ["poll", {}]))
+    assert found(*history) == {"unseen": [("t", "b")]}
+    assert judge(*history).status == "violated"
+
+
+def test_unseen_where_the_offset_is_not_known() -> None:
+    assert found(ok(0, send("t", "a")), ok(1, poll("t", (5, "b")))) == {"unseen": [("t", "a")]}
+
+
+def test_unseen_of_a_key_that_nobody_reads() -> None:
+    assert found(ok(0, send("t", "a", 0)), ok(1, poll("u", (5, "b")))) == {"unseen": [("t", "a")]}
+
+
+def test_only_acked_sends_are_unseen() -> None:
+    assert found(info(0, send("t", "a", 0)), fail(0, send("t", "b", 1)), ok(1, poll("u", (5, "b")))) == {}
+
+
+def test_a_value_of_another_key_was_not_read() -> None:
+    assert found(ok(0, send("t", "a", 0)), ok(1, poll("u", (0, "a")))) == {"unseen": [("t", "a")]}
+
+
+# Records that were read too early
+
+
+def test_aborted_read() -> None:
+    assert found(fail(0, send("t", "a")), ok(1, poll("t", (0, "a")))) == {"G1a": [("t", "a")]}
+    assert found(fail(0, send("t", "a", 0), send("u", "b")), ok(1, poll("u", (0, "b")))) == {
+        "G1a": [("u", "b")]
+    }
+
+
+@pytest.mark.parametrize("type_", ["fail", "info"])
+def test_what_an_aborted_transaction_read_is_no_aborted_read(type_: str) -> None:
+    assert found(fail(0, send("t", "a")), operation(1, type_, poll("t", (0, "a")))) == {}
+
+
+def test_what_another_key_had_is_no_aborted_read() -> None:
+    assert found(fail(0, send("t", "a")), ok(1, poll("u", (0, "a")))) == {}
+
+
+def test_precommitted_read() -> None:
+    assert found(ok(0, send("t", "a", 0), poll("t", (0, "a")))) == {"precommitted-read": [("t", "a")]}
+    assert found(ok(0, poll("t", (0, "a")), send("t", "a", 0))) == {"precommitted-read": [("t", "a")]}
+    assert found(ok(0, send("t", "a"), poll("t", (0, "a")))) == {"precommitted-read": [("t", "a")]}
+
+
+def test_what_the_same_process_sent_before_may_be_read() -> None:
+    assert found(ok(0, send("t", "a", 0)), ok(0, poll("t", (0, "a")))) == {}
+    assert (
+        found(
+            ok(0, send("t", "a", 0)),
+            ok(0, poll("t", (0, "a")), send("t", "b", 1)),
+            ok(1, poll("t", (1, "b"))),
+        )
+        == {}
+    )
+
+
+def test_the_same_value_of_another_key_is_not_its_own() -> None:
+    assert found(ok(0, send("t", "a", 0), poll("u", (0, "a"))), ok(1, poll("t", (0, "a")))) == {}

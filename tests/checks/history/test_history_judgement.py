@@ -1,0 +1,154 @@
+"""What of the anomalies of a history is permitted, undecided or violated, and what is said to prevent it."""
+
+from harrow.campaigns.record.phrases import because, preventions, sentence
+from tests.checks.history.history_builder import (
+    Operation,
+    assign,
+    fail,
+    info,
+    judge,
+    ok,
+    poll,
+    send,
+    subscribe,
+)
+
+OVERWRITTEN = (
+    ok(0, send("t", "m0", 0)),
+    ok(0, send("t", "m1", 1)),
+    ok(0, send("t", "m2", 2)),
+    ok(0, send("t", "m3", 1)),
+    ok(1, poll("t", (0, "m0"), (1, "m3"))),
+    ok(1, poll("t")),
+)
+"""An election that took m1 and m2 gave the offset of m1 away again."""
+
+
+def statuses(*operations: Operation, **settings: object) -> dict[str, str]:
+    rules = judge(*operations, **settings).rules
+    return {name: result.status for name, result in rules.items() if result.findings}
+
+
+def test_an_offset_that_is_given_away_again_is_permitted_by_what_permits_the_loss() -> None:
+    assert statuses(*OVERWRITTEN)["nonmonotonic-send"] == "violated"
+    permitted = statuses(*OVERWRITTEN, unclean_leader_election=True)
+    assert set(permitted.values()) == {"permitted"}
+    assert permitted.keys() >= {"nonmonotonic-send", "inconsistent-offsets", "lost-write"}
+    assert set(statuses(*OVERWRITTEN, acks="1").values()) == {"permitted"}
+
+
+def test_a_swap_of_records_that_are_still_there_is_not_permitted_by_a_loss() -> None:
+    swapped = (
+        ok(0, send("t", "m0", 1)),
+        ok(0, send("t", "m1", 0)),
+        ok(1, poll("t", (0, "m1"), (1, "m0"))),
+    )
+    assert statuses(*swapped, acks="1") == {"nonmonotonic-send": "violated"}
+
+
+def test_skipping_what_was_lost_is_permitted_by_what_permits_the_loss() -> None:
+    history = (
+        ok(0, send("t", "a", 0)),
+        ok(0, send("t", "b", 1)),
+        ok(0, send("t", "d", 3)),
+        ok(1, poll("t", (0, "a"))),
+        ok(1, poll("t", (3, "d"))),
+    )
+    assert statuses(*history) == {"lost-write": "violated", "poll-skip": "violated"}
+    assert statuses(*history, acks="1") == {"lost-write": "permitted", "poll-skip": "permitted"}
+
+
+def test_skipping_what_others_read_is_not_permitted_by_a_loss() -> None:
+    history = (
+        ok(0, send("t", "a", 0)),
+        ok(0, send("t", "b", 1)),
+        ok(0, send("t", "d", 3)),
+        ok(1, poll("t", (0, "a"))),
+        ok(1, poll("t", (3, "d"))),
+        ok(2, poll("t", (1, "b"))),
+    )
+    assert statuses(*history, acks="1") == {"poll-skip": "violated"}
+
+
+def test_what_the_application_sent_twice_may_be_there_twice() -> None:
+    twice = (
+        info(0, send("t", "a")),
+        ok(0, send("t", "a", 1)),
+        ok(1, poll("t", (0, "a"), (1, "a"))),
+    )
+    (finding,) = judge(*twice).rules["duplicate"].findings
+    assert (finding.permitted_by, tuple(preventions(finding))) == (
+        "no transactional.id",
+        ("transactional.id",),
+    )
+    assert [link.event for link in finding.chain] == ["send-unsure", "polled", "acked", "polled"]
+    assert statuses(*twice[1:]) == {"duplicate": "violated"}
+
+
+def test_nobody_came_to_the_end() -> None:
+    """A consumer that lags is no loss: the recording may have ended before it caught up."""
+    sends = [ok(0, send("t", f"m{number}", number)) for number in range(4)]
+    lagging = ok(1, poll("t", (0, "m0"), (1, "m1")))
+    assert statuses(*sends, lagging) == {"unseen": "inconclusive"}
+    assert statuses(*sends, lagging, ok(1, poll("u"))) == {"unseen": "violated"}
+    assert statuses(*sends, lagging, ok(2, poll("u"))) == {"unseen": "inconclusive"}
+    assert statuses(lagging, *sends[2:]) == {"unseen": "inconclusive"}
+
+
+def test_who_is_assigned_a_partition_and_gets_nothing_has_come_to_the_end() -> None:
+    acked = ok(0, send("t", "a", 0))
+    assert statuses(acked, assign(1, "t"), ok(1, poll("u"))) == {"unseen": "violated"}
+    assert statuses(acked, assign(1, "u"), ok(1, poll("u"))) == {"unseen": "inconclusive"}
+
+
+def test_a_send_that_nothing_came_back_of_may_have_committed() -> None:
+    pending = [{"process": 2, "type": "invoke", "f": "send", "value": [["send", "t", "a"]]}]
+    failed = fail(0, send("t", "a"))
+    read = ok(1, poll("t", (0, "a")))
+    assert statuses(failed, pending, read) == {}
+    assert statuses(failed, read) == {"G1a": "violated"}
+
+
+def test_what_prevents_an_anomaly_goes_by_what_permits_it() -> None:
+    lost = (
+        ok(0, send("t", "a", 0)),
+        ok(0, send("t", "b", 1)),
+        ok(1, poll("t", (1, "b"))),
+    )
+    (finding,) = judge(*lost, acks="1").rules["lost-write"].findings
+    assert tuple(preventions(finding)) == ("acks=all with min.insync.replicas=2",)
+    (finding,) = judge(*lost, unclean_leader_election=True).rules["lost-write"].findings
+    assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false",)
+    (finding,) = judge(*lost).rules["lost-write"].findings
+    assert tuple(preventions(finding)) == ()
+
+
+def test_a_group_may_be_sent_back() -> None:
+    history = (
+        ok(0, send("t", "a", 0)),
+        ok(0, send("t", "b", 1)),
+        subscribe(1, "t"),
+        ok(1, poll("t", (0, "a"), (1, "b"))),
+        ok(1, poll("t", (0, "a"))),
+    )
+    (finding,) = judge(*history).rules["nonmonotonic-poll"].findings
+    assert (finding.permitted_by, tuple(preventions(finding))) == ("subscribe()", ("assign()",))
+
+
+def test_what_would_disturb_a_terminal_is_spelled_out() -> None:
+    nasty = "\x1b[31mred\n"
+    (finding,) = (
+        judge(ok(0, send("t", nasty, 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))
+        .rules["lost-write"]
+        .findings
+    )
+    assert finding.value == nasty
+    assert because(finding).isprintable()
+
+
+def test_of_very_many_claims_some_are_left_out() -> None:
+    sends = [ok(0, send("t", f"m{number}", 0)) for number in range(500)]
+    (finding,) = judge(*sends).rules["inconsistent-offsets"].findings
+    assert len(dict(finding.details)["values"]) == 500
+    assert len(finding.chain) == 11
+    assert sentence(finding.chain[-1]) == "(490 more)"

@@ -1,0 +1,110 @@
+"""Every copy of a record that ever was in a log, as the replay of the trace has it."""
+
+from harrow.checks.causes.story import Story
+from harrow.checks.index import Index
+from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, LogEntry
+from tests.checks.evidence_builder import RunBuilder
+
+
+def replay(run: RunBuilder) -> Story:
+    return Story(Index(run.evidence()), "t-0")
+
+
+def opened() -> RunBuilder:
+    """Return a run in which broker 0 has opened its log, empty."""
+    run = RunBuilder()
+    run.event("recover", broker=0, partition="t-0", leo=0, hw=0)
+    return run
+
+
+def state(copy: LogEntry) -> tuple[int, int, bool, bool, bool]:
+    return (copy.broker, copy.offset, copy.is_copy, copy.is_committed, copy.removed is not None)
+
+
+def test_copies_are_told_apart_by_broker_and_offset() -> None:
+    run = RunBuilder()
+    run.append(0, "m0", "m1")
+    run.replicate(1, "m0", "m1")
+    run.raise_hw(1, 0)
+    copies = replay(run)
+    assert [state(copy) for copy in copies.copies("m0")] == [
+        (0, 0, False, True, False),
+        (1, 0, True, False, False),
+    ]
+    assert [state(copy) for copy in copies.copies("m1")] == [
+        (0, 1, False, False, False),
+        (1, 1, True, False, False),
+    ]
+
+
+def test_what_takes_a_copy_is_kept() -> None:
+    run = RunBuilder()
+    run.append(0, "m0", "m1", "m2", "m3")
+    run.lose_power(0, 3)
+    run.truncate(0, 2)
+    run.event("recover", broker=0, partition="t-0", leo=1, hw=0)
+    (m0,), (m1,), (m2,), (m3,) = [replay(run).copies(f"m{n}") for n in range(4)]
+    assert m0.removed is None
+    assert [
+        (gone.number, gone.cause, gone.to_offset) for gone in (m1.removed, m2.removed, m3.removed) if gone
+    ] == [
+        (6, TRUNCATED, 1),
+        (5, TRUNCATED, 2),
+        (3, POWER_LOSS, 3),
+    ]
+    assert [copy.lost_with_power for copy in (m0, m1, m2, m3)] == [False, False, False, True]
+
+
+def test_an_append_below_the_known_end_replaces_what_was_there() -> None:
+    """A trace that says nothing of the truncation still says that the offset is taken."""
+    run = RunBuilder()
+    run.append(0, "m0", "m1")
+    run.logs["t-0"][0].pop()
+    run.append(0, "x")
+    copies = replay(run)
+    assert copies.copies("m1")[0].removed is not None
+    assert copies.copies("m0")[0].removed is None
+
+
+def test_truncation_takes_the_high_watermark_along() -> None:
+    run = opened()
+    run.append(0, "m0", "m1")
+    run.raise_hw(2, 0)
+    run.truncate(0, 1)
+    run.append(0, "m2")
+    assert not replay(run).copies("m2")[0].is_committed
+    run.raise_hw(2, 0)
+    assert replay(run).copies("m2")[0].is_committed
+
+
+def test_a_recovered_high_watermark_takes_nothing_back() -> None:
+    run = RunBuilder()
+    run.append(0, "m0", "m1")
+    run.raise_hw(1, 0)
+    run.event("recover", broker=0, partition="t-0", leo=2, hw=0)
+    copies = replay(run)
+    assert copies.copies("m0")[0].is_committed
+    assert not copies.copies("m1")[0].is_committed
+
+
+def test_a_copy_is_there_from_its_append_to_its_end() -> None:
+    run = RunBuilder()
+    run.stop(1)
+    run.append(0, "m0")
+    run.stop(1)
+    run.truncate(0, 0)
+    run.stop(1)
+    (copy,) = replay(run).copies("m0")
+    assert [copy.is_there(number) for number in (1, 3, 5)] == [False, True, False]
+
+
+def test_the_isr_is_that_of_the_leader_at_the_moment() -> None:
+    run = RunBuilder()
+    run.elect(0, 0, (0, 1))
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
+    run.elect(1, 1, (1, 0))
+    copies = replay(run)
+    assert copies.isr_at(0, 2) is None
+    assert copies.isr_at(0, 3) == (0, 1)
+    assert copies.isr_at(0, 9) == (0,)
+    assert copies.isr_at(1, 9) == (1, 0)

@@ -1,0 +1,221 @@
+"""The states that a run is replayed into, event by event."""
+
+from dataclasses import fields
+from inspect import Parameter, signature
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from harrow.campaigns.story.faults_in_force import FaultsInForce
+from harrow.campaigns.story.run_state import RunState
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, PartitionState
+from harrow.cluster_model.trace import TraceEvent
+
+P = "t-0"
+
+
+def replayed(*events: TraceEvent) -> RunState:
+    state = RunState({P: (0, 1)}, (0, 1))
+    for event in events:
+        state.advance(event)
+    return state
+
+
+def append(
+    at_us: int, broker: int, offset: int, *values: str, epoch: int = 0, name: str = "append"
+) -> TraceEvent:
+    return (at_us, name, broker, P, offset, epoch, 7, offset, values)
+
+
+def test_a_copied_record_is_the_same_record() -> None:
+    state = replayed(append(1, 0, 0, "a", "b"), append(2, 1, 0, "a", "b", name="replicate"))
+    leader, follower = state.partitions[P].replicas.values()
+    assert leader.log == follower.log
+    assert [(e.offset, e.value, e.sequence, e.is_copy) for e in follower.log] == [
+        (0, "a", 0, True),
+        (1, "b", 1, True),
+    ]
+    assert (leader.log[1].at_us, leader.log[1].number, follower.log[1].number) == (1, 1, 2)
+
+
+def test_a_truncation_keeps_what_was_cut_and_why() -> None:
+    state = replayed(
+        (0, "recover", 0, P, 0, 0),
+        append(1, 0, 0, "a", "b"),
+        (2, "hw", 0, P, 1),
+        (2, "flush", 0, P, 2),
+        (3, "follower", 0, P, 1, 1),
+        (3, "truncate", 0, P, 2, 1, "leader epoch"),
+    )
+    replica = state.partitions[P].replicas[0]
+    (gone,) = replica.removed
+    assert (replica.leo, replica.high_watermark, replica.lso, replica.flushed) == (1, 1, 1, 1)
+    assert (gone.entry.value, gone.cause, gone.reason, gone.leader) == ("b", TRUNCATED, "leader epoch", 1)
+    assert (gone.leo, gone.to_offset, gone.high_watermark, gone.committed, gone.number) == (2, 1, 1, False, 6)
+
+
+def test_power_loss_takes_what_was_not_flushed() -> None:
+    state = replayed(
+        (0, "broker_started", 0),
+        (0, "recover", 0, P, 0, 0),
+        append(1, 0, 0, "a", "b"),
+        (1, "hw", 0, P, 2),
+        (2, "broker_stopped", 0, "power_loss"),
+        (2, "unflushed_lost", 0, P, 0, 2),
+    )
+    replica = state.partitions[P].replicas[0]
+    assert (replica.leo, replica.is_open, replica.role) == (0, False, "")
+    assert [(g.entry.value, g.cause, g.committed) for g in replica.removed] == [
+        ("a", POWER_LOSS, True),
+        ("b", POWER_LOSS, True),
+    ]
+    assert state.brokers[0].stopped_by == "power_loss"
+
+
+def test_the_znode_is_apart_from_what_a_leader_knows() -> None:
+    state = replayed(
+        (1, "election", 1, P, 0, 3, (0, 1), False, "topic creation"),
+        (2, "leader", 0, P, 3, 0, (0, 1)),
+        (3, "isr_written", 0, P, 3, (0,)),
+    )
+    partition = state.partitions[P]
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (0, 3, (0,))
+    assert (partition.replicas[0].isr, partition.replicas[0].role) == ((0, 1), "leader")
+    state.advance((4, "isr", 0, P, 3, (0,), "shrink"))
+    state.advance((5, "isr_reduced", 1, P, -1, 4, (0,)))
+    assert partition.replicas[0].isr == (0,)
+    assert (partition.leader, partition.leader_epoch) == (-1, 4)
+
+
+def test_what_clients_know_is_kept() -> None:
+    state = replayed(
+        (1, "client_sent", "p", P, "a"),
+        (2, "acknowledged", 0, P, 0, -1, ("a",)),
+        (3, "client_ended", "p", P, "a", "acked", 0, None),
+        (4, "client_sent", "p", P, "b"),
+        (5, "client_ended", "p", P, "b", "failed", None, "TIMEOUT"),
+        (6, "client_polled", "c", P, ((0, "a"),)),
+        (7, "client_polled", "c", P, ((0, "a"),)),
+    )
+    partition = state.partitions[P]
+    assert [(ack.offset, ack.broker, ack.acks) for ack in partition.acks["a"]] == [(0, 0, -1)]
+    (sent,), (failed,) = partition.sends["a"], partition.sends["b"]
+    assert (sent.status, sent.ended_us, sent.offset) == ("acked", 3, 0)
+    assert (failed.status, failed.error) == ("failed", "TIMEOUT")
+    assert (partition.reads[0, "a"]["c"].at_us, partition.reads[0, "a"]["c"].times) == (6, 2)
+
+
+CRASH = ("broker_crash", (("broker", 0),))
+PAUSE = ("broker_pause", (("broker", 0), ("duration", "1s")))
+CUT = ("partition", (("between", (0,)), ("and", (1,))))
+HOLD = ("message", (("action", "hold"), ("id", "x")))
+
+
+@pytest.mark.parametrize(
+    ("fault", "details", "end"),
+    [
+        (*CRASH, (2, "broker_started", 0)),
+        (*PAUSE, (2, "broker_resumed", 0)),
+        (*PAUSE, (2, "broker_stopped", 0, "process")),
+        (*CUT, (2, "fault_ended", *CUT, 1)),
+        (*CUT, (2, "healed")),
+        (*CUT, (2, "core_healed", (0, 1))),
+        (*HOLD, (2, "fault", "release", "inject", (("id", "x"),), 2)),
+    ],
+)
+def test_a_fault_is_in_force_until_something_ends_it(
+    fault: str, details: tuple[object, ...], end: TraceEvent
+) -> None:
+    state = replayed((1, "fault", fault, "inject", details, 1))
+    assert [(known.fault, known.at_us, known.number) for known in state.faults] == [(fault, 1, 1)]
+    state.advance(end)
+    assert state.faults == []
+
+
+@pytest.mark.parametrize(
+    "end", [(2, "core_healed", (1,)), (2, "broker_started", 1), (2, "fault_ended", *PAUSE, 2)]
+)
+def test_a_fault_of_another_broker_goes_on(end: TraceEvent) -> None:
+    state = replayed((1, "fault", CRASH[0], "inject", CRASH[1], 1), end)
+    assert [known.fault for known in state.faults] == ["broker_crash"]
+
+
+def test_a_fault_without_duration_is_over_at_once() -> None:
+    assert replayed((1, "fault", "session_expiry", "inject", (("broker", 0),), 1)).faults == []
+
+
+def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> TraceEvent:
+    return (at_us, "fault", fault[0], "inject", fault[1], strike)
+
+
+def test_of_equal_faults_the_one_ends_that_is_named() -> None:
+    state = replayed(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
+    assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
+
+
+def test_the_controller_is_whom_the_control_plane_has_whoever_knows_it() -> None:
+    state = replayed((1, "broker_started", 0), (2, "controller_changed", 0, 4))
+
+    def controllers() -> tuple[int, int, list[int]]:
+        active = [known.broker for known in state.brokers.values() if known.is_active_controller]
+        return state.controller, state.controller_epoch, active
+
+    assert controllers() == (0, 4, [])
+    state.advance((2, "controller_elected", 0, 4))
+    assert controllers() == (0, 4, [0])
+    state.advance((3, "controller_znode_deleted", 0))
+    state.advance((3, "controller_changed", -1, 4))
+    assert controllers() == (-1, 4, [0])
+    state.advance((4, "controller_changed", 1, 5))
+    state.advance((5, "controller_elected", 1, 5))
+    assert controllers() == (1, 5, [0, 1])
+    state.advance((5, "controller_resigned", 0, 4))
+    assert controllers() == (1, 5, [1])
+    state.advance((6, "broker_stopped", 1, "process"))
+    assert controllers() == (1, 5, [])
+
+
+@pytest.mark.parametrize(
+    ("ephemerals", "is_registered"), [((), True), (("/controller",), True), (("/brokers/ids/0",), False)]
+)
+def test_a_session_takes_along_what_it_holds_alone(ephemerals: tuple[str, ...], is_registered: bool) -> None:
+    state = replayed(
+        (1, "broker_started", 0), (2, "broker_registered", 0, 9), (4, "session_expired", 0, ephemerals)
+    )
+    assert state.brokers[0].is_registered == is_registered
+
+
+def test_processes_sessions_and_checkpoints() -> None:
+    state = replayed(
+        (1, "broker_started", 0),
+        (2, "broker_registered", 0, 9),
+        (4, "broker_paused", 0),
+        (5, "session_expired", 0, ("/controller", "/brokers/ids/0")),
+    )
+    broker = state.brokers[0]
+    assert (broker.is_live, broker.is_paused, broker.is_registered) == (True, True, False)
+    assert (state.at_us, state.number) == (5, 4)
+    state.advance((7, "checkpoint", 0, "replication-offset-checkpoint", ((P, 5),)))
+    state.advance((8, "checkpoint", 0, "recovery-point-offset-checkpoint", ((P, 6),)))
+    assert state.partitions[P].replicas[0].checkpointed_high_watermark == 5
+
+
+@pytest.mark.parametrize("replay", [ClusterState, PartitionState])
+def test_handlers_take_the_kind_of_event_that_they_are_registered_for(replay: Any) -> None:
+    for kind, handler in replay.HANDLERS.items():
+        taken = list(get_type_hints(handler).values())[-2]
+        assert kind in (get_args(taken) or (taken,)), kind.__name__
+
+
+def test_handlers_of_faults_take_the_fields_of_their_events_as_they_are_declared() -> None:
+    for kind, handler in FaultsInForce.HANDLERS.items():
+        hints = get_type_hints(handler)
+        parameters = list(signature(handler).parameters.values())[3:]
+        if [parameter.kind for parameter in parameters] == [Parameter.VAR_POSITIONAL]:
+            continue  # It is called, and looks at nothing but the state.
+        taken = [(parameter.name, hints[parameter.name]) for parameter in parameters]
+        declared = [(field.name, get_type_hints(kind)[field.name]) for field in fields(kind)[1:]]
+        assert [name for name, _ in taken] == [name for name, _ in declared], kind.__name__
+        for (name, hint), (_, wanted) in zip(taken, declared, strict=True):
+            assert hint in (wanted, tuple[tuple[str, int], ...]), (kind.__name__, name)

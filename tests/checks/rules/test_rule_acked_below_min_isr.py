@@ -1,0 +1,130 @@
+"""acked-below-min-isr: the ISR of the leader when it takes, commits and acknowledges an acks=all send."""
+
+from harrow.campaigns.record.phrases import because
+from harrow.checks.finding import RuleResult
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+
+def running() -> RunBuilder:
+    """Return a run with min.insync.replicas 2, in which broker 0 leads and both brokers are in the ISR."""
+    run = RunBuilder(min_insync_replicas=2)
+    run.elect(0, 0, (0, 1))
+    return run
+
+
+def isr(run: RunBuilder, *members: int, change: str = "shrink") -> None:
+    run.event("isr", broker=0, partition=PARTITION, leader_epoch=0, isr=members, change=change)
+
+
+def judged(run: RunBuilder) -> RuleResult:
+    return run.judge("acked-below-min-isr")
+
+
+def test_held_while_the_isr_is_large_enough() -> None:
+    run = running()
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert (judged(run).status, judged(run).promise) == ("held", "acks=all with min.insync.replicas")
+
+
+def test_taken_below_min_isr() -> None:
+    run = running()
+    isr(run, 0)
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    (finding,) = judged(run).findings
+    assert (finding.partition, finding.offset, finding.value) == (PARTITION, 0, "a")
+    assert because(finding) == (
+        "0.300s broker 0 led with the ISR [0]; 0.600s broker 0 acknowledged a at offset 0 to acks=all; "
+        "min.insync.replicas is 2, the ISR had 1"
+    )
+    assert judged(run).status == "violated"
+
+
+def test_taken_below_min_isr_and_answered_when_it_is_large_again() -> None:
+    run = running()
+    isr(run, 0)
+    run.append(0, "a")
+    isr(run, 0, 1, change="expand")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "violated"
+
+
+def test_committed_and_acknowledged_below_min_isr() -> None:
+    run = running()
+    run.append(0, "a")
+    isr(run, 0)
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "violated"
+
+
+def test_an_isr_that_shrinks_after_the_commit_takes_nothing_back() -> None:
+    run = running()
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    isr(run, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "held"
+
+
+def test_an_isr_that_grows_between_commit_and_answer_is_enough() -> None:
+    run = running()
+    run.append(0, "a")
+    isr(run, 0)
+    run.raise_hw(1, 0)
+    isr(run, 0, 1, change="expand")
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "held"
+
+
+def test_a_leader_that_is_elected_with_a_small_isr() -> None:
+    run = running()
+    run.elect(1, 1, (1,))
+    run.append(1, "a")
+    run.raise_hw(1, 1)
+    run.acknowledge(1, 0, "a")
+    assert [finding.details for finding in judged(run).findings] == [
+        (("isr", [1]), ("min_insync_replicas", 2))
+    ]
+
+
+def test_what_is_found_again_was_taken_when_it_came_again() -> None:
+    run = running()
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    isr(run, 0)
+    run.event("duplicate_batch", broker=0, partition=PARTITION, producer_id=7, base_sequence=0, base_offset=0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "violated"
+
+
+def test_acks_1_is_promised_nothing() -> None:
+    run = running()
+    isr(run, 0)
+    run.append(0, "a")
+    run.event("acknowledged", broker=0, partition=PARTITION, base_offset=0, acks=1, values=("a",))
+    assert judged(run).status == "held"
+
+
+def test_each_topic_has_its_own_minimum() -> None:
+    run = RunBuilder(min_insync_replicas=1)
+    run.elect(0, 0, (0,))
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "held"
+
+
+def test_an_isr_that_is_told_again_has_been_too_small_since_the_first_time() -> None:
+    run = running()
+    run.append(0, "a")
+    isr(run, 0)
+    run.raise_hw(1, 0)
+    isr(run, 0)
+    run.acknowledge(0, 0, "a")
+    (finding,) = judged(run).findings
+    assert because(finding).startswith("0.400s broker 0 led with the ISR [0]; ")

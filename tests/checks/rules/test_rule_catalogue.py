@@ -1,0 +1,70 @@
+"""The catalogue of rules, and what `explain` prints of each."""
+
+from importlib import import_module
+
+import pytest
+
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.rules.broken_invariants import RULES as INVARIANT_RULES
+from harrow.checks.rules.catalogue import RULES
+from harrow.checks.rules.history_rules import HISTORY_RULES
+
+
+def test_rules_are_listed_in_order() -> None:
+    assert list(RULES) == [
+        "lost-write",
+        "duplicate",
+        "nonmonotonic-send",
+        "inconsistent-offsets",
+        "unseen",
+        "read-above-hw",
+        "log-divergence",
+        "two-leaders",
+        "unavailable",
+        "acked-below-min-isr",
+        "poll-skip",
+        "nonmonotonic-poll",
+        "int-poll-skip",
+        "int-nonmonotonic-poll",
+        "int-nonmonotonic-send",
+        "int-send-skip",
+        "G1a",
+        "precommitted-read",
+        "G0",
+        "G1c",
+        "hw-monotonic",
+        "hw-within-log",
+        "isr-holds-committed",
+        "one-controller-per-epoch",
+        "log-matching",
+        "epoch-cache-monotonic",
+        "producer-state-matches-log",
+        "checkpoint-within-log",
+        "controller-epoch-monotonic",
+        "leader-epoch-monotonic",
+        "controller-writes-fenced",
+        "registered-before-control",
+        "registrations-known",
+        "failover-shrinks-isr",
+    ]
+
+
+FAMILIES = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name not in FAMILIES])
+def test_each_rule_that_is_not_of_a_family_has_a_file_of_its_name(name: str) -> None:
+    assert import_module(f"harrow.checks.rules.{name.replace('-', '_')}").RULE is RULES[name]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_doc_says_what_promises_it_and_where_that_is_written(name: str) -> None:
+    rule = RULES[name]
+    assert rule.doc.startswith(rule.definition)
+    for setting in (*rule.promise.promised_by, *rule.promise.permitted_by):
+        assert setting in rule.doc
+    assert rule.doc.endswith(f"Source: {rule.source}")
+
+
+def test_a_run_is_judged_by_every_anomaly_of_histories() -> None:
+    assert ANOMALIES.keys() <= RULES.keys()

@@ -1,0 +1,179 @@
+"""duplicate: a record at two offsets, by a retry, by the application, or after a loss."""
+
+from harrow.campaigns.record.phrases import because, preventions
+from tests.checks.evidence_builder import RunBuilder
+
+
+def ack_lost(*, idempotence: bool) -> RunBuilder:
+    """The answer to the first attempt is lost, the retry is appended again."""
+    run = RunBuilder()
+    producer = run.producer(idempotence=idempotence)
+    run.elect(0, 0, (0, 1))
+    run.send(producer, "m0")
+    for _ in range(2):
+        run.append(0, "m0")
+        run.replicate(1, "m0")
+    run.raise_hw(2, 0, 1)
+    run.acknowledge(0, 1, "m0")
+    run.ok(producer, "m0", 1)
+    run.read_to_end(0)
+    return run
+
+
+def test_held_when_each_record_stands_once() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.write(producer, "m0", 0, 1)
+    run.write(producer, "m1", 0, 1)
+    run.poll((0, "m0"))
+    run.read_to_end(0)
+    result = run.judge("duplicate")
+    assert (result.status, result.promise) == ("held", "enable.idempotence=true")
+
+
+def test_the_same_value_in_two_partitions_is_no_duplicate() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.write(producer, "m0", 0, 1, partition="t-0")
+    run.write(producer, "m0", 0, 1, partition="t-1")
+    run.read_to_end(0, "t-0")
+    run.read_to_end(0, "t-1")
+    assert run.judge("duplicate").status == "held"
+
+
+def test_permitted_without_idempotence() -> None:
+    result = ack_lost(idempotence=False).judge("duplicate")
+    assert (result.status, result.promise) == ("permitted", "nothing (enable.idempotence=false)")
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m0")
+    assert finding.permitted_by == "enable.idempotence=false"
+    assert because(finding) == (
+        "0.300s producer-0 sent m0; 0.400s broker 0 appended m0 at offset 0 (epoch 0); "
+        "0.600s broker 0 appended m0 again at offset 1 (epoch 0); "
+        "with enable.idempotence=false the leader cannot tell a retry from a new record"
+    )
+
+
+def test_violated_with_idempotence() -> None:
+    result = ack_lost(idempotence=True).judge("duplicate")
+    assert result.status == "violated"
+    assert result.findings[0].permitted_by is None
+
+
+def test_violated_in_one_replica_alone() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.write(producer, "m0", 0, 1)
+    run.replicate(1, "m0")
+    assert run.judge("duplicate").status == "violated"
+
+
+def test_violated_when_polled_at_two_offsets() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.write(producer, "m0", 0, 1)
+    run.poll((0, "m0"))
+    run.poll((1, "m0"))
+    assert run.judge("duplicate").status == "violated"
+
+
+def test_permitted_when_the_application_sent_it_again() -> None:
+    run = RunBuilder()
+    first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)
+    run.write(first, "m0", 0, 1)
+    run.write(second, "m0", 0, 1)
+    run.read_to_end(0)
+    result = run.judge("duplicate")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert finding.permitted_by == "no transactional.id"
+    assert tuple(preventions(finding)) == ("transactional.id",)
+    assert [(link.event, link.at_us) for link in finding.chain] == [
+        ("sent", 100_000),
+        ("appended", 200_000),
+        ("sent", 800_000),
+        ("appended", 900_000),
+        ("conclusion", None),
+    ]
+
+
+def test_violated_when_it_stands_more_often_than_it_was_sent() -> None:
+    run = RunBuilder()
+    first, second = run.producer(idempotence=True), run.producer(idempotence=True)
+    run.write(first, "m0", 0, 1)
+    run.write(second, "m0", 0, 1)
+    run.append(0, "m0")
+    run.read_to_end(0)
+    assert run.judge("duplicate").findings[0].permitted_by is None
+
+
+def read_lost_and_appended_again(run: RunBuilder) -> None:
+    run.write(run.producer(idempotence=True), "m0", 0, 1)
+    run.send(1, "m1")
+    run.append(0, "m1")
+    run.raise_hw(2, 0)
+    run.poll((0, "m0"), (1, "m1"))
+
+
+def test_permitted_when_the_first_copy_went_with_an_unclean_election() -> None:
+    run = RunBuilder(unclean_leader_election=True)
+    other = run.producer("other", idempotence=True)
+    run.producer("producer-0", idempotence=True)
+    run.elect(0, 0, (0,))
+    read_lost_and_appended_again(run)
+    run.elect(1, 1, (1,), unclean=True)
+    run.truncate(0, 1, "leader_epoch")
+    run.write(other, "n0", 1, 0)
+    run.append(1, "m1")
+    run.replicate(0, "m1", epoch=1)
+    run.read_to_end(1)
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("m1", "unclean.leader.election.enable=true")
+
+
+def test_violated_when_the_first_copy_went_by_truncation() -> None:
+    run = RunBuilder()
+    other = run.producer("other", idempotence=True)
+    run.producer("producer-0", idempotence=True)
+    run.elect(0, 0, (0, 1))
+    read_lost_and_appended_again(run)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 1)
+    run.write(other, "n0", 1, 0)
+    run.append(1, "m1")
+    run.read_to_end(1)
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("m1", None)
+
+
+def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
+    run = RunBuilder(unclean_leader_election=True)
+    run.producer("other", idempotence=True)
+    run.producer("producer-0", idempotence=True)
+    run.elect(0, 0, (0,))
+    read_lost_and_appended_again(run)
+    run.truncate(1, 0)
+    run.elect(1, 1, (1,), unclean=True)
+    run.truncate(0, 0, "leader_epoch")
+    run.append(1, *again)
+    run.raise_hw(len(again), 1)
+    return run
+
+
+def test_violated_when_two_copies_are_left_although_a_third_was_lost() -> None:
+    run = lost_uncleanly_then_appended("m1", "m0", "m1")
+    run.poll((0, "m1"), (1, "m0"), (2, "m1"))
+    run.append(1, "m1")
+    run.read_to_end(1)
+    findings = {finding.value: finding.permitted_by for finding in run.judge("duplicate").findings}
+    assert findings["m1"] is None
+
+
+def test_violated_when_only_one_of_two_lost_copies_was_permitted_to_go() -> None:
+    run = lost_uncleanly_then_appended("x", "y", "m1")
+    run.poll((0, "x"), (1, "y"), (2, "m1"))
+    run.truncate(1, 0)
+    run.append(1, "x", "y", "z", "m1")
+    run.read_to_end(1)
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("m1", None)

@@ -1,0 +1,197 @@
+"""inconsistent-offsets: one offset, two values, and whether the one that went was permitted to."""
+
+import pytest
+
+from harrow.campaigns.record.phrases import because
+from tests.checks.evidence_builder import RunBuilder
+
+
+def overwritten(
+    *, acks: str = "all", unclean: bool = False, copied: bool = True, polled: bool = False
+) -> RunBuilder:
+    """m2 is acked at offset 1 and lost, m3 takes its offset."""
+    run = RunBuilder(unclean_leader_election=unclean)
+    producer = run.producer(acks=acks)
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m1", 0, 1)
+    if copied:
+        run.write(producer, "m2", 0, 1)
+        run.truncate(1, 1)
+    else:
+        run.send(producer, "m2")
+        run.append(0, "m2")
+        run.acknowledge(0, 1, "m2")
+        run.ok(producer, "m2", 1)
+    if polled:
+        run.poll((0, "m1"), (1, "m2"))
+    run.elect(1, 1, (1,), unclean=unclean)
+    run.truncate(0, 1, "leader_epoch")
+    run.write(producer, "m3", 1, 0)
+    run.read_to_end(1)
+    return run
+
+
+def test_held_when_all_agree() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.write(producer, "m0", 0, 1)
+    run.poll((0, "m0"))
+    run.write(producer, "m1", 0, 1)
+    run.read_to_end(1)
+    result = run.judge("inconsistent-offsets")
+    assert (result.status, result.promise) == ("held", "high watermark")
+
+
+def test_a_lost_acked_write_by_truncation_is_violated() -> None:
+    result = overwritten().judge("inconsistent-offsets")
+    assert result.status == "violated"
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m2")
+    assert because(finding).endswith(
+        "; offset 1 is m2 (acked) and m3 (broker 0's log, broker 1's log, polled, acked)"
+    )
+    assert "broker 1 truncated to" in because(finding)
+
+
+def test_a_lost_acked_write_follows_the_permission_of_its_loss() -> None:
+    result = overwritten(acks="1", copied=False).judge("inconsistent-offsets")
+    assert result.status == "permitted"
+    assert result.findings[0].permitted_by == "acks=1"
+
+
+def test_what_was_read_is_not_excused_by_acks() -> None:
+    result = overwritten(acks="1", copied=False, polled=True).judge("inconsistent-offsets")
+    assert result.status == "violated"
+
+
+@pytest.mark.parametrize("polled", [False, True])
+def test_permitted_by_an_unclean_election(polled: bool) -> None:
+    result = overwritten(unclean=True, copied=True, polled=polled).judge("inconsistent-offsets")
+    assert result.status == "permitted"
+    assert result.promise == (
+        "high watermark, until an unclean election (unclean.leader.election.enable=true)"
+    )
+    assert result.findings[0].permitted_by == "unclean.leader.election.enable=true"
+
+
+def test_permitted_by_power_loss() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0,))
+    run.write(producer, "m0", 0)
+    run.poll((0, "m0"))
+    run.lose_power(0, 0)
+    run.write(producer, "m1", 0)
+    run.read_to_end(0)
+    result = run.judge("inconsistent-offsets")
+    assert result.status == "permitted"
+    assert result.findings[0].permitted_by == "log.flush.interval.messages"
+
+
+def test_two_polls_that_differ_are_violated() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.write(producer, "m0", 0, 1)
+    run.poll((0, "m0"))
+    run.poll((0, "x"))
+    assert run.judge("inconsistent-offsets").status == "violated"
+
+
+@pytest.mark.parametrize("high_watermark", [1, 0])
+def test_final_logs_that_differ_are_violated_whatever_happened_below_the_high_watermark(
+    high_watermark: int,
+) -> None:
+    run = RunBuilder(unclean_leader_election=True)
+    run.append(0, "m2")
+    run.elect(1, 1, (1,), unclean=True)
+    run.append(1, "m3")
+    run.raise_hw(1, 1)
+    run.raise_hw(high_watermark, 0)
+    run.read_back.add("t-0")
+    result = run.judge("inconsistent-offsets")
+    assert result.status == ("violated" if high_watermark else "held")
+
+
+def test_the_only_value_that_was_read_survives_when_no_log_has_the_offset() -> None:
+    """Both m0 and m1 were acked at offset 0 and are gone; readers saw m1."""
+    run = RunBuilder()
+    careless, careful = run.producer(acks="0"), run.producer()
+    run.append(0, "m0")
+    run.history.send_invoked(careless, "t-0", "m0", run.tick())
+    run.ok(careless, "m0", 0)
+    run.truncate(0, 0)
+    run.write(careful, "m1", 0)
+    run.poll((0, "m1"))
+    run.truncate(0, 0)
+    run.read_back.add("t-0")
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert (finding.value, finding.permitted_by) == ("m0", "acks=0")
+
+
+def test_acks_prove_nothing_while_a_partition_has_not_healed() -> None:
+    """Two acks for offset 0, one of a zombie leader: what is missing may come back."""
+    run = RunBuilder()
+    producer = run.producer(acks="1")
+    run.write(producer, "m0", 0)
+    run.truncate(0, 0)
+    run.write(producer, "m1", 0)
+    result = run.judge("inconsistent-offsets")
+    assert (result.status, result.findings) == ("inconclusive", ())
+
+
+def test_every_value_that_went_needs_its_permission() -> None:
+    run = RunBuilder()
+    careless, careful = run.producer(acks="0"), run.producer()
+    run.send(careless, "m0")
+    run.append(0, "m0")
+    run.ok(careless, "m0", 0)
+    run.truncate(0, 0)
+    run.write(careful, "m1", 0)
+    run.truncate(0, 0)
+    run.write(careful, "m2", 0)
+    run.read_to_end(0)
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert "broker 0 appended m0 at offset 0" in because(finding)
+    assert "broker 0 appended m1 at offset 0" in because(finding)
+    assert finding.permitted_by is None
+
+
+def test_what_the_leader_still_has_is_not_gone_though_nothing_is_settled() -> None:
+    """Power took m0 and the offset was given to m1; the run ended before the partition was read back."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m0", 0, 1)
+    run.poll((0, "m0"))
+    run.lose_power(0, 0)
+    run.lose_power(1, 0)
+    run.elect(0, 1, (0,))
+    run.write(producer, "m1", 0)
+    run.poll((0, "m1"))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert (finding.value, finding.permitted_by) == ("m0", "log.flush.interval.messages")
+
+
+def test_what_the_leader_has_elsewhere_is_gone_where_it_was_read() -> None:
+    """m0 was stored twice, by two leaders at two offsets; nothing is settled, and the last leader has its own."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m", 0, 1)
+    run.append(0, "m0")
+    run.poll((0, "m"), (1, "m0"))
+    run.elect(1, 1, (1,))
+    run.write(producer, "m1", 1)
+    run.write(producer, "m0", 1)
+    run.poll((1, "m1"), (2, "m0"))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert (finding.value, finding.offset, finding.permitted_by) == ("m0", 1, None)
+
+
+def test_what_no_known_leader_has_is_gone() -> None:
+    run = RunBuilder()
+    for broker, value in enumerate(("m0", "m1")):
+        run.append(broker, value)
+        run.poll((0, value))
+    (finding,) = run.judge("inconsistent-offsets").findings
+    assert because(finding).endswith("offset 0 is m0 (polled) and m1 (polled)")

@@ -1,0 +1,208 @@
+"""The rules of the invariants: what the trace says was broken, and what permits it."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.record.phrases import because, preventions
+from harrow.checks.finding import HELD, PERMITTED, VIOLATED
+from harrow.checks.judge import judge
+from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, rules_for, watched_in
+from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
+FLUSH = "log.flush.interval.messages"
+UNCLEAN = "unclean.leader.election.enable=true"
+
+
+def broken(
+    run: RunBuilder, invariant: str, broker: int, offset: int, *, epoch: int = 0, partition: str = PARTITION
+) -> None:
+    run.event(
+        "invariant_broken",
+        invariant=invariant,
+        broker=broker,
+        partition=partition,
+        leader_epoch=epoch,
+        offset=offset,
+        details="what was seen",
+    )
+
+
+def committed(*values: str, unclean: bool = False) -> RunBuilder:
+    """Return a run in which broker 0 leads and both brokers have what is committed."""
+    run = RunBuilder(unclean_leader_election=unclean)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    for value in values:
+        run.write(producer, value, 0, 1)
+    return run
+
+
+@pytest.mark.parametrize("invariant", WATCHED)
+def test_what_nothing_broke_held(invariant: str) -> None:
+    assert committed("a").judge(invariant).status == HELD
+
+
+@pytest.mark.parametrize("invariant", WATCHED)
+def test_what_broke_without_a_cause_is_violated(invariant: str) -> None:
+    run = committed("a", "b")
+    broken(run, invariant, 1, 1)
+    result = run.judge(invariant)
+    assert result.status == VIOLATED
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset, finding.permitted_by) == (PARTITION, 1, None)
+    assert because(finding).endswith("broker 1: what was seen")
+
+
+def test_a_controller_has_no_partition() -> None:
+    run = committed("a")
+    broken(run, "one-controller-per-epoch", 1, -1, partition="")
+    (finding,) = run.judge("one-controller-per-epoch").findings
+    assert (finding.partition, finding.offset) == ("", None)
+
+
+def test_what_a_leader_of_the_past_commits_is_of_its_own_history() -> None:
+    run = RunBuilder((0, 1, 2))
+    run.elect(0, 0, (0, 1, 2))
+    run.append(0, "a")
+    for broker in (1, 2):
+        run.replicate(broker, "a")
+        run.lose_power(broker, flushed=0)
+    run.elect(2, 1, (2,))
+    run.append(2, "b")
+    run.raise_hw(1, 2)
+    run.raise_hw(1, 0)
+    broken(run, "isr-holds-committed", 1, 0, epoch=1)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == FLUSH
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.0"])
+def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> None:
+    run = committed("a")
+    for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
+        broken(run, invariant, 1, -1, partition="")
+    watched = frozenset(watched_in(tuple(INVARIANTS), release, ()))
+    evidence = replace(run.evidence(), release=release, invariants=watched)
+    judged = judge(evidence).rules
+    assert judged["one-controller-per-epoch"].status == VIOLATED
+    assert "registrations-known" not in judged
+    assert ("registered-before-control" in judged) == (release == "2.0")
+
+
+@pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
+class TestPowerLoss:
+    def test_what_was_not_flushed_is_lost_by_permission(self, invariant: str) -> None:
+        run = committed("a", "b")
+        run.lose_power(1, flushed=1)
+        broken(run, invariant, 1, 1)
+        (finding,) = run.judge(invariant).findings
+        assert finding.permitted_by == FLUSH
+        assert [link.event for link in finding.chain] == [
+            *("appended", "unflushed-lost", "invariant-broken", "conclusion")
+        ]
+
+    def test_what_was_fetched_again_is_not_lost_with_the_power(self, invariant: str) -> None:
+        run = committed("a", "b")
+        run.lose_power(1, flushed=1)
+        run.replicate(1, "b")
+        run.truncate(1, 1)
+        broken(run, invariant, 1, 1)
+        assert run.judge(invariant).status == VIOLATED
+
+    def test_a_later_power_loss_is_no_cause(self, invariant: str) -> None:
+        run = committed("a", "b")
+        run.truncate(1, 1)
+        broken(run, invariant, 1, 1)
+        run.replicate(1, "b")
+        run.lose_power(1, flushed=1)
+        assert run.judge(invariant).status == VIOLATED
+
+    def test_power_loss_elsewhere_in_the_log_is_no_cause(self, invariant: str) -> None:
+        run = committed("a", "b", "c")
+        run.lose_power(1, flushed=2)
+        run.truncate(1, 1)
+        broken(run, invariant, 1, 1)
+        assert run.judge(invariant).status == VIOLATED
+
+
+@pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
+class TestUncleanElection:
+    def stale_leader(self, *, unclean: bool) -> RunBuilder:
+        run = committed("a", unclean=unclean)
+        run.append(0, "b")
+        run.raise_hw(2, 0)
+        run.elect(1, 1, (1,), unclean=True)
+        return run
+
+    def test_it_takes_a_leader_without_what_was_committed(self, invariant: str) -> None:
+        run = self.stale_leader(unclean=True)
+        broken(run, invariant, 1, 1, epoch=1)
+        (finding,) = run.judge(invariant).findings
+        assert finding.permitted_by == UNCLEAN
+        assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false",)
+
+    def test_only_where_it_is_enabled(self, invariant: str) -> None:
+        run = self.stale_leader(unclean=False)
+        broken(run, invariant, 1, 1, epoch=1)
+        assert run.judge(invariant).status == VIOLATED
+
+    def test_a_later_one_is_no_cause(self, invariant: str) -> None:
+        run = committed("a", "b", unclean=True)
+        run.truncate(1, 1)
+        broken(run, invariant, 1, 1)
+        run.elect(1, 1, (1,), unclean=True)
+        assert run.judge(invariant).status == VIOLATED
+
+    def test_a_leader_that_has_it_is_no_cause(self, invariant: str) -> None:
+        run = committed("a", "b", unclean=True)
+        run.elect(1, 1, (1,), unclean=True)
+        run.truncate(0, 1)
+        broken(run, invariant, 0, 1, epoch=1)
+        assert run.judge(invariant).status == VIOLATED
+
+
+def test_a_diverged_member_of_the_isr_is_judged_by_what_it_lacks() -> None:
+    run = committed("a", "b")
+    run.lose_power(1, flushed=1)
+    run.elect(1, 1, (1,))
+    run.append(1, "c")
+    run.raise_hw(2, 1)
+    # Broker 0 has still b where c is committed; that broker 1 lost b has nothing to do with it.
+    broken(run, "isr-holds-committed", 0, 1, epoch=1)
+    assert run.judge("isr-holds-committed").status == VIOLATED
+
+
+@pytest.mark.parametrize("invariant", ["log-matching", "epoch-cache-monotonic", "producer-state-matches-log"])
+def test_a_leader_that_forgets_and_resumes_its_epoch_mixes_histories(invariant: str) -> None:
+    run = committed("a", "b")
+    run.lose_power(0, flushed=1)
+    run.lead(0, 0, (0, 1))
+    run.append(0, "c")
+    broken(run, invariant, 1, 1)
+    assert run.judge(invariant).status == PERMITTED
+
+
+def test_every_invariant_has_a_rule() -> None:
+    assert RULE_OF_INVARIANT.keys() == INVARIANTS.keys()
+    assert RULE_OF_INVARIANT["one-leader-per-epoch"] == "two-leaders"
+    assert set(RULE_OF_INVARIANT.values()) <= RULES.keys()
+
+
+def test_what_was_not_watched_is_not_judged() -> None:
+    assert set(RULES) - set(rules_for((), core=True)) == set(RULE_OF_INVARIANT.values())
+    assert rules_for(INVARIANTS, core=True) == RULES
+    run = committed("a")
+    broken(run, "log-matching", 1, 0)
+    # Nobody says here that anything was watched: only what the trace tells is judged.
+    assert "log-matching" not in judge(run.evidence()).rules
+    assert "two-leaders" in judge(run.evidence()).rules
+
+
+def test_what_a_release_does_not_promise_is_watched_when_it_is_demanded() -> None:
+    names = ("failover-shrinks-isr", "hw-monotonic")
+    assert watched_in(names, "2.4", ()) == names
+    assert watched_in(names, "2.0", ()) == ("hw-monotonic",)
+    assert watched_in(names, "2.0", ("failover-shrinks-isr",)) == names

@@ -1,0 +1,71 @@
+"""log-divergence: the final logs, offset by offset, below every high watermark."""
+
+from dataclasses import replace
+
+from harrow.campaigns.record.phrases import because
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES
+from tests.checks.evidence_builder import RunBuilder
+
+Records = list[tuple[str, int]]
+
+
+def healed(hw: tuple[int, ...], *logs: Records) -> RunBuilder:
+    run = RunBuilder(tuple(range(len(logs))))
+    run.logs["t-0"] = dict(enumerate(logs))
+    run.high_watermarks = {("t-0", broker): offset for broker, offset in enumerate(hw)}
+    return run
+
+
+def test_held_when_the_logs_are_equal() -> None:
+    records = [("m0", 0), ("m1", 1)]
+    result = healed((2, 2, 2), records, list(records), list(records)).judge("log-divergence")
+    assert (result.status, result.promise) == ("held", "high watermark")
+
+
+def test_held_when_one_log_is_longer() -> None:
+    assert healed((1, 1), [("m0", 0), ("m1", 0)], [("m0", 0)]).judge("log-divergence").status == "held"
+
+
+def test_held_when_they_differ_above_the_smallest_high_watermark() -> None:
+    run = healed((2, 1), [("m0", 0), ("m1", 0)], [("m0", 0), ("x", 0)])
+    assert run.judge("log-divergence").status == "held"
+
+
+def test_held_with_a_single_replica() -> None:
+    assert healed((1,), [("m0", 0)]).judge("log-divergence").status == "held"
+
+
+def test_violated_by_another_value() -> None:
+    run = healed((2, 2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)], [("m1", 0), ("m2", 0)])
+    result = run.judge("log-divergence")
+    assert result.status == "violated"
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset) == ("t-0", 1)
+    assert because(finding) == "offset 1 is m2 (epoch 0) on brokers 0 and 2 and m3 (epoch 1) on broker 1"
+
+
+def test_violated_by_another_leader_epoch() -> None:
+    result = healed((1, 1), [("m1", 0)], [("m1", 1)]).judge("log-divergence")
+    assert result.status == "violated"
+
+
+def test_one_finding_for_each_run_of_offsets() -> None:
+    run = healed(
+        (6, 6),
+        [(value, 0) for value in "abcdef"],
+        [(value, 0) for value in "aXYdeZ"],
+    )
+    findings = run.judge("log-divergence").findings
+    assert [finding.offset for finding in findings] == [1, 5]
+    assert because(findings[0]).endswith("the logs differ up to offset 2")
+    assert "up to" not in because(findings[1])
+
+
+def test_a_replica_outside_the_isr_has_not_healed() -> None:
+    run = healed((2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)])
+    evidence = run.evidence()
+    logs = evidence.replicas["t-0"]
+    outside = {**logs, 1: replace(logs[1], in_sync=False)}
+    evidence = replace(evidence, replicas={"t-0": outside})
+    assert RULES["log-divergence"].judge(Index(evidence)).status == "held"

@@ -1,0 +1,369 @@
+"""lost-write: what is lost, and which cause permits it."""
+
+import pytest
+
+from harrow.campaigns.record.phrases import because, preventions
+from tests.checks.evidence_builder import RunBuilder
+
+
+def acked_by_both(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuilder, int]:
+    """m0 and m1 are in both logs, and both brokers know that they are committed."""
+    run = RunBuilder(unclean_leader_election=unclean)
+    producer = run.producer(acks=acks)
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m0", 0, 1)
+    run.write(producer, "m1", 0, 1)
+    return run, producer
+
+
+def lose_by_high_watermark(run: RunBuilder) -> None:
+    """Both replicas truncate to a high watermark of 1, one after the other."""
+    run.at(8.3)
+    run.truncate(1, 1)
+    run.at(9)
+    run.stop(0)
+    run.elect(1, 1, (1,))
+    run.at(15)
+    run.truncate(0, 1)
+    run.read_to_end(1)
+
+
+def test_held_when_the_record_is_in_a_log() -> None:
+    run, _ = acked_by_both()
+    run.read_to_end(0)
+    result = run.judge("lost-write")
+    assert (result.status, result.promise, result.findings) == ("held", "acks=all", ())
+
+
+def test_held_when_only_the_leader_has_the_record() -> None:
+    run, _ = acked_by_both()
+    run.truncate(1, 1)
+    run.read_to_end(0)
+    assert run.judge("lost-write").status == "held"
+
+
+def test_what_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
+    run, producer = acked_by_both()
+    run.truncate(1, 1)
+    run.elect(1, 1, (1,))
+    run.write(producer, "m2", 1)
+    run.read_to_end(1)
+    (finding,) = run.judge("lost-write").findings
+    assert (finding.value, finding.permitted_by) == ("m1", None)
+    assert because(finding).endswith(
+        "broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); broker 0 still has m1, the leader does not; "
+        "m1 was committed, and no setting permits that it goes"
+    )
+    assert run.judge("unseen").status == "held"
+
+
+def test_permitted_when_an_unclean_leader_lacks_what_a_diverged_follower_kept() -> None:
+    run, producer = acked_by_both(unclean=True)
+    run.write(producer, "m2", 0)
+    run.elect(1, 1, (1,), unclean=True)
+    run.read_to_end(1)
+    (finding,) = run.judge("lost-write").findings
+    assert (finding.value, finding.permitted_by) == ("m2", "unclean.leader.election.enable=true")
+
+
+def test_an_unclean_election_counts_while_any_copy_is_left() -> None:
+    run, _ = acked_by_both(unclean=True)
+    run.truncate(1, 1)
+    run.elect(1, 1, (1,), unclean=True)
+    run.read_to_end(1)
+    (finding,) = run.judge("lost-write").findings
+    assert finding.permitted_by == "unclean.leader.election.enable=true"
+
+
+def test_where_no_leader_is_known_any_log_will_do() -> None:
+    run, _ = acked_by_both()
+    run.truncate(1, 1)
+    run.read_to_end(1)
+    run.trace.clear()
+    assert run.judge("lost-write").status == "held"
+
+
+def test_a_send_that_was_not_acked_is_not_lost() -> None:
+    run, producer = acked_by_both()
+    run.send(producer, "m2")
+    run.unknown(producer, "m2")
+    run.read_to_end(0)
+    assert run.judge("lost-write").status == "held"
+
+
+def test_violated_by_truncation_to_the_high_watermark() -> None:
+    run, _ = acked_by_both()
+    lose_by_high_watermark(run)
+    result = run.judge("lost-write")
+    assert result.status == "violated"
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m1")
+    assert finding.permitted_by is None
+    assert because(finding) == (
+        "1.100s broker 0 appended m1 at offset 1 (epoch 0); 1.200s broker 1 copied m1; "
+        "1.500s broker 0 acked m1: all of the ISR [0, 1] had it; "
+        "8.400s broker 1 truncated to its own high watermark, 1, and cut off m1; "
+        "9.100s broker 0 crashed before broker 1 had fetched m1 again; "
+        "9.200s broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); "
+        "15.100s broker 0 truncated to its own high watermark, 1, and cut off m1; "
+        "m1 was committed, and no setting permits that it goes"
+    )
+
+
+def test_acks_1_promises_what_is_committed() -> None:
+    run, _ = acked_by_both("1")
+    lose_by_high_watermark(run)
+    result = run.judge("lost-write")
+    assert (result.status, result.promise) == ("violated", "acks=1 (once committed)")
+
+
+def test_committed_by_a_leader_that_is_alone_and_reports_its_high_watermark_first() -> None:
+    run = RunBuilder()
+    producer = run.producer(acks="1")
+    run.elect(0, 0, (0,))
+    run.send(producer, "m0")
+    run.raise_hw(1, 0)
+    run.append(0, "m0")
+    run.ok(producer, "m0", 0)
+    run.truncate(0, 0)
+    run.read_to_end(0)
+    assert run.judge("lost-write").status == "violated"
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_the_leader_dies_before_its_follower_has_the_record(acks: str) -> None:
+    run = RunBuilder()
+    producer = run.producer(acks=acks)
+    run.elect(0, 0, (0, 1))
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    if acks != "0":
+        run.acknowledge(0, 0, "m0")
+    run.ok(producer, "m0", None if acks == "0" else 0)
+    run.stop(0)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 0, "leader_epoch")
+    run.read_to_end(1)
+    result = run.judge("lost-write")
+    (finding,) = result.findings
+    if acks == "all":
+        assert (result.status, finding.permitted_by) == ("violated", None)
+    else:
+        assert (result.status, finding.permitted_by) == ("permitted", f"acks={acks}")
+        assert f"acks={acks}" in result.promise
+
+
+def test_acks_0_permits_even_the_loss_of_a_committed_record() -> None:
+    run, _ = acked_by_both("0")
+    lose_by_high_watermark(run)
+    result = run.judge("lost-write")
+    assert (result.status, result.promise) == ("permitted", "nothing (acks=0)")
+    assert result.findings[0].permitted_by == "acks=0"
+
+
+def test_acks_0_of_a_record_that_no_broker_got() -> None:
+    run = RunBuilder()
+    producer = run.producer(acks="0")
+    run.send(producer, "m0")
+    run.ok(producer, "m0", None)
+    run.read_to_end(0)
+    (finding,) = run.judge("lost-write").findings
+    assert because(finding) == (
+        "0.100s producer-0 sent m0; 0.200s m0 counted as sent; no broker appended it; acks=0 waits for no answer"
+    )
+    assert tuple(preventions(finding)) == ("acks=1 or acks=all, with retries",)
+
+
+def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
+    """Broker 1 is behind and out of the ISR, broker 0 acks m2 alone and dies."""
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
+    run.write(producer, "m2", 0)
+    run.stop(0)
+    run.elect(1, 1, (1,), unclean=True)
+    run.truncate(0, 2, "leader_epoch")
+    run.read_to_end(1)
+
+
+@pytest.mark.parametrize("acks", ["1", "all"])
+def test_permitted_by_an_unclean_election(acks: str) -> None:
+    run, producer = acked_by_both(acks, unclean=True)
+    lose_by_unclean_election(run, producer)
+    result = run.judge("lost-write")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert (finding.value, finding.permitted_by) == ("m2", "unclean.leader.election.enable=true")
+    assert "when the ISR had shrunk to [0] (min.insync.replicas=1)" in because(finding)
+    assert "broker 1 was elected uncleanly, from outside the ISR [0], without m2 (epoch 1)" in because(
+        finding
+    )
+    assert because(finding).endswith("did not have m2")
+    assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false", "min.insync.replicas=2")
+
+
+def test_an_unclean_election_that_was_switched_off_permits_nothing() -> None:
+    run, producer = acked_by_both(unclean=False)
+    lose_by_unclean_election(run, producer)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_an_unclean_election_of_a_broker_that_has_the_record_is_not_the_cause() -> None:
+    run, _ = acked_by_both(unclean=True)
+    run.elect(1, 1, (1,), unclean=True)
+    run.truncate(1, 1)
+    run.truncate(0, 1)
+    run.read_to_end(1)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_an_unclean_election_before_the_append_is_not_the_cause() -> None:
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1), unclean=True)
+    run.write(producer, "m0", 0, 1)
+    run.write(producer, "m1", 0, 1)
+    lose_by_high_watermark(run)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_permitted_by_power_loss() -> None:
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.lose_power(0, 0)
+    run.elect(1, 1, (1,))
+    run.read_to_end(1)
+    result = run.judge("lost-write")
+    assert result.status == "permitted"
+    assert {(finding.value, finding.permitted_by) for finding in result.findings} == {
+        ("m1", "log.flush.interval.messages"),
+    }
+    (finding,) = result.findings
+    assert (
+        "1.800s broker 1 lost power, and all that it had not flushed, from offset 1 on, with m1"
+        in because(finding)
+    )
+    assert next(preventions(finding)).startswith("log.flush.interval.messages=1")
+    assert "keeps its power" in because(finding)
+
+
+def test_power_loss_and_the_election_of_a_replica_that_forgot() -> None:
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 1, "leader_epoch")
+    run.read_to_end(1)
+    assert run.judge("lost-write").findings[0].permitted_by == "log.flush.interval.messages"
+
+
+def test_power_loss_that_was_made_good_is_not_the_cause() -> None:
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.replicate(1, "m1")
+    lose_by_high_watermark(run)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_power_loss_of_other_records_is_not_the_cause() -> None:
+    run, producer = acked_by_both()
+    run.write(producer, "m2", 0, 1)
+    run.lose_power(1, 2)
+    lose_by_high_watermark(run)
+    permitted_by = {finding.value: finding.permitted_by for finding in run.judge("lost-write").findings}
+    assert permitted_by == {"m1": None, "m2": "log.flush.interval.messages"}
+
+
+def test_each_record_is_judged_by_its_own_producer() -> None:
+    run = RunBuilder()
+    careful, careless = run.producer("careful"), run.producer("careless", acks="0")
+    run.write(careful, "m0", 0, 1)
+    run.write(careless, "m1", 0, 1)
+    run.truncate(0, 0)
+    run.truncate(1, 0)
+    run.read_to_end(0)
+    result = run.judge("lost-write")
+    assert result.status == "violated"
+    assert result.promise == "acks=all; nothing (acks=0)"
+    assert {finding.value: finding.permitted_by for finding in result.findings} == {
+        "m0": None,
+        "m1": "acks=0",
+    }
+
+
+def test_a_value_that_two_sessions_had_acked_is_one_loss_by_the_stronger_promise() -> None:
+    run = RunBuilder()
+    careless, careful = run.producer("careless", acks="0"), run.producer("careful")
+    run.write(careless, "m0", 0, 1)
+    run.send(careful, "m0")
+    run.ok(careful, "m0", 0)
+    run.truncate(0, 0)
+    run.truncate(1, 0)
+    run.read_to_end(0)
+    (finding,) = run.judge("lost-write").findings
+    assert finding.permitted_by is None
+
+
+def test_inconclusive_when_the_partition_was_not_read_back() -> None:
+    run, _ = acked_by_both()
+    lose_by_high_watermark(run)
+    run.read_back.clear()
+    result = run.judge("lost-write")
+    assert (result.status, result.findings) == ("inconclusive", ())
+
+
+def test_a_violation_elsewhere_outweighs_a_partition_that_was_not_read_back() -> None:
+    run, producer = acked_by_both()
+    run.write(producer, "n0", 0, 1, partition="t-1")
+    lose_by_high_watermark(run)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_without_logs_what_was_polled_counts() -> None:
+    run, _ = acked_by_both()
+    run.poll((0, "m0"))
+    run.read_back.add("t-0")
+    run.logs.clear()
+    result = run.judge("lost-write")
+    assert [finding.value for finding in result.findings] == ["m1"]
+
+
+def test_a_long_story_leaves_out_its_middle() -> None:
+    run, _ = acked_by_both()
+    for epoch in range(1, 30):
+        run.elect(epoch % 2, epoch, (0, 1))
+    lose_by_high_watermark(run)
+    told = because(run.judge("lost-write").findings[0])
+    assert "more events)" in told
+    assert told.count(";") < 12
+    assert "15.100s broker 0 truncated to its own high watermark, 1, and cut off m1" in told
+
+
+def test_what_is_permitted_here_leaves_open_what_was_not_read_back() -> None:
+    run = RunBuilder()
+    producer = run.producer(acks="0")
+    run.write(producer, "m0", 0, 1)
+    run.write(producer, "n0", 0, 1, partition="t-1")
+    run.truncate(0, 0)
+    run.truncate(1, 0)
+    run.read_to_end(0)
+    result = run.judge("lost-write")
+    assert (result.status, len(result.findings)) == ("inconclusive", 1)
+
+
+def test_an_unclean_election_that_the_old_leader_has_not_heard_of() -> None:
+    """Alone in the ISR, a zombie leader commits what nobody else will ever have."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0,))
+    run.elect(1, 1, (1,), unclean=True)
+    run.epochs["t-0"] = 0
+    run.write(producer, "m0", 0)
+    run.truncate(0, 0, "leader_epoch")
+    run.read_to_end(1)
+    (finding,) = run.judge("lost-write").findings
+    assert finding.permitted_by == "unclean.leader.election.enable=true"
+
+
+def test_an_unclean_election_after_the_record_was_gone_is_not_the_cause() -> None:
+    run, _ = acked_by_both(unclean=True)
+    lose_by_high_watermark(run)
+    run.elect(1, 2, (1,), unclean=True)
+    assert run.judge("lost-write").status == "violated"

@@ -1,0 +1,94 @@
+"""nonmonotonic-poll in a run: a consumer that a leader sends back, and what permits it."""
+
+from harrow.campaigns.record.phrases import because, preventions
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+
+def sent_back(*, power_loss: bool) -> RunBuilder:
+    """Broker 0 leads, is not missed while it restarts, and leads on in a new epoch; broker 1 is elected later."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    for value in ("a", "b"):
+        run.write(producer, value, 0, 1)
+    reader = run.history.new_process("consumer")
+    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    if power_loss:
+        run.lose_power(0, flushed=0)
+    run.lead(0, 1, (0, 1))
+    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.elect(1, 2, (1,))
+    if power_loss:
+        for value in ("a", "b"):
+            run.replicate(0, value)
+    run.read_to_end(1)
+    return run
+
+
+def test_a_leader_that_leads_on_without_what_it_lost_with_its_power() -> None:
+    result = sent_back(power_loss=True).judge("nonmonotonic-poll")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert finding.permitted_by == "log.flush.interval.messages"
+    assert "broker 0 led without b (log.flush.interval.messages)" in because(finding)
+
+
+def test_a_leader_that_has_lost_nothing_sends_nobody_back() -> None:
+    assert sent_back(power_loss=False).judge("nonmonotonic-poll").status == "violated"
+
+
+def told_by(told_by_epoch: int, *, sender: str = "consumer") -> RunBuilder:
+    """Broker 1 was succeeded by broker 0; then a consumer asks broker 1, as leader of an epoch, and falls back."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(1, 0, (0, 1))
+    run.write(producer, "a", 1, 0)
+    run.elect(0, 1, (0,))
+    if told_by_epoch:
+        run.lead(1, told_by_epoch, (0, 1))
+    run.write(producer, "b", 0)
+    reader = run.history.new_process("consumer")
+    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.event(
+        "rejected", broker=1, api="Fetch", partition=PARTITION, sender=sender, error="OFFSET_OUT_OF_RANGE"
+    )
+    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.read_to_end(0)
+    return run
+
+
+def test_a_leader_of_the_past_sends_a_consumer_back() -> None:
+    result = told_by(0).judge("nonmonotonic-poll")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert finding.permitted_by == "auto.offset.reset"
+    assert tuple(preventions(finding)) == ("auto.offset.reset=none",)
+    assert [link.event for link in finding.chain] == ["polled", "out-of-range", "polled"]
+    assert "broker 1 told consumer that its position was out of range: it still took itself" in because(
+        finding
+    )
+
+
+def test_the_leader_of_the_newest_epoch_may_send_nobody_back() -> None:
+    assert told_by(1).judge("nonmonotonic-poll").status == "violated"
+
+
+def test_what_another_consumer_was_told_sends_nobody_back() -> None:
+    assert told_by(0, sender="another").judge("nonmonotonic-poll").status == "violated"
+
+
+def test_what_a_consumer_was_told_before_the_record_was_written_sends_nobody_back() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(1, 0, (0, 1))
+    run.write(producer, "a", 1, 0)
+    run.elect(0, 1, (0,))
+    run.event(
+        "rejected", broker=1, api="Fetch", partition=PARTITION, sender="consumer", error="OFFSET_OUT_OF_RANGE"
+    )
+    run.write(producer, "b", 0)
+    reader = run.history.new_process("consumer")
+    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.read_to_end(0)
+    assert run.judge("nonmonotonic-poll").status == "violated"

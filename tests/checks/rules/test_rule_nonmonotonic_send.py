@@ -1,0 +1,185 @@
+"""nonmonotonic-send: the order of one session's records, and what promises it."""
+
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.phrases import because, preventions
+from tests.checks.evidence_builder import RunBuilder
+
+
+def swapped(
+    *,
+    idempotence: bool = False,
+    max_in_flight: int = 5,
+    retries: int = 3,
+    final: tuple[str, ...] = ("m1", "m0"),
+) -> RunBuilder:
+    """m0 and m1 are both in flight, the first is retried and lands after the second."""
+    run = RunBuilder()
+    producer = run.producer(idempotence=idempotence, max_in_flight=max_in_flight, retries=retries)
+    run.elect(0, 0, (0,))
+    run.send(producer, "m0")
+    run.send(producer, "m1")
+    run.append(0, *final)
+    run.raise_hw(len(final), 0)
+    run.ok(producer, "m1", final.index("m1"))
+    run.ok(producer, "m0", final.index("m0"))
+    run.read_to_end(0)
+    run.truncate(1, 0)
+    return run
+
+
+def test_held_in_order() -> None:
+    result = swapped(final=("m0", "m1")).judge("nonmonotonic-send")
+    assert result.status == "held"
+    assert result.promise == "nothing (max.in.flight.requests.per.connection=5)"
+
+
+def test_permitted_with_several_in_flight() -> None:
+    result = swapped(max_in_flight=3).judge("nonmonotonic-send")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert (finding.partition, finding.offset, finding.value) == ("t-0", 0, "m1")
+    assert finding.permitted_by == "max.in.flight.requests.per.connection=3"
+    assert tuple(preventions(finding)) == (
+        "enable.idempotence=true",
+        "max.in.flight.requests.per.connection=1",
+    )
+    assert because(finding) == (
+        "0.300s producer-0 sent m0; 0.400s producer-0 sent m1; "
+        "0.500s broker 0 appended m0 at offset 1 (epoch 0); 0.500s broker 0 appended m1 at offset 0 (epoch 0); "
+        "m1 stands at offset 0, before m0 at offset 1, which was sent earlier"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "promise"),
+    [
+        ({"idempotence": True}, "enable.idempotence=true"),
+        ({"max_in_flight": 1}, "max.in.flight.requests.per.connection=1"),
+    ],
+)
+def test_violated_when_order_was_promised(settings: dict[str, Any], promise: str) -> None:
+    result = swapped(**settings).judge("nonmonotonic-send")
+    assert (result.status, result.promise) == ("violated", promise)
+    assert result.findings[0].permitted_by is None
+
+
+def test_a_deposed_leader_that_leads_again_may_append_late_without_any_retry() -> None:
+    result = swapped(retries=0).judge("nonmonotonic-send")
+    assert result.status == "permitted"
+    assert result.findings[0].permitted_by == "max.in.flight.requests.per.connection=5"
+
+
+def test_the_first_copy_of_a_duplicate_counts() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1", "m0"))
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_other_sessions_and_partitions_are_not_compared() -> None:
+    run = RunBuilder()
+    first, second = run.producer(idempotence=True), run.producer(idempotence=True)
+    run.send(first, "m0")
+    run.write(second, "m1", 0)
+    run.send(first, "n0", "t-1")
+    run.append(0, "m0")
+    run.append(0, "n0", partition="t-1")
+    run.ok(first, "n0", 0, "t-1")
+    run.ok(first, "m0", 1)
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_what_was_cut_off_is_not_compared() -> None:
+    """m0 was acked at offset 1 and lost; its offset was given to m1 again."""
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.write(producer, "x", 0)
+    run.write(producer, "m0", 0)
+    run.truncate(0, 1)
+    run.write(producer, "m1", 0)
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_what_was_not_acked_is_not_compared() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.send(producer, "m0")
+    run.write(producer, "m1", 0)
+    run.append(0, "m0")
+    run.unknown(producer, "m0")
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_a_value_that_another_session_sent_before_is_not_compared() -> None:
+    """The application sends m0 again after a restart; its first offset is of the old session."""
+    run = RunBuilder()
+    old, new = run.producer(idempotence=True), run.producer(idempotence=True)
+    run.write(old, "m0", 0)
+    run.write(new, "m1", 0)
+    run.write(new, "m0", 0)
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_one_finding_for_each_step_back() -> None:
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    for value in ("a", "b", "c", "d"):
+        run.send(producer, value)
+    run.append(0, "b", "c", "a", "d")
+    for offset, value in enumerate(("b", "c", "a", "d")):
+        run.ok(producer, value, offset)
+    assert [finding.value for finding in run.judge("nonmonotonic-send").findings] == ["b"]
+
+
+def test_each_session_is_judged_by_its_own_settings() -> None:
+    run = RunBuilder()
+    careless, careful = run.producer("careless"), run.producer("careful", idempotence=True)
+    for process, values in ((careless, ("a", "b")), (careful, ("c", "d"))):
+        for value in values:
+            run.send(process, value)
+    run.append(0, "b", "a", "d", "c")
+    for process, value, offset in (
+        (careless, "b", 0),
+        (careless, "a", 1),
+        (careful, "d", 2),
+        (careful, "c", 3),
+    ):
+        run.ok(process, value, offset)
+    result = run.judge("nonmonotonic-send")
+    assert {finding.value: finding.permitted_by for finding in result.findings} == {
+        "b": "max.in.flight.requests.per.connection=5",
+        "d": None,
+    }
+    assert result.promise == "nothing (max.in.flight.requests.per.connection=5); enable.idempotence=true"
+
+
+def test_without_logs_the_order_of_polls_counts() -> None:
+    run = swapped(idempotence=True)
+    run.logs.clear()
+    assert run.judge("nonmonotonic-send").status == "violated"
+
+
+def test_without_logs_the_first_offset_of_a_duplicate_counts() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1", "m0"))
+    run.logs.clear()
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_the_log_of_the_last_leader_counts() -> None:
+    """Where logs differ, another rule says so; the order is that of the log that is read."""
+    run = swapped(idempotence=True, final=("m0", "m1"))
+    run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
+    run.lead(1, 9, (1,), "t-1")
+    assert run.judge("nonmonotonic-send").status == "held"
+    run.lead(1, 1, (1,))
+    assert run.judge("nonmonotonic-send").status == "violated"
+    run.lead(0, 0, (0,))
+    assert run.judge("nonmonotonic-send").status == "violated"
+
+
+def test_without_a_known_leader_the_longest_log_counts() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1"))
+    run.trace.clear()
+    run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
+    assert run.judge("nonmonotonic-send").status == "violated"

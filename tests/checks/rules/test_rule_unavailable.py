@@ -1,0 +1,152 @@
+"""unavailable: what a healed core has to give to every partition, and what is demanded of nobody."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.phrases import because, preventions
+from harrow.checks.evidence import DOWN, LEADS, PAUSED, UNAWARE, HealedCore, PartitionService
+from harrow.checks.finding import RuleResult
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES, rules_for
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+SERVES = PartitionService(leader=0, leader_epoch=1, isr=(0,), leader_state=LEADS, high_watermark=1)
+
+
+def core(service: PartitionService, **given: Any) -> HealedCore:
+    found: dict[str, Any] = {
+        "brokers": (0,),
+        "healed_us": 5_000_000,
+        "within_us": 60_000_000,
+        "looked_us": 65_000_000,
+        "controller": 0,
+        "partitions": {PARTITION: service},
+    }
+    return HealedCore(**{**found, **given})
+
+
+def judged(found: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
+    run = RunBuilder((0, 1, 2), unclean_leader_election=unclean)
+    process = run.producer(acks="1")
+    run.elect(0, 1, (0, 1))
+    run.write(process, "a", 0, 1)
+    run.send(process, "b")
+    run.append(0, "b")
+    run.ok(process, "b", 1)
+    run.append(0, "c")
+    run.stop(1)
+    run.at(5)
+    run.event("core_healed", brokers=(0,))
+    evidence = replace(run.evidence(), core=found, release=release)
+    return RULES["unavailable"].judge(Index(evidence))
+
+
+def lack(result: RuleResult) -> Any:
+    (finding,) = result.findings
+    return dict(finding.details)["lacks"]
+
+
+def test_held_when_every_partition_serves() -> None:
+    result = judged(core(SERVES))
+    assert (result.status, result.promise, result.findings) == ("held", "a live in-sync replica", ())
+
+
+@pytest.mark.parametrize(
+    ("service", "lacks", "told"),
+    [
+        (replace(SERVES, leader=-1, leader_state=DOWN), "no-leader", "still had no leader, although its ISR was [0]"),
+        (
+            replace(SERVES, leader=1, isr=(1, 0), leader_state=DOWN),
+            "no-leader",
+            "the leader of t-0 was still broker 1, which was down",
+        ),
+        (
+            replace(SERVES, leader=1, isr=(1, 0), leader_state=PAUSED),
+            "no-leader",
+            "the leader of t-0 was still broker 1, which was paused",
+        ),
+        (
+            replace(SERVES, leader_state=UNAWARE),
+            "leader-unaware",
+            "broker 0 still did not know that it leads t-0",
+        ),
+        (
+            replace(SERVES, unread=((1, "b"), (2, "c"))),
+            "hw-behind",
+            "2 records of t-0, 1 of them acked, could not be read, for the high watermark was still 1",
+        ),
+        (
+            replace(SERVES, unread=((0, "a"),)),
+            "not-readable",
+            "1 record of t-0, 1 of them acked, could not be read, although they stood below the high watermark",
+        ),
+    ],
+)  # fmt: skip
+def test_violated_by_what_a_partition_lacks(service: PartitionService, lacks: str, told: str) -> None:
+    result = judged(core(service))
+    assert (result.status, lack(result)) == ("violated", lacks)
+    (finding,) = result.findings
+    assert finding.partition == PARTITION
+    assert f"60.000s later {told}" in because(finding) or f"60.000s later {PARTITION} {told}" in because(
+        finding
+    )
+    assert [link.event for link in finding.chain] == ["elected", "stopped", "core-healed", "conclusion"]
+
+
+def test_the_first_record_that_is_behind_is_named() -> None:
+    (finding,) = judged(core(replace(SERVES, unread=((0, "a"), (1, "b"))))).findings
+    assert (finding.offset, finding.value) == (1, "b")
+
+
+def test_nothing_is_demanded_of_a_leader_that_keeps_its_session_in_vain() -> None:
+    service = replace(SERVES, leader=1, leader_state=UNAWARE)
+    assert judged(core(service)).status == "violated"
+    assert judged(core(service, impaired=(1,))).status == "held"
+
+
+def test_nothing_is_demanded_while_the_controller_keeps_its_session_in_vain() -> None:
+    service = replace(SERVES, leader=-1, leader_state=DOWN)
+    assert judged(core(service, controller=2)).status == "violated"
+    assert judged(core(service, controller=2, impaired=(2,))).status == "held"
+
+
+def test_nobody_can_lead_who_has_left_the_isr_unless_elections_are_unclean() -> None:
+    service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(1,))
+    assert judged(core(service)).status == "held"
+    assert lack(judged(core(service), unclean=True)) == "no-leader"
+
+
+def test_an_isr_without_the_core_excuses_no_leader_that_does_not_commit() -> None:
+    service = replace(SERVES, leader=2, isr=(2, 1), unread=((1, "b"),))
+    assert lack(judged(core(service))) == "hw-behind"
+
+
+def test_inconclusive_before_the_core_was_looked_at() -> None:
+    assert judged(HealedCore()).status == "inconclusive"
+
+
+def test_judged_only_with_a_core() -> None:
+    assert rules_for((), core=True).keys() - rules_for((), core=False).keys() == {"unavailable"}
+
+
+@pytest.mark.parametrize(("release", "prevented"), [("2.0", True), ("2.4", False)])
+def test_before_broker_epochs_a_leader_may_not_be_told(release: str, prevented: bool) -> None:
+    (finding,) = judged(core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
+    assert any("KIP-380" in fix for fix in preventions(finding)) is prevented
+
+
+@pytest.mark.parametrize(
+    ("isr", "isr_end", "status"),
+    [
+        ((0, 1), 2, "held"),  # broker 2 held it back, and nothing looks again before the next append
+        ((0, 1), 1, "violated"),  # the ISR itself lacks it
+        ((0, 1, 2), 2, "violated"),  # nobody is outside the ISR
+    ],
+)
+def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_append(
+    isr: tuple[int, ...], isr_end: int, status: str
+) -> None:
+    behind = replace(SERVES, isr=isr, unread=((1, "b"),), isr_end=isr_end)
+    assert judged(core(behind)).status == status

@@ -1,0 +1,51 @@
+"""Control records take offsets and are no values: no rule takes one for a record of a client."""
+
+import pytest
+
+from harrow.campaigns.record.phrases import because
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES
+from tests.checks.evidence_builder import MARKERS, RunBuilder
+
+
+def run_with_markers() -> RunBuilder:
+    """Two acked records, each followed by the end of a transaction, on two brokers."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    for value in ("m0", "m1"):
+        run.write(producer, value, 0, 1)
+        run.append(0, "<commit>")
+        run.replicate(1, "<commit>")
+        run.raise_hw(len(run.logs["t-0"][0]), 0, 1)
+    run.read_to_end(0)
+    return run
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_log_with_control_records_is_as_good_as_one_without(rule: str) -> None:
+    assert not run_with_markers().judge(rule).findings
+
+
+def test_a_value_is_found_at_its_offset_behind_control_records() -> None:
+    evidence = run_with_markers().evidence()
+    assert evidence.replicas["t-0"][0].values() == ["m0", None, "m1", None]
+    index = Index(evidence)
+    assert [index.standing_at("t-0", offset) for offset in range(5)] == ["m0", None, "m1", None, None]
+    assert index.readable("t-0") == {"m0", "m1"}
+
+
+@pytest.mark.parametrize("other", [*MARKERS, "m9"])
+def test_replicas_with_different_control_records_have_diverged(other: str) -> None:
+    run = run_with_markers()
+    run.logs["t-0"][1][1] = (other, 0)
+    result = run.judge("log-divergence")
+    if other == "<commit>":
+        assert result.status == "held"
+    else:
+        (finding,) = result.findings
+        named = "the marker of abort" if other == "<abort>" else other
+        assert (
+            because(finding)
+            == f"offset 1 is the marker of commit (epoch 0) on broker 0 and {named} (epoch 0) on broker 1"
+        )

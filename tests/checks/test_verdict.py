@@ -1,0 +1,82 @@
+"""The verdict: the worst of the rules, and no pass for a run that tried nothing."""
+
+import pytest
+
+from harrow.checks.judge import judge
+from tests.checks.evidence_builder import RunBuilder
+
+
+def good_run(acks: str = "all") -> RunBuilder:
+    run = RunBuilder()
+    run.write(run.producer(acks=acks), "m0", 0, 1)
+    run.read_to_end(0)
+    return run
+
+
+def lose_m0(run: RunBuilder) -> None:
+    run.truncate(0, 0)
+    run.truncate(1, 0)
+
+
+def test_held() -> None:
+    verdict = judge(good_run().evidence())
+    assert (verdict.status, verdict.reasons) == ("held", ())
+    assert {result.status for result in verdict.rules.values()} == {"held"}
+    assert all(result.promise for result in verdict.rules.values())
+
+
+def test_permitted() -> None:
+    run = good_run("0")
+    lose_m0(run)
+    verdict = judge(run.evidence())
+    assert (verdict.status, verdict.rules["lost-write"].status) == ("permitted", "permitted")
+
+
+def test_violated() -> None:
+    run = good_run()
+    lose_m0(run)
+    assert judge(run.evidence()).status == "violated"
+
+
+def test_nothing_sent_is_inconclusive() -> None:
+    verdict = judge(RunBuilder().evidence())
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ("nothing was tried: no record was sent",)
+    assert verdict.rules["lost-write"].status == "held"
+
+
+@pytest.mark.parametrize(("acks", "status"), [("0", "held"), ("1", "inconclusive"), ("all", "inconclusive")])
+def test_nothing_acked_is_inconclusive_unless_nobody_waits_for_acks(acks: str, status: str) -> None:
+    run = RunBuilder()
+    producer = run.producer(acks=acks)
+    run.send(producer, "m0")
+    run.unknown(producer, "m0")
+    verdict = judge(run.evidence())
+    assert verdict.status == status
+    assert verdict.reasons == (() if status == "held" else ("nothing was tried: no send was acknowledged",))
+
+
+def test_a_run_that_did_not_get_to_its_end_is_inconclusive() -> None:
+    verdict = judge(good_run().evidence(unfinished=("t-0 has no leader",)))
+    assert (verdict.status, verdict.reasons) == ("inconclusive", ("t-0 has no leader",))
+
+
+def test_unfinished_outweighs_permitted() -> None:
+    run = good_run("0")
+    lose_m0(run)
+    assert judge(run.evidence(unfinished=("t-0 has no leader",))).status == "inconclusive"
+
+
+def test_a_broken_promise_stays_broken_in_an_unfinished_run() -> None:
+    run = good_run()
+    lose_m0(run)
+    verdict = judge(run.evidence(unfinished=("t-0 has no leader",)))
+    assert (verdict.status, verdict.reasons) == ("violated", ("t-0 has no leader",))
+
+
+def test_a_partition_that_was_not_read_back_is_a_reason() -> None:
+    run = good_run()
+    run.write(0, "n0", 0, 1, partition="t-1")
+    verdict = judge(run.evidence())
+    assert verdict.status == "inconclusive"
+    assert verdict.reasons == ("t-1 was not read back to its end after healing",)

@@ -1,0 +1,90 @@
+"""JUnit XML and workflow commands of what no campaign would say by itself."""
+
+from io import StringIO
+
+from junitparser import JUnitXml
+from rich.console import Console
+
+from harrow.campaigns.record import markdown
+from harrow.cli.ci.github import annotations, step_summary
+from harrow.cli.ci.junit import junit_xml
+from harrow.cli.ci.run_suites import RunSuites
+from harrow.cli.ci.suite import EXPECTATIONS, Case, Status, Suite, in_total, note_suite
+from harrow.cli.commands.run_tally import Tally
+from harrow.cli.requests import RunRequest
+
+ODD = "50% of a,b: c\r\n::error::<&>\x00\x1b[31m\ud800|`x`"
+
+
+def odd_suite() -> Suite:
+    case = Case(name=ODD, status=Status.FAILED, message=ODD, details=ODD, properties=(("reproduce", ODD),))
+    return Suite(name=ODD, cases=(case,), summary=ODD)
+
+
+def test_xml_that_a_parser_reads_whatever_a_record_is_called() -> None:
+    (suite,) = JUnitXml.fromstring(junit_xml([odd_suite()]).encode())
+    (case,) = suite
+    assert "\\x00\\x1b[31m\\ud800|" in case.result[0].text
+    assert "50% of a,b: c" in case.name
+
+
+def test_a_message_begins_no_command_of_its_own() -> None:
+    (line,) = annotations([odd_suite()])
+    assert line.startswith("::error title=50%25 of a%2Cb%3A c%0A%3A%3Aerror%3A%3A<&>")
+    assert line.count("\n") == line.count("\r") == 0
+    assert "\x1b" not in line
+    assert "50%25 of a,b: c%0A::error::" in line.partition("::50")[1] + line.partition("::50")[2]
+
+
+def test_a_row_stays_a_row() -> None:
+    lines = step_summary([odd_suite()], "campaign").splitlines()
+    (row,) = [line for line in lines if line.startswith("| ❌")]
+    assert row.replace(r"\|", "").count("|") == 5
+    assert "<&>" not in row.partition("`")[0]
+
+
+def test_ten_annotations_stay_ten() -> None:
+    several = [note_suite(str(number), "undecided") for number in range(10)]
+    assert len(list(annotations(several))) == 10
+    shown = list(annotations([*several, odd_suite()]))
+    assert len(shown) == 10
+    assert shown[0].startswith("::error ")
+    assert shown[-1].startswith("::warning title=and 2 more::")
+
+
+def test_a_summary_of_thousands_fits() -> None:
+    text = step_summary([odd_suite()] * 3_000, "campaign")
+    assert len(text.encode()) < 1_000_000
+    assert "and 2900 more" in text
+
+
+def test_a_suite_is_what_its_expectations_say_unless_something_failed() -> None:
+    told = Case(name="lost-write", status=Status.SKIPPED)
+    met = Case(name=EXPECTATIONS)
+    assert Suite(name="s", cases=(told, met)).status is Status.PASSED
+    failed = Case(name="duplicate", status=Status.FAILED)
+    assert Suite(name="s", cases=(told, met, failed)).status is Status.FAILED
+    assert Suite(name="s", cases=()).status is Status.SKIPPED
+
+
+def test_words_for_how_many() -> None:
+    assert in_total([odd_suite()], "entry") == "1 entry: 1 failed"
+    assert in_total([odd_suite()] * 2, "entry") == "2 entries: 2 failed"
+    assert in_total([], "entry") == "0 entries: nothing ran"
+
+
+def test_markdown_shows_what_it_is_given() -> None:
+    assert markdown.text("a_b *c* <d> `e` [f] [g](h)") == r"a_b \*c\* &lt;d&gt; \`e\` [f] [g\](h)"
+    assert markdown.code("a`b") == "``a`b``"
+    assert markdown.code("`") == "`` ` ``"
+    assert markdown.table(("a",), [("x|y\nz",)]) == "| a |\n| --- |\n| x\\|y z |"
+
+
+def test_a_report_that_was_interrupted_cannot_look_whole() -> None:
+    console = Console(file=StringIO())
+    request = RunRequest(campaigns=[], output_format="junit")
+    RunSuites(console, request).finish(Tally(planned=3, interrupted=True))
+    (suite,) = JUnitXml.fromstring(console.file.getvalue().encode())  # type: ignore[attr-defined]  # a StringIO
+    (case,) = suite
+    assert (suite.name, case.name, case.is_skipped) == ("harrow", "complete", True)
+    assert case.result[0].message == "interrupted: 0 of 3 runs are finished"

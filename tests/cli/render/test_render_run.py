@@ -1,0 +1,148 @@
+"""The table of runs: what people see first."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from harrow.campaigns.language.loader import Campaign
+from harrow.campaigns.language.plan import Expectation
+from harrow.campaigns.record.report import reproduce_command, run_as_mapping
+from harrow.campaigns.run.run_result import RunResult
+from harrow.checks.finding import HELD, INCONCLUSIVE
+from harrow.cli.commands.run_selection import Selection
+from harrow.cli.commands.run_tally import FinishedRun, Tally
+from harrow.cli.render.run import RunTable
+from tests.campaigns.record.run_results import failed_run, lost, plan, run_result, verdict
+
+
+def rendered(
+    *results: RunResult,
+    width: int = 1000,
+    quiet: bool = False,
+    verbose: bool = False,
+    folder: Path | None = None,
+) -> str:
+    """Return what is printed for the runs of one campaign."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    seeds = {result.seed for result in results}
+    plans = tuple({result.plan.digest(): result.plan for result in results}.values())
+    campaign = Campaign(name="loss", description="Why it is lost.", path=Path("loss.yaml"), plans=plans)
+    table = RunTable(console, several_seeds=len(seeds) > 1, quiet=quiet, verbose=verbose)
+    table.begin(Selection(campaign=campaign, argument="loss", plans=plans))
+    tally = Tally(planned=len(results))
+    for result in results:
+        mapping = run_as_mapping(result, reproduce_command("loss", result.seed, result.plan.variant))
+        run = FinishedRun(result=result, mapping=mapping, file=campaign.path, folder=folder)
+        tally.add(run)
+        table.add(run)
+    table.end()
+    table.finish(tally)
+    return stream.getvalue()
+
+
+def variant(name: str, **changes: object) -> RunResult:
+    return run_result(plan=plan(variant=name, expect=Expectation(verdict=HELD)), **changes)
+
+
+def test_variants_stand_under_their_campaign() -> None:
+    shown = rendered(run_result(lost("m1")), variant("0.11")).splitlines()
+    assert shown[:3] == [
+        "loss",
+        "  ✗ violated      as expected  base  lost m1 despite acks=all",
+        "  ✓ held          as expected  0.11",
+    ]
+    assert "2 runs of 1 campaign: 1 held, 1 violated; all as expected" in shown
+
+
+def test_what_was_found_can_be_looked_at() -> None:
+    folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
+    found, again = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
+    command = "harrow diff loss/0123-0-0.1.0"
+    assert rendered(found, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
+    two = rendered(found, again, folder=folder).splitlines()
+    assert two[-2:] == [f"look at it: {command}", f"            {command}"]
+    elsewhere = rendered(found, folder=Path("my runs") / "loss" / "x").splitlines()[-1]
+    assert elsewhere == "look at it: harrow diff 'my runs/loss/x'"
+    assert command in rendered(failed_run(), folder=folder)
+
+
+def test_no_way_on_where_there_is_none_or_too_many() -> None:
+    folder, found = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
+    assert "look at it" not in rendered(found)
+    assert "look at it" not in rendered(found, folder=folder, quiet=True)
+    assert "look at it" not in rendered(variant("0.11"), folder=folder)
+    assert "look at it" not in rendered(found, run_result(lost("m1"), seed=1), folder=folder)
+    assert "look at it" not in rendered(*[found] * 4, folder=folder)
+
+
+def test_what_was_not_expected_is_told_apart_without_colours() -> None:
+    shown = rendered(failed_run())
+    assert "✗ violated      UNEXPECTED   lost m1 despite acks=all" in shown
+    assert "        1.200s broker 0 acked m1\n" in shown
+    assert "             - m1 was committed, and no setting permits that it goes\n" in shown
+    assert "        prevented by KIP-101, from 0.11 on: a follower asks" in shown
+    assert "loss.yaml:42: m1 is not acked" in shown
+    assert "reproduce harrow run loss --seed 0" in shown
+    assert "exit 1: a promise was broken or an expectation missed" in shown
+
+
+def test_a_campaign_that_expects_nothing_is_not_said_to_be_as_expected() -> None:
+    shown = rendered(run_result(plan=plan()))
+    assert shown.splitlines()[1] == "  ✓ held"
+
+
+def test_an_inconclusive_run() -> None:
+    undecided = verdict(status=INCONCLUSIVE, reasons=("step 2 waited in vain",))
+    shown = rendered(run_result(plan=plan(), verdict=undecided))
+    assert "? inconclusive" in shown
+    assert "undecided step 2 waited in vain" in shown
+    assert "exit 3: inconclusive, or nothing ran" in shown
+
+
+def test_seeds_are_grouped() -> None:
+    good = [run_result(seed=seed) for seed in range(20)]
+    bad = [failed_run(seed=seed, plan=good[0].plan) for seed in (20, 25)]
+    shown = rendered(*good, *bad)
+    assert "as expected  20 seeds: 0..20" in shown
+    assert "UNEXPECTED   2 seeds: 20, 25" in shown
+    assert "seed 20: lost m1 despite acks=all" in shown
+    assert shown.count("broker 0 acked m1") == 1
+    assert "Not as expected:\n  harrow run loss --seed 20\n  harrow run loss --seed 25\n" in shown
+
+
+def test_quiet_prints_failures_only() -> None:
+    assert rendered(run_result(), quiet=True) == ""
+    shown = rendered(run_result(), failed_run(plan=plan(variant="bad")), quiet=True)
+    assert "bad" in shown
+    assert "as expected  base" not in shown
+
+
+def test_verbose_prints_everything() -> None:
+    shown = rendered(run_result(lost("m1", permitted_by="acks=1")), verbose=True)
+    for wanted in (
+        "Why it is lost.",
+        "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace 0123456789abcdef",
+        "lost-write   permitted  1         acks=all",
+        "the other 1  held",
+        "1.2005 s  broker_crash       broker=1 restart_after=-",
+        "truncated-below-hw  1",
+        "t-0      0       1    1   0@0          m0",
+    ):
+        assert wanted in shown
+    assert "isr-shrank-to-one  " not in shown
+    assert "rare states never reached: controller-changed, " in shown
+
+
+def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:
+    findings = [lost(f"producer-0:{number}") for number in range(9)]
+    shown = rendered(run_result(*findings), width=80)
+    assert "as expected\n" in "\n".join(line.rstrip() for line in shown.splitlines())
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "and 5 more" in shown
+
+
+def test_markup_in_a_campaign_is_text() -> None:
+    shown = rendered(run_result(lost("[bold]m1[/bold] :smile:")))
+    assert "lost [bold]m1[/bold] :smile: despite" in shown

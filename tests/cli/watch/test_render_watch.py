@@ -1,0 +1,177 @@
+"""A moment of a run, made to fit."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from rich.cells import cell_len
+
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.story.playback import FaultShown, Playback, Scene
+from harrow.campaigns.story.run_state import RunState
+from harrow.cli.watch.canvas import Canvas
+from harrow.cli.watch.run_screen import frame
+from tests.played_runs import drawn, library_run, played
+
+
+def lines_of(scene: Scene, width: int = 80, height: int = 24, *, is_unicode: bool = True) -> list[str]:
+    canvas = Canvas(width=width, height=height, is_unicode=is_unicode)
+    return drawn(frame(scene, canvas), width=width).splitlines()
+
+
+def scenes(result: RunResult, times_us: Iterable[int]) -> Iterator[Scene]:
+    """Yield moments of a run, each to be looked at before the next is taken."""
+    playback = Playback(result)
+    for at_us in times_us:
+        playback.advance(sum(event.at_us <= at_us for event in playback.events) - 1)
+        yield playback.scene(at_us)
+
+
+def scene_of(state: RunState) -> Scene:
+    return Scene(
+        title="made up",
+        at_us=state.at_us,
+        end_us=9_000_000,
+        state=state,
+        faults=(),
+        events=(),
+        anomalies=(),
+        sends=Counter(),
+        reads=0,
+    )
+
+
+@pytest.mark.parametrize("campaign", ["loss-by-hw-truncation", "standard", "rack-outage"])
+def test_it_fits_whatever_there_is(campaign: str) -> None:
+    for scene in scenes(library_run(campaign), (0, 6_000_000, 27_000_000, 90_000_000)):
+        for width, height in product((20, 40, 80, 120, 250), (2, 8, 16, 24, 40, 100)):
+            lines = lines_of(scene, width, height)
+            assert len(lines) < height
+            assert all(cell_len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_nothing_jumps(size: tuple[int, int]) -> None:
+    """Faults and findings come and go; the view stays as high, and partitions stay where they are."""
+    result = library_run("loss-by-hw-truncation")
+    frames = [lines_of(scene, *size) for scene in scenes(result, range(0, 41_000_000, 1_000_000))]
+    assert len({len(lines) for lines in frames}) == 1
+    assert len({next(n for n, line in enumerate(lines) if line.startswith("t-0")) for lines in frames}) == 1
+
+
+@pytest.mark.parametrize("size", [(80, 20), (80, 50), (50, 50)])
+def test_brokers_that_take_more_words_move_nothing(size: tuple[int, int]) -> None:
+    state = many(1, 6)
+    frames = [lines_of(scene_of(state), *size)]
+    for broker in range(6):
+        state.advance((2, "broker_stopped", broker, "power_loss"))
+        frames.append(lines_of(scene_of(state), *size))
+    assert "3 DOWN, no power" in "\n".join(frames[-1])
+    assert len({len(lines) for lines in frames}) == 1
+    (places,) = {tuple(n for n, line in enumerate(lines) if "topic-0" in line) for lines in frames}
+    assert places
+
+
+def many(partitions: int, brokers: int) -> RunState:
+    state = RunState(
+        {f"topic-{n}": [n % brokers, (n + 1) % brokers] for n in range(partitions)}, range(brokers)
+    )
+    for broker in range(brokers):
+        state.advance((0, "broker_started", broker))
+        state.advance((0, "broker_registered", broker, 1))
+    for n in range(partitions):
+        isr = (n % brokers, (n + 1) % brokers)
+        state.advance((1, "election", 0, f"topic-{n}", isr[0], 1, isr, False, "topic creation"))
+    return state
+
+
+def test_of_many_partitions_those_that_are_well_are_left_out() -> None:
+    state = many(60, 9)
+    state.advance((2, "election", 0, "topic-41", -1, 2, (5,), False, "broker failure"))
+    shown = "\n".join(lines_of(scene_of(state)))
+    assert "topic-41" in shown
+    assert "NONE" in shown
+    (rest,) = (line for line in shown.splitlines() if line.startswith("and "))
+    hidden = 60 - sum(line.startswith("topic-") for line in shown.splitlines())
+    assert rest == f"and {hidden} partitions more, {hidden} with a leader and a whole ISR"
+
+
+def test_of_many_brokers_those_that_are_well_are_left_out() -> None:
+    state = many(1, 100)
+    for event in (
+        (2, "controller_changed", 70, 3),
+        (2, "broker_stopped", 99, "process"),
+        (2, "broker_paused", 98),
+    ):
+        state.advance(event)
+    shown = lines_of(scene_of(state))
+    begin = next(number for number, line in enumerate(shown) if line.startswith("brokers"))
+    brokers = " ".join(shown[begin : begin + 3])
+    assert brokers.split()[1:9] == ["70", "up", "controller", "e3", "98", "PAUSED", "99", "DOWN"]
+    left_out = 100 - 2 - brokers.count(" up") + 1
+    assert brokers.endswith(f"and {left_out} more, {left_out} up")
+    assert shown[begin + 3].startswith("records")
+
+
+def test_a_leader_that_has_not_heard_of_its_successor() -> None:
+    state = many(1, 3)
+    for event in (
+        (1, "recover", 0, "topic-0", 0, 0),
+        (1, "leader", 0, "topic-0", 1, 0, (0, 1)),
+        (2, "election", 2, "topic-0", 1, 2, (1,), False, "broker failure"),
+    ):
+        state.advance(event)
+    assert "  0 leader e1 DEPOSED, not in ISR" in "\n".join(lines_of(scene_of(state)))
+
+
+def test_what_is_missing_uncommitted_or_gone_has_a_sign() -> None:
+    result = library_run("loss-by-hw-truncation")
+
+    def logs(at_us: int) -> list[str]:
+        lines = lines_of(played(result, at_us))
+        return [line.split()[-1] for line in lines if line.startswith(("  0 ", "  1 "))]
+
+    assert logs(25_059_500) == ["██", "█~"]
+    # Broker 0 is down: what it will begin with is the high watermark of its checkpoint.
+    assert logs(32_100_000) == ["█~", "█-"]
+    assert logs(41_000_000) == ["█-", "█-"]
+
+
+def test_of_a_long_log_the_last_records_are_shown() -> None:
+    shown = lines_of(played(library_run("standard"), 50_000_000), 120, 40)
+    begin = next(number for number, line in enumerate(shown) if line.startswith("t-0 "))
+    first, last = (int(offset) for offset in shown[begin].split()[-1].split("-"))
+    ends = [int(line.partition("LEO ")[2].split()[0]) for line in shown[begin + 1 : begin + 4]]
+    assert last == max(ends) - 1
+    assert {len(line.split()[-1]) for line in shown[begin + 1 : begin + 4]} == {last - first + 1}
+
+
+def test_bold_is_for_headings() -> None:
+    shown = frame(played(library_run("loss-by-hw-truncation"), 41_000_000), Canvas(width=80, height=24))
+    lines = drawn(shown, width=80, colours=True).splitlines()
+    (brokers,) = (line for line in lines if "brokers" in line)
+    assert brokers.startswith("\x1b[1mbrokers  \x1b[0m0 \x1b[32mup\x1b[0m")
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    result = library_run("loss-by-hw-truncation")
+    text = "\n".join(lines_of(played(result, 41_000_000), is_unicode=False))
+    assert text.isascii()
+    assert "#-" in text
+    assert "x lost m1 despite acks=all" in text
+
+
+def test_of_many_faults_it_is_said_how_many_more_there_are() -> None:
+    fault = FaultShown(text="broker_crash broker=1", since_us=1_000_000, until_us=4_500_000)
+    endless = FaultShown(text="partition between=[0, 1]", since_us=1_000_000, until_us=None)
+    scene = replace(scene_of(many(1, 3)), faults=(fault, endless, fault, fault, fault))
+    shown = lines_of(scene)
+    begin = shown.index("faults in force")
+    assert shown[begin + 1 : begin + 5] == [
+        "  broker_crash broker=1  since 1.000s, 4.500s left",
+        "  partition between=[0, 1]  since 1.000s, to the end",
+        "  broker_crash broker=1  since 1.000s, 4.500s left",
+        "  and 2 more",
+    ]

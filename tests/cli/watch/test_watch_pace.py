@@ -1,0 +1,63 @@
+"""How fast a run is played."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import typer
+
+from harrow.campaigns.story.playback import Playback
+from harrow.cli.options import parse_speed
+from harrow.cli.watch.pace import pace
+from tests.played_runs import library_run
+
+CAMPAIGNS = ("loss-by-hw-truncation", "standard", "swarm", "rack-outage")
+
+
+@pytest.mark.parametrize("campaign", CAMPAIGNS)
+def test_every_moment_is_played_once_and_in_order(campaign: str) -> None:
+    playback = Playback(library_run(campaign))
+    steps = list(pace(playback))
+    positions = [step.position for step in steps]
+    assert all(one <= other for one, other in pairwise(positions))
+    assert positions[-1] == len(playback.events) - 1
+    assert sum(step.passes_us for step in steps) == playback.end_us
+    assert all(step.passes_us >= 0 and step.lasts_us >= 0 for step in steps)
+
+
+def test_a_burst_is_slowed_down_until_it_can_be_seen() -> None:
+    """Between the crash of broker 1 and its restart no time passes at all."""
+    playback = Playback(library_run("loss-by-hw-truncation"))
+    turns = [
+        step for step in pace(playback) if step.position >= 0 and playback.is_turning_point(step.position)
+    ]
+    assert any(step.passes_us == 0 for step in turns[:-1])
+    assert all(step.lasts_us >= 1_000_000 for step in turns[:-1])
+
+
+@pytest.mark.parametrize("campaign", CAMPAIGNS)
+def test_idle_stretches_are_cut_short_and_bursts_do_not_take_for_ever(campaign: str) -> None:
+    playback = Playback(library_run(campaign))
+    steps = list(pace(playback))
+    assert max(step.lasts_us for step in steps) <= 5_000_000
+    assert sum(step.lasts_us for step in steps) <= playback.end_us + 140_000_000
+
+
+def test_what_was_before_time_zero_takes_no_time() -> None:
+    playback = Playback(library_run("loss-by-hw-truncation"))
+    first = next(iter(pace(playback)))
+    assert playback.events[first.position].at_us < 0
+    assert first.passes_us > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "speed"), [("5", 5.0), ("0.5", 0.5), ("20x", 20.0), ("1e2", 100.0), ("max", math.inf)]
+)
+def test_a_speed(text: str, speed: float) -> None:
+    assert parse_speed(text) == speed
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "fast", "x", "", "5s"])
+def test_what_is_no_speed(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="a number above 0"):
+        parse_speed(text)

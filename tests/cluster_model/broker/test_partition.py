@@ -1,0 +1,589 @@
+"""A partition on one broker (Partition.scala, Replica.scala): HW, ISR, acks=all, leader epochs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.partition import EXPAND, SHRINK, Partition
+from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET, Replica
+from harrow.cluster_model.log.record_batch import COMMIT, NO_PRODUCER_ID
+from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
+from harrow.cluster_model.protocol import (
+    LOG_END,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import Value
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
+
+P = "t-0"
+LAG_US = 10 * SECOND
+LEADER = 0
+
+
+class Writes:
+    """Keeps what is to be written; a test says what became of it."""
+
+    def __init__(self, led: "Led") -> None:
+        self.led = led
+        self.writes: list[tuple[tuple[int, ...], str]] = []
+        self.answers: list[Callable[[int | None], None]] = []
+
+    def start(self) -> None:
+        """Nothing is done periodically."""
+
+    def submit(
+        self,
+        partition: str,
+        state: LeaderAndIsr,
+        controller_epoch: int,
+        on_altered: Callable[[int | None], None],
+    ) -> None:
+        led = self.led.partition
+        assert led.isr_write_in_flight
+        written = (partition, state.leader, state.leader_epoch, state.partition_epoch, controller_epoch)
+        assert written == (P, LEADER, led.leader_epoch, led.partition_epoch, led.controller_epoch)
+        self.writes.append((state.isr, EXPAND if len(state.isr) > len(led.isr) else SHRINK))
+        self.answers.append(on_altered)
+
+
+class Led:
+    """Broker 0 with a partition that it is made leader of."""
+
+    def __init__(
+        self,
+        isr: tuple[int, ...] = (0, 1, 2),
+        *,
+        leo: int = 0,
+        hw: int = 0,
+        min_isr: int = 1,
+        release: str = "2.4",
+        replicas: tuple[int, ...] = (0, 1, 2),
+        topic: Mapping[str, Value] = MappingProxyType({}),
+        **switches: Any,
+    ) -> None:
+        self.host = FakeHost()
+        self.store = Writes(self)
+        self.rose: list[bool] = []
+        self.replicas = replicas
+        self.sent = 0
+        behaviours = replace(RELEASES[release].behaviours, **switches)
+        disk = disk_with(P, *((0, f"old{n}") for n in range(leo)))
+        logs = log_manager(LEADER, self.host, disk, behaviours, topic)
+        self.partition = Partition(
+            P,
+            LEADER,
+            self.host,
+            logs,
+            behaviours,
+            self.store,
+            lambda _, rose: self.rose.append(rose),
+            LAG_US,
+            min_isr,
+        )
+        self.partition.log.high_watermark = hw
+        self.lead(isr, epoch=1)
+
+    @property
+    def hw(self) -> int:
+        return self.partition.log.high_watermark
+
+    def state(
+        self, leader: int, isr: tuple[int, ...], epoch: int, version: int = 0
+    ) -> LeaderAndIsrPartitionState:
+        return LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, isr, version), self.replicas)
+
+    def lead(self, isr: tuple[int, ...], epoch: int) -> bool:
+        return self.partition.make_leader(self.state(LEADER, isr, epoch))
+
+    def append(self, count: int = 1, acks: int = 1) -> str:
+        values = [f"m{self.sent + n}" for n in range(count)]
+        self.sent += count
+        return self.partition.append_as_leader(batch(*values), acks)[0].error
+
+    def fetch(self, **offsets: int) -> bool:
+        """Note fetches, given as ``r1=3``: broker 1 fetches from offset 3."""
+        leo = self.partition.log.log_end_offset
+        rose = [self.partition.update_follower(int(name[1:]), at, leo) for name, at in offsets.items()]
+        return True in rose
+
+    def written(self, version: int | None = 7) -> bool:
+        """Answer the last ISR write: with the znode's new version, or None when it was refused."""
+        self.store.answers[-1](version)
+        return self.rose[-1]
+
+
+# Becoming leader and follower
+
+
+def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_nothing_of_its_followers() -> None:
+    led = Led(leo=4, hw=2)
+    partition = led.partition
+    assert (partition.leader_epoch, partition.leader_epoch_start, partition.isr) == (1, 4, (0, 1, 2))
+    assert partition.log.epochs.entries == [(0, 0), (1, 4)]
+    assert [r.log_end_offset for r in partition.remote_replicas.values()] == [UNKNOWN_OFFSET] * 2
+    assert led.hw == 2
+    assert led.host.named("leader") == [(LEADER, P, 1, 4, (0, 1, 2))]
+
+
+@pytest.mark.parametrize(("release", "entries"), [("0.11", [(0, 0)]), ("2.0", [(0, 0), (1, 4)])])
+def test_the_epoch_is_noted_at_once_or_with_the_first_append(
+    release: str, entries: list[tuple[int, int]]
+) -> None:
+    led = Led(leo=4, release=release)
+    assert led.partition.log.epochs.entries == entries
+    led.append()
+    assert led.partition.log.epochs.entries == [(0, 0), (1, 4)]
+
+
+def test_a_new_leader_that_is_alone_in_the_isr_commits_all_that_it_has() -> None:
+    led = Led((0,), leo=4, hw=2)
+    assert led.hw == 4
+    assert led.host.named("hw") == [(LEADER, P, 4)]
+
+
+def test_a_leader_that_goes_on_in_a_new_epoch_keeps_what_it_knows_of_its_followers() -> None:
+    led = Led()
+    led.append(5)
+    led.fetch(r1=3, r2=5)
+    assert led.hw == 3
+    assert led.lead((0, 2), epoch=2)
+    assert led.hw == 5
+    assert {r.broker: r.log_end_offset for r in led.partition.remote_replicas.values()} == {1: 3, 2: 5}
+    assert led.partition.leader_epoch_start == 5
+
+
+def test_a_leader_that_was_a_follower_meanwhile_forgets_what_it_knew() -> None:
+    led = Led()
+    led.append(5)
+    led.fetch(r1=5, r2=5)
+    led.partition.make_follower(led.state(1, (0, 1, 2), 2))
+    led.lead((0, 1, 2), epoch=3)
+    led.append()
+    assert led.hw == 5
+    assert {r.log_end_offset for r in led.partition.remote_replicas.values()} == {UNKNOWN_OFFSET}
+
+
+@pytest.mark.parametrize(
+    ("release", "old", "new", "is_change"),
+    [
+        ("2.4", (1, 1), (2, 2), True),
+        ("2.4", (1, 1), (1, 2), True),  # from KIP-320 on a new epoch alone is a change
+        ("2.4", (1, 1), (1, 1), False),
+        ("2.0", (1, 1), (2, 2), True),
+        ("2.0", (1, 1), (1, 2), False),
+        ("0.10.2", (1, 1), (1, 5), False),
+        ("0.10.2", (1, 1), (2, 5), True),
+    ],
+)
+def test_what_is_a_change_for_a_follower(
+    release: str, old: tuple[int, int], new: tuple[int, int], is_change: bool
+) -> None:
+    led = Led(release=release)
+    led.partition.make_follower(led.state(old[0], (0, 1, 2), old[1]))
+    assert led.partition.make_follower(led.state(new[0], (0, 1, 2), new[1], version=9)) == is_change
+    partition = led.partition
+    assert (partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch) == (
+        *new,
+        (),
+        9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "error"),
+    [
+        (-1, errors.NONE),
+        (1, errors.NONE),
+        (0, errors.FENCED_LEADER_EPOCH),
+        (2, errors.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_the_leader_epoch_of_a_reader_is_checked(known: int, error: str) -> None:
+    led = Led()
+    assert led.partition.check_epoch(known) == error
+    led.partition.make_follower(led.state(1, (), 2))
+    assert led.partition.check_epoch(known) == errors.NOT_LEADER_FOR_PARTITION
+
+
+# The high watermark
+
+
+@pytest.mark.parametrize(
+    ("isr", "leo", "fetched", "hw"),
+    [
+        ((0, 1, 2), 10, {1: 5, 2: 3}, 3),  # the slowest counts
+        ((0, 1, 2), 10, {1: 10, 2: 10}, 10),
+        ((0, 1, 2), 10, {1: 10}, 0),  # one of them has never fetched
+        ((0, 1), 10, {1: 5}, 5),
+        ((0, 1), 10, {1: 12}, 10),  # never above the leader's own LEO
+        ((0,), 10, {}, 10),
+    ],
+)
+def test_hw_is_the_smallest_leo_of_the_isr(
+    isr: tuple[int, ...], leo: int, fetched: dict[int, int], hw: int
+) -> None:
+    led = Led(isr)
+    led.append(leo)
+    led.fetch(**{f"r{broker}": offset for broker, offset in fetched.items()})
+    assert led.hw == hw
+
+
+def test_hw_moves_one_fetch_round_after_the_data() -> None:
+    led = Led((0, 1), replicas=(0, 1))
+    led.append()
+    assert not led.fetch(r1=0)
+    assert led.hw == 0
+    assert led.fetch(r1=1)
+    assert led.hw == 1
+    assert not led.fetch(r1=1)
+
+
+def test_hw_never_falls() -> None:
+    led = Led((0, 1), replicas=(0, 1))
+    led.append(5)
+    led.fetch(r1=5)
+    assert not led.fetch(r1=2)
+    assert led.hw == 5
+    led.append()
+    assert led.hw == 5
+    led.lead((0, 1, 2), epoch=2)
+    assert led.hw == 5
+    assert [event[-1] for event in led.host.named("hw")] == [5]
+
+
+@pytest.mark.parametrize(("since_us", "hw"), [(LAG_US, 3), (LAG_US + 1, 6)])
+def test_hw_waits_for_a_replica_that_is_caught_up_in_time_though_not_in_the_isr(
+    since_us: int, hw: int
+) -> None:
+    """One that may soon join the ISR must not be left behind by the HW."""
+    led = Led((0,), replicas=(0, 1))
+    led.append(3)
+    led.fetch(r1=3)
+    led.written(None)  # it would have joined, but the write was refused
+    assert led.hw == 3
+    led.append(2)
+    assert led.hw == 3
+    led.host.advance(since_us)
+    led.append()
+    assert led.hw == hw
+
+
+def test_hw_does_not_wait_for_a_replica_that_was_not_in_the_isr_when_the_leader_began() -> None:
+    led = Led((0, 2))
+    led.append(4)
+    led.fetch(r2=4)
+    assert led.hw == 4
+
+
+def test_the_mutant_without_a_hw_commits_at_once() -> None:
+    led = Led(hw_counts_whole_isr=False)
+    led.append(4)
+    assert led.hw == 4
+
+
+@pytest.mark.parametrize(
+    ("fetches", "caught_up_us"),
+    [
+        # (time, fetch offset, leader's LEO then); the last caught-up time is at first -1
+        ([(5, 3, 3)], 5),  # at the LEO: now
+        ([(5, 4, 3)], 5),
+        ([(5, 2, 3)], -1),
+        ([(5, 2, 3), (9, 3, 7)], 5),  # at the LEO of the previous fetch: then
+        ([(5, 2, 3), (9, 3, 7), (12, 6, 9)], 5),
+        ([(5, 2, 3), (9, 3, 7), (12, 7, 9)], 9),
+        ([(5, 3, 3), (9, 3, 4), (12, 3, 4)], 5),  # stuck
+        ([(5, 3, 3), (9, 3, 3), (12, 3, 4)], 9),
+        ([(5, 3, 3), (9, 1, 3)], 5),  # it never goes back
+    ],
+)
+def test_when_a_replica_was_last_caught_up(fetches: list[tuple[int, int, int]], caught_up_us: int) -> None:
+    replica = Replica(1)
+    replica.last_caught_up_us = -1
+    replica.last_fetch_us = -1
+    replica.last_fetch_leader_leo = 1_000
+    for at_us, offset, leader_leo in fetches:
+        replica.update_fetch_state(offset, leader_leo, at_us)
+    assert replica.last_caught_up_us == caught_up_us
+    assert replica.log_end_offset == fetches[-1][1]
+
+
+# Shrink
+
+
+@pytest.mark.parametrize(
+    ("late_us", "leo", "isr"),
+    [
+        (LAG_US, 3, None),  # just in time
+        (LAG_US + 1, 3, (0, 2)),
+        (LAG_US + 1, 5, None),  # at the leader's LEO nobody is late
+    ],
+)
+def test_a_follower_that_is_not_caught_up_in_time_leaves(
+    late_us: int, leo: int, isr: tuple[int, ...] | None
+) -> None:
+    led = Led()
+    led.append(3)
+    led.fetch(r1=3, r2=3)
+    led.append(2)
+    led.fetch(r1=leo)
+    led.host.advance(late_us)
+    led.fetch(r2=5)
+    if leo == 5:
+        # It has caught up long ago and has not fetched since.
+        assert led.partition.remote_replicas[1].last_caught_up_us == 0
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == ([] if isr is None else [(isr, SHRINK)])
+
+
+def test_all_late_followers_leave_at_once_and_then_the_rest_is_committed() -> None:
+    led = Led()
+    led.append(5)
+    led.fetch(r1=3, r2=1)
+    led.host.advance(LAG_US + 1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0,), SHRINK)]
+    assert (led.hw, led.partition.isr) == (1, (0, 1, 2))
+    assert led.written(version=4)
+    assert (led.hw, led.partition.isr, led.partition.partition_epoch) == (5, (0,), 4)
+    assert led.host.named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
+
+
+def test_only_a_leader_shrinks() -> None:
+    led = Led()
+    led.append(5)
+    led.partition.make_follower(led.state(1, (0, 1, 2), 2))
+    led.host.advance(2 * LAG_US)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == []
+
+
+# Expand
+
+
+@pytest.mark.parametrize(
+    ("release", "hw", "offset", "joins"),
+    [
+        # LEO 6, and the epoch begins there
+        ("2.4", 4, 6, True),
+        ("2.4", 4, 5, False),  # at the HW, but below the start of the epoch
+        ("2.4", 4, 3, False),
+        ("0.11", 4, 4, True),  # before KAFKA-7128 the HW is enough
+        ("0.11", 4, 3, False),
+    ],
+)
+def test_a_follower_joins_by_hw_and_epoch_start(release: str, hw: int, offset: int, joins: bool) -> None:
+    led = Led((0, 2), leo=6, hw=hw, release=release)
+    led.append(2)
+    led.fetch(r1=offset)
+    assert led.store.writes == ([((0, 2, 1), EXPAND)] if joins else [])
+
+
+def test_the_hw_counts_a_new_member_only_when_it_is_one() -> None:
+    led = Led((0, 2))
+    led.append(2)
+    led.fetch(r2=2)
+    led.append(2)
+    led.host.advance(2 * LAG_US)
+    led.fetch(r1=2)
+    assert led.store.writes == [((0, 2, 1), EXPAND)]
+    led.written(version=3)
+    assert (led.partition.isr, led.partition.partition_epoch) == ((0, 2, 1), 3)
+    led.fetch(r2=4)
+    assert led.hw == 2
+    led.fetch(r1=4)
+    assert led.hw == 4
+
+
+def test_a_broker_without_a_replica_is_nobody() -> None:
+    led = Led()
+    assert not led.fetch(r9=0)
+    assert led.store.writes == []
+
+
+# A write in flight
+
+
+def test_while_the_isr_is_being_written_nothing_else_is_decided() -> None:
+    led = Led((0, 1))
+    led.append(2)
+    led.fetch(r1=2)
+    led.append(2)
+    led.fetch(r2=3)
+    assert led.store.writes == [((0, 1, 2), EXPAND)]
+    assert not led.fetch(r1=4)
+    assert led.hw == 2
+    led.host.advance(LAG_US + 1)
+    led.partition.maybe_shrink_isr()
+    assert len(led.store.writes) == 1
+    assert led.written()
+    assert led.hw == 3
+    led.append()
+    led.partition.maybe_shrink_isr()
+    assert len(led.store.writes) == 2
+
+
+def test_only_one_isr_change_is_written_at_a_time() -> None:
+    led = Led((0,))
+    led.fetch(r1=0, r2=0)
+    assert led.store.writes == [((0, 1), EXPAND)]
+    led.written()
+    led.fetch(r2=0)
+    assert led.store.writes[1:] == [((0, 1, 2), EXPAND)]
+
+
+def test_a_refused_write_leaves_the_isr_as_it_was() -> None:
+    led = Led((0, 1))
+    led.append(2)
+    led.fetch(r2=2)
+    led.written(None)
+    assert (led.partition.isr, led.partition.partition_epoch) == ((0, 1), 0)
+    assert led.host.named("isr") == []
+    assert not led.partition.isr_write_in_flight
+    led.fetch(r2=2)
+    assert len(led.store.writes) == 2
+
+
+def test_a_fetch_raises_the_hw_even_if_the_isr_write_that_it_caused_is_refused() -> None:
+    """`updateFollowerFetchState` tries the HW after `maybeExpandIsr`, whatever came of that."""
+    led = Led((0,), replicas=(0, 1))
+    led.append(3)
+    led.fetch(r1=3)
+    led.written(None)
+    led.append(2)
+    assert led.hw == 3
+    led.fetch(r1=5)
+    assert led.written(None)
+    assert led.hw == 5
+
+
+# Waiting for all replicas
+
+
+@pytest.mark.parametrize(
+    ("isr", "min_isr", "acks", "error"),
+    [
+        ((0, 1), 2, -1, errors.NONE),
+        ((0,), 2, -1, errors.NOT_ENOUGH_REPLICAS),
+        ((0,), 2, 1, errors.NONE),
+        ((0,), 2, 0, errors.NONE),
+        ((0,), 1, -1, errors.NONE),
+    ],
+)
+def test_acks_all_is_refused_before_the_append_while_the_isr_is_too_small(
+    isr: tuple[int, ...], min_isr: int, acks: int, error: str
+) -> None:
+    led = Led(isr, min_isr=min_isr)
+    assert led.append(acks=acks) == error
+    assert led.partition.log.log_end_offset == (1 if error == errors.NONE else 0)
+    assert len(led.host.named("append")) == led.partition.log.log_end_offset
+
+
+def test_acks_all_ends_in_an_error_when_the_isr_has_shrunk_after_the_append() -> None:
+    led = Led((0, 1), min_isr=2)
+    assert led.append(acks=-1) == errors.NONE
+    assert led.partition.is_committed(1) == (False, errors.NONE)
+    led.host.advance(LAG_US + 1)
+    led.partition.maybe_shrink_isr()
+    led.written()
+    assert led.partition.is_committed(1) == (True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    assert led.partition.log.log_end_offset == 1
+
+
+def test_acks_all_waits_for_the_hw() -> None:
+    led = Led((0, 1), replicas=(0, 1))
+    led.append(2)
+    led.fetch(r1=1)
+    assert led.partition.is_committed(1) == (True, errors.NONE)
+    assert led.partition.is_committed(2) == (False, errors.NONE)
+    led.partition.make_follower(led.state(1, (0, 1), 2))
+    assert led.partition.is_committed(2) == (True, errors.NOT_LEADER_FOR_PARTITION)
+
+
+def test_the_mutant_that_acks_before_replication() -> None:
+    led = Led(ack_waits_for_hw=False)
+    led.append()
+    assert led.partition.is_committed(1) == (True, errors.NONE)
+
+
+def test_only_a_leader_appends() -> None:
+    led = Led()
+    led.partition.make_follower(led.state(1, (0, 1, 2), 2))
+    assert led.append() == errors.NOT_LEADER_FOR_PARTITION
+    assert led.partition.log.log_end_offset == 0
+
+
+def test_an_append_is_in_the_trace_once_and_a_duplicate_is_not() -> None:
+    led = Led((0,))
+    first = batch("a", "b", producer_id=3, sequence=0)
+    result, hw_rose = led.partition.append_as_leader(first, -1)
+    assert (result.error, result.base_offset, hw_rose) == (errors.NONE, 0, True)
+    result, hw_rose = led.partition.append_as_leader(first, -1)
+    assert (result.error, result.base_offset, result.duplicate, hw_rose) == (errors.NONE, 0, True, False)
+    led.append()
+    assert led.host.named("append") == [
+        (LEADER, P, 0, 1, 3, 0, ("a", "b")),
+        (LEADER, P, 2, 1, NO_PRODUCER_ID, -1, ("m0",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "limited", "end"),
+    [
+        (LOG_END, True, 5),
+        (READ_UNCOMMITTED, True, 2),
+        (READ_UNCOMMITTED, False, 5),
+        (READ_COMMITTED, True, 2),
+    ],
+)
+def test_followers_read_to_the_leo_and_consumers_to_the_hw(isolation: int, limited: bool, end: int) -> None:
+    led = Led((0, 1), replicas=(0, 1), consumer_limited_by_hw=limited)
+    led.append(5)
+    led.fetch(r1=2)
+    assert led.partition.readable_end(isolation) == end
+
+
+def test_who_reads_what_is_committed_stops_at_the_first_open_transaction() -> None:
+    led = Led((0, 1), replicas=(0, 1))
+    led.append()
+    led.partition.append_as_leader(transactional("x", "y"), acks=-1)
+    led.append()
+    led.fetch(r1=4)
+    assert [led.partition.readable_end(level) for level in (READ_COMMITTED, READ_UNCOMMITTED)] == [1, 4]
+    led.partition.append_as_leader(control(COMMIT), acks=-1)
+    assert led.partition.readable_end(READ_COMMITTED) == 1  # Its end may be lost with the leader yet.
+    led.fetch(r1=5)
+    assert led.partition.readable_end(READ_COMMITTED) == 5
+
+
+# As follower
+
+
+def test_a_follower_takes_its_leaders_high_watermark_as_far_as_its_own_log_goes() -> None:
+    led = Led(leo=1, topic={"flush.messages": 1})
+    partition = led.partition
+    partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
+    for values, leader_hw, own_hw in (("b", 9, 2), ("", 1, 1), ("cd", 3, 3)):
+        at = partition.log.log_end_offset
+        partition.append_as_follower((batch(*values, at=at, leader_epoch=2),) if values else (), leader_hw)
+        assert led.hw == own_hw
+    # What is copied is flushed before the high watermark says that it counts.
+    follower_events = [event[1] for event in led.host.events if event[1] in ("replicate", "flush", "hw")]
+    assert follower_events == ["replicate", "flush", "hw", "hw", "replicate", "flush", "hw"]
+
+
+def test_a_follower_refuses_a_batch_that_does_not_begin_where_its_log_ends() -> None:
+    led = Led(leo=1)
+    led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
+    fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=3, leader_epoch=2)
+    with pytest.raises(UnexpectedAppendOffset) as refused:
+        led.partition.append_as_follower((fits, misfits), 2)
+    assert refused.value.base_offset == 3
+    assert (led.partition.log.log_end_offset, led.hw) == (2, 0)

@@ -1,0 +1,479 @@
+"""Requests that wait: for data, for the high watermark, for the ISR's lock, or for their time to be up."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.delayed_requests import (
+    DelayedFetch,
+    DelayedProduce,
+    OperationTimer,
+    PendingAck,
+)
+from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import (
+    FetchRequest,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
+from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
+
+P, Q = "t-0", "t-1"
+WAIT_US = 500 * MS
+TIMEOUT_US = 30 * SECOND
+
+
+class Waiting:
+    """An operation that completes when it is told to, and what it does then."""
+
+    def __init__(self, name: str, done: list[str], on_complete: Callable[[], None] = lambda: None) -> None:
+        self.name = name
+        self.completed = False
+        self.ready = False
+        self.tries = 0
+        self.deadline_us = 0
+        self._done = done
+        self._on_complete = on_complete
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        if self.ready:
+            self._complete()
+        return self.ready
+
+    def expire(self) -> None:
+        self._complete()
+
+    def _complete(self) -> None:
+        self.completed = True
+        self._done.append(self.name)
+        self._on_complete()
+
+
+def test_what_waits_is_tried_oldest_first_and_only_for_its_partitions() -> None:
+    done: list[str] = []
+    purgatory: Purgatory[Waiting] = Purgatory()
+    one, both, other = Waiting("one", done), Waiting("both", done), Waiting("other", done)
+    purgatory.watch(one, [P])
+    purgatory.watch(both, [P, Q])
+    purgatory.watch(other, [Q])
+    both.ready = one.ready = True
+    purgatory.check(Q)
+    assert done == ["both"]
+    purgatory.check(P)
+    assert done == ["both", "one"]
+    assert (one.tries, both.tries, other.tries) == (1, 1, 1)
+    purgatory.check(P)
+    purgatory.check("nobody-9")
+    assert one.tries == 1
+
+
+def test_an_operation_that_completed_elsewhere_is_dropped() -> None:
+    done: list[str] = []
+    purgatory: Purgatory[Waiting] = Purgatory()
+    waiting = Waiting("expired", done)
+    purgatory.watch(waiting, [P])
+    waiting.expire()
+    purgatory.check(P)
+    assert (done, waiting.tries) == (["expired"], 0)
+
+
+def test_what_comes_in_while_others_complete_stands_behind_those_that_still_wait() -> None:
+    done: list[str] = []
+    purgatory: Purgatory[Waiting] = Purgatory()
+    late = Waiting("late", done)
+    first = Waiting("first", done, lambda: purgatory.watch(late, [P]))
+    slow = Waiting("slow", done)
+    for waiting in (first, slow):
+        purgatory.watch(waiting, [P])
+    first.ready = True
+    purgatory.check(P)
+    assert late.tries == 0
+    late.ready = slow.ready = True
+    purgatory.check(P)
+    assert done == ["first", "slow", "late"]
+
+
+# Deadlines
+
+
+def timer_with(host: FakeHost, *deadlines_us: int) -> tuple[OperationTimer, list[Any], list[str]]:
+    done: list[str] = []
+    timer = OperationTimer(host)
+    operations: list[Any] = []
+    for number, deadline_us in enumerate(deadlines_us):
+        operations.append(Waiting(str(number), done))
+        operations[-1].deadline_us = deadline_us
+    return timer, operations, done
+
+
+def test_an_operation_expires_at_its_deadline() -> None:
+    host = FakeHost()
+    timer, (waiting,), done = timer_with(host, 100)
+    timer.watch(waiting)
+    host.advance(99)
+    assert done == []
+    host.advance(1)
+    assert done == ["0"]
+
+
+def test_a_completed_operation_does_not_expire_and_the_next_one_has_its_own_deadline() -> None:
+    host = FakeHost()
+    timer, (first, second), done = timer_with(host, 100, 170)
+    timer.watch(first)
+    first.ready = True
+    first.try_complete()
+    host.advance(70)
+    timer.watch(second)
+    host.advance(99)  # 169: the timer has fired at 100 and was set again
+    assert done == ["0"]
+    host.advance(1)
+    assert done == ["0", "1"]
+    host.advance(1000)
+    assert done == ["0", "1"]
+
+
+# A broker's replicas
+
+
+class FakeZooKeeper:
+    """Keeps what is submitted; a test answers it."""
+
+    def __init__(self) -> None:
+        self.submitted: list[
+            tuple[tuple[zk.ZooKeeperOperation, ...], Callable[[zk.ZooKeeperResponse], None]]
+        ] = []
+
+    def submit(
+        self,
+        operations: tuple[zk.ZooKeeperOperation, ...],
+        on_response: Callable[[zk.ZooKeeperResponse], None],
+        **_: Any,
+    ) -> None:
+        self.submitted.append((operations, on_response))
+
+    def answer_isr_write(self, *, version: int | None) -> None:
+        """Answer the oldest write: done (with the znode's new version), or refused."""
+        (write, _read), on_response = self.submitted.pop(0)
+        assert isinstance(write, zk.SetData)
+        result = zk.ZooKeeperResult(zk.BAD_VERSION if version is None else zk.OK, write.data, version or 0)
+        read = zk.ZooKeeperResult(zk.OK, "what another has written", 9)
+        on_response(zk.ZooKeeperResponse(zk.OK, (result, read)))
+
+
+class Replicas:
+    """Broker 0 leads t-0 and t-1 with the followers 1 and 2."""
+
+    def __init__(
+        self, isr: tuple[int, ...] = (0, 1), *, min_isr: int = 1, partitions: Iterable[str] = (P,)
+    ) -> None:
+        self.host = FakeHost("broker-0")
+        self.zookeeper = FakeZooKeeper()
+        self.responses: list[tuple[int, Any]] = []
+        config = broker_config("2.4", {"min.insync.replicas": min_isr})
+        behaviours = RELEASES["2.4"].behaviours
+        self.manager = ReplicaManager(
+            0,
+            self.host,
+            Disk(),
+            config,
+            lambda _: topic_config({}, config),
+            behaviours,
+            ZkAlterPartitionManager(self.host, cast("ZooKeeperClient", self.zookeeper), behaviours),
+            lambda message, body: self.responses.append((message[1], body)),
+        )
+        self.connections: dict[str, Connection] = {}
+        self.correlation_id = 0
+        for name in partitions:
+            self.lead(name, 0, isr, epoch=1)
+        self.responses.clear()
+
+    def message(self, body: Any, client: str) -> Message:
+        connection = self.connections.get(client)
+        if connection is None:
+            connection = self.host.connect("broker-0", "listener", FakeEndpoint(self.host.clock))
+            connection.client.name = client
+            self.connections[client] = connection
+        self.correlation_id += 1
+        return (connection, self.correlation_id, body)
+
+    def lead(self, name: str, leader: int, isr: tuple[int, ...], epoch: int) -> None:
+        state = LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, isr, 0), (0, 1, 2))
+        request = LeaderAndIsrRequest(3, 1, 0, {name: state})
+        self.manager.handle_leader_and_isr(self.message(request, "broker-3"), (0, 1, 2, 3))
+
+    def produce(
+        self, *values: str, acks: int = -1, partitions: Iterable[str] = (P,), client: str = "p"
+    ) -> int:
+        request = ProduceRequest(acks, TIMEOUT_US, {name: batch(*values) for name in partitions})
+        self.manager.handle_produce(self.message(request, client))
+        return self.correlation_id
+
+    def fetch(self, replica: int, max_wait_us: int = WAIT_US, **offsets: int) -> int:
+        partitions = {name.replace("_", "-"): (offset, -1) for name, offset in offsets.items()}
+        request = FetchRequest(replica, max_wait_us, 1_000_000, partitions)
+        self.manager.handle_fetch(self.message(request, f"client-{replica}"))
+        return self.correlation_id
+
+    def answered(self) -> list[int]:
+        return [correlation_id for correlation_id, _ in self.responses]
+
+    def fetched(self, correlation_id: int, name: str = P) -> tuple[str, list[str], int]:
+        """Return (error, values, HW) of the answer to a fetch."""
+        body = dict(self.responses)[correlation_id]
+        found = body.partitions[name]
+        return found.error, [value for stored in found.batches for value in stored.values], found.hw
+
+    def acked(self, correlation_id: int, name: str = P) -> tuple[str, int]:
+        found: tuple[str, int] = dict(self.responses)[correlation_id].partitions[name]
+        return found
+
+
+def test_a_fetch_with_nothing_to_read_waits_and_is_completed_by_an_append() -> None:
+    replicas = Replicas()
+    waiting = replicas.fetch(1, t_0=0)
+    replicas.host.advance(WAIT_US - 1)
+    assert replicas.responses == []
+    replicas.produce("m0", acks=1)
+    assert replicas.fetched(waiting) == (errors.NONE, ["m0"], 0)
+    replicas.host.advance(2 * WAIT_US)
+    assert replicas.answered().count(waiting) == 1
+    assert replicas.host.named("fetch_waits") == [(0, 1)]
+    assert replicas.host.named("fetch_expired") == []
+
+
+def test_a_fetch_waits_until_its_time_is_up() -> None:
+    replicas = Replicas()
+    waiting = replicas.fetch(1, t_0=0)
+    replicas.host.advance(WAIT_US)
+    assert replicas.fetched(waiting) == (errors.NONE, [], 0)
+    assert replicas.host.named("fetch_expired") == [(0, 1)]
+
+
+@pytest.mark.parametrize("replica", [1, -1])
+def test_a_fetch_that_may_not_wait_is_answered_at_once(replica: int) -> None:
+    replicas = Replicas()
+    assert replicas.fetched(replicas.fetch(replica, max_wait_us=0, t_0=0)) == (errors.NONE, [], 0)
+
+
+def test_a_fetch_of_several_partitions_is_completed_by_one_of_them() -> None:
+    replicas = Replicas(partitions=(P, Q))
+    waiting = replicas.fetch(1, t_0=0, t_1=0)
+    replicas.produce("m0", acks=1, partitions=(Q,))
+    assert replicas.fetched(waiting, P) == (errors.NONE, [], 0)
+    assert replicas.fetched(waiting, Q) == (errors.NONE, ["m0"], 0)
+    replicas.produce("m1", acks=1, partitions=(P,))
+    assert replicas.answered().count(waiting) == 1
+
+
+def test_a_fetch_that_brings_data_brings_an_old_high_watermark() -> None:
+    """The leader reads before it counts the fetch; one that has waited reads when it is completed."""
+    replicas = Replicas()
+    replicas.produce("m0", acks=1)
+    replicas.fetch(1, t_0=0)
+    replicas.produce("m1", acks=1)
+    with_data = replicas.fetch(1, t_0=1)
+    assert replicas.fetched(with_data) == (errors.NONE, ["m1"], 0)
+    assert replicas.manager.partitions[P].log.high_watermark == 1
+    waiting = replicas.fetch(1, t_0=2)
+    assert replicas.manager.partitions[P].log.high_watermark == 2
+    replicas.produce("m2", acks=1)
+    assert replicas.fetched(waiting) == (errors.NONE, ["m2"], 2)
+
+
+def test_a_consumer_is_woken_by_the_high_watermark_not_by_the_append() -> None:
+    replicas = Replicas()
+    waiting = replicas.fetch(-1, t_0=0)
+    replicas.produce("m0", acks=1)
+    replicas.fetch(1, t_0=0)
+    assert waiting not in replicas.answered()
+    replicas.fetch(1, t_0=1)
+    assert replicas.fetched(waiting) == (errors.NONE, ["m0"], 1)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_when_a_produce_is_answered(acks: int) -> None:
+    replicas = Replicas()
+    produced = replicas.produce("m0", "m1", acks=acks)
+    if acks == 0:
+        assert replicas.responses == [(produced, None)]  # no answer, but the connection goes on
+        return
+    if acks == -1:
+        assert replicas.responses == []
+        replicas.fetch(1, t_0=0)
+        assert produced not in replicas.answered()
+        replicas.fetch(1, t_0=2)
+    assert replicas.acked(produced) == (errors.NONE, 0)
+    assert replicas.host.named("acknowledged") == [(0, P, 0, acks, ("m0", "m1"))]
+
+
+def test_acks_all_is_answered_at_once_by_a_leader_that_is_alone_in_the_isr() -> None:
+    replicas = Replicas((0,))
+    assert replicas.acked(replicas.produce("m0")) == (errors.NONE, 0)
+
+
+def test_a_follower_that_waits_is_woken_after_the_produce_has_its_place_in_the_purgatory() -> None:
+    replicas = Replicas()
+    waiting = replicas.fetch(1, t_0=0)
+    produced = replicas.produce("m0")
+    assert replicas.answered() == [waiting]
+    replicas.fetch(1, t_0=1)
+    assert replicas.answered()[:2] == [waiting, produced]
+
+
+def test_acks_all_gives_up_when_its_time_is_up_and_the_record_stays() -> None:
+    replicas = Replicas(partitions=(P, Q))
+    produced = replicas.produce("m0", partitions=(P, Q))
+    replicas.fetch(1, t_1=0)
+    replicas.fetch(1, t_1=1)
+    replicas.host.advance(TIMEOUT_US)
+    assert replicas.acked(produced, P) == (errors.REQUEST_TIMED_OUT, 0)
+    assert replicas.acked(produced, Q) == (errors.NONE, 0)
+    assert replicas.manager.partitions[P].log.log_end_offset == 1
+    assert (0, "Produce", P, "p", errors.REQUEST_TIMED_OUT) in replicas.host.named("rejected")
+    assert replicas.host.named("acknowledged") == [(0, Q, 0, -1, ("m0",))]
+
+
+def test_a_produce_to_several_partitions_is_answered_when_all_are_settled() -> None:
+    replicas = Replicas(partitions=(P, Q))
+    produced = replicas.produce("m0", partitions=(P, Q, "unknown-0"))
+    replicas.fetch(1, t_0=0, t_1=0)
+    replicas.fetch(1, t_0=1, t_1=0)
+    assert produced not in replicas.answered()
+    replicas.fetch(1, t_0=1, t_1=1)
+    assert replicas.acked(produced, "unknown-0") == (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert replicas.acked(produced, P) == replicas.acked(produced, Q) == (errors.NONE, 0)
+
+
+def test_a_leader_that_is_deposed_answers_what_waits() -> None:
+    replicas = Replicas()
+    produced = replicas.produce("m0")
+    fetched = replicas.fetch(1, t_0=1)
+    consumed = replicas.fetch(-1, t_0=1)
+    assert replicas.acked(produced) == (errors.NONE, 0)
+    produced = replicas.produce("m1")
+    assert replicas.fetched(fetched) == (errors.NONE, ["m1"], 1)
+    replicas.lead(P, 1, (1,), epoch=2)
+    assert replicas.acked(produced) == (errors.NOT_LEADER_FOR_PARTITION, 1)
+    assert replicas.fetched(consumed) == (errors.NOT_LEADER_FOR_PARTITION, [], -1)
+
+
+def test_acks_0_to_a_broker_that_does_not_lead_closes_the_connection() -> None:
+    replicas = Replicas()
+    replicas.lead(P, 1, (1,), epoch=2)
+    replicas.responses.clear()
+    replicas.produce("m0", acks=0)
+    assert replicas.responses == []
+    assert replicas.host.closed_by_server == [replicas.connections["p"]]
+
+
+# The ISR's lock
+
+
+def test_while_the_isr_is_written_requests_for_the_partition_wait_in_order() -> None:
+    replicas = Replicas((0,), partitions=(P, Q))
+    replicas.fetch(1, max_wait_us=0, t_0=0)  # broker 1 joins the ISR
+    assert replicas.manager.partitions[P].isr_write_in_flight
+    replicas.responses.clear()
+    first = replicas.produce("m0", acks=1)
+    second = replicas.produce("m1", acks=1, client="q")
+    fetched = replicas.fetch(2, max_wait_us=0, t_0=0)
+    elsewhere = replicas.produce("m2", acks=1, partitions=(Q,), client="r")
+    assert replicas.answered() == [elsewhere]
+    replicas.zookeeper.answer_isr_write(version=5)
+    assert replicas.manager.partitions[P].isr == (0, 1)
+    assert replicas.answered() == [elsewhere, first, second, fetched]
+    assert replicas.acked(first) == (errors.NONE, 0)
+    assert replicas.acked(second) == (errors.NONE, 1)
+    assert replicas.fetched(fetched) == (errors.NONE, ["m0", "m1"], 0)
+
+
+def test_a_refused_write_lets_what_waits_go_on() -> None:
+    replicas = Replicas((0,))
+    replicas.fetch(1, max_wait_us=0, t_0=0)
+    waiting = replicas.produce("m0", acks=1)
+    replicas.zookeeper.answer_isr_write(version=None)
+    assert replicas.manager.partitions[P].isr == (0,)
+    assert replicas.acked(waiting) == (errors.NONE, 0)
+
+
+def test_the_answer_to_a_write_that_took_effect_may_have_been_lost() -> None:
+    """A repeated write is refused for its version, but the znode has what it wanted to write."""
+    replicas = Replicas((0,))
+    replicas.fetch(1, max_wait_us=0, t_0=0)
+    (write, _), on_response = replicas.zookeeper.submitted.pop()
+    assert isinstance(write, zk.SetData)
+    refused, read = zk.ZooKeeperResult(zk.BAD_VERSION), zk.ZooKeeperResult(zk.OK, write.data, 6)
+    on_response(zk.ZooKeeperResponse(zk.OK, (refused, read)))
+    partition = replicas.manager.partitions[P]
+    assert (partition.isr, partition.partition_epoch) == ((0, 1), 6)
+
+
+def test_a_shrunk_isr_completes_what_waits_for_the_followers_that_left() -> None:
+    replicas = Replicas((0, 1))
+    produced = replicas.produce("m0")
+    replicas.host.advance(SECOND)
+    replicas.manager.start()
+    # Looked for every half replica.lag.time.max.ms (10 s).
+    replicas.host.advance(14 * SECOND)
+    assert len(replicas.zookeeper.submitted) == 1
+    replicas.zookeeper.answer_isr_write(version=1)
+    assert replicas.acked(produced) == (errors.NONE, 0)
+    assert replicas.manager.partitions[P].isr == (0,)
+
+
+def test_a_controller_of_an_older_epoch_is_refused_and_an_older_leader_epoch_ignored() -> None:
+    replicas = Replicas()
+    partition = replicas.manager.partitions[P]
+    replicas.lead(P, 1, (1,), epoch=1)
+    assert partition.is_leader()
+    state = LeaderAndIsrPartitionState(0, LeaderAndIsr(1, 9, (1,), 0), (0, 1, 2))
+    message = replicas.message(LeaderAndIsrRequest(4, 0, 0, {P: state}), "broker-4")
+    replicas.manager.handle_leader_and_isr(message, (0, 1, 2))
+    assert partition.is_leader()
+    assert replicas.responses[-1][1].error == errors.STALE_CONTROLLER_EPOCH
+
+
+# The operations themselves
+
+
+def test_a_delayed_produce_settles_each_partition_once() -> None:
+    replicas = Replicas(partitions=(P, Q))
+    replicas.produce("m0", acks=1, partitions=(P, Q))
+    completed: list[dict[str, PendingAck]] = []
+    acks = {P: PendingAck(errors.NONE, 0, 1), Q: PendingAck(errors.NOT_ENOUGH_REPLICAS, -1, -1)}
+    delayed = DelayedProduce(
+        replicas.message(None, "p"), 100, acks, replicas.manager.partitions, lambda _, a: completed.append(a)
+    )
+    assert [acks[P].pending, acks[Q].pending] == [True, False]
+    assert not delayed.try_complete()
+    delayed.expire()
+    assert completed == [acks]
+    assert (acks[P].error, acks[Q].error) == (errors.REQUEST_TIMED_OUT, errors.NOT_ENOUGH_REPLICAS)
+
+
+@pytest.mark.parametrize(("epoch", "completes"), [(-1, False), (1, False), (0, True), (2, True)])
+def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, completes: bool) -> None:
+    replicas = Replicas()
+    request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
+    done: list[bool] = []
+    delayed = DelayedFetch(
+        replicas.message(request, "f"),
+        100,
+        replicas.manager.partitions,
+        lambda _, expired: done.append(expired),
+    )
+    assert delayed.try_complete() == completes
+    assert done == ([False] if completes else [])

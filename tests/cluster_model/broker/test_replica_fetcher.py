@@ -1,0 +1,508 @@
+"""How a follower truncates and fetches, release by release: the test is the leader."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcher
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.protocol import (
+    FetchedPartition,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochResponse,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent, batch, write_log
+
+P, Q = "t-0", "t-1"
+UNDEFINED = (-1, -1)
+
+
+class Unused:
+    def start(self) -> None:
+        """Nothing is done periodically."""
+
+    def submit(self, *_: Any) -> None:
+        raise AssertionError("a follower writes no ISR")
+
+
+class NotedLogs(LogManager):
+    """Notes what is cut off and what has grown."""
+
+    truncated: list[tuple[str, int, str]]
+    grown: list[str]
+
+    def truncate(self, partition: str, offset: int, reason: str) -> None:
+        self.truncated.append((partition, offset, reason))
+        super().truncate(partition, offset, reason)
+
+    def appended(self, partition: str) -> None:
+        self.grown.append(partition)
+        super().appended(partition)
+
+
+class Follower:
+    """Broker 1 with replicas that follow broker 0."""
+
+    def __init__(self, release: str = "2.4", **switches: Any) -> None:
+        self.host = FakeHost("broker-1")
+        self.config = broker_config(release, {})
+        self.behaviours = replace(RELEASES[release].behaviours, **switches)
+        self.disk = Disk()
+        topic = topic_config({}, self.config)
+        self.logs = NotedLogs(1, self.host, self.disk, self.config, lambda _: topic, self.behaviours)
+        self.truncated = self.logs.truncated = []
+        self.grown = self.logs.grown = []
+        self.partitions: dict[str, Partition] = {}
+        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours)
+
+    # Steps
+
+    def replica(self, name: str, *epochs_and_values: tuple[int, str], hw: int = 0) -> Partition:
+        write_log(self.disk, name, *epochs_and_values)
+        partition = Partition(
+            name, 1, self.host, self.logs, self.behaviours, Unused(), lambda *_: None, 10 * SECOND, 1
+        )
+        partition.log.high_watermark = hw
+        self.partitions[name] = partition
+        return partition
+
+    def follow(self, name: str, epoch: int) -> None:
+        """Do what ReplicaManager does with a LeaderAndIsr."""
+        partition = self.partitions[name]
+        if partition.make_follower(LeaderAndIsrPartitionState(1, LeaderAndIsr(0, epoch, (0, 1), 0), (0, 1))):
+            self.fetcher.remove(name)
+            self.fetcher.add(partition)
+
+    def asked(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(sent.body.api, sent.body.partitions) for sent in self.host.requests()]
+
+    def answer_epochs(self, **found: tuple[str, int, int]) -> None:
+        sent = self.host.take("OffsetsForLeaderEpoch")
+        sent.answer(OffsetsForLeaderEpochResponse({name.replace("_", "-"): f for name, f in found.items()}))
+
+    def answer_epoch(self, epoch: int, end_offset: int, error: str = errors.NONE) -> None:
+        self.answer_epochs(t_0=(error, epoch, end_offset))
+
+    def answer_fetch(
+        self, *values: str, hw: int = 0, error: str = errors.NONE, epoch: int = 1, at: int = -1
+    ) -> None:
+        """Answer the fetch of t-0 with one batch of these values, or with none."""
+        sent = self.host.take("Fetch")
+        offset = sent.body.partitions[P][0] if at < 0 else at
+        batches = (batch(*values, at=offset, leader_epoch=epoch),) if values else ()
+        sent.answer(FetchResponse({P: FetchedPartition(error, hw, batches)}))
+
+    def log(self, name: str = P) -> str:
+        return "".join(value for stored in self.partitions[name].log.batches for value in stored.values)
+
+
+def follower_with(
+    *epochs_and_values: tuple[int, str], hw: int = 0, release: str = "2.4", epoch: int = 5, **switches: Any
+) -> Follower:
+    follower = Follower(release, **switches)
+    follower.replica(P, *epochs_and_values, hw=hw)
+    follower.follow(P, epoch)
+    return follower
+
+
+FOUR = ((0, "a"), (0, "b"), (1, "c"), (1, "d"))
+
+
+# Truncation
+
+
+@pytest.mark.parametrize(
+    ("release", "asked"),
+    [
+        # The truncation to the HW itself is ReplicaManager's.
+        ("0.10.2", [("Fetch", {P: (4, -1)})]),
+        ("0.11", [("OffsetsForLeaderEpoch", {P: (-1, 1)})]),
+        ("2.0", [("OffsetsForLeaderEpoch", {P: (-1, 1)})]),
+        ("2.4", [("OffsetsForLeaderEpoch", {P: (5, 1)})]),  # with the current leader epoch (KIP-320)
+    ],
+)
+def test_what_a_new_follower_asks_first(release: str, asked: list[Any]) -> None:
+    assert follower_with(*FOUR, hw=1, release=release).asked() == asked
+
+
+def test_the_mutant_that_never_truncates_fetches_at_once() -> None:
+    follower = follower_with(*FOUR, hw=1, follower_truncation="none")
+    assert follower.asked() == [("Fetch", {P: (4, 5)})]
+    assert follower.truncated == []
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4"])
+def test_a_log_without_epochs_is_cut_to_its_high_watermark(release: str) -> None:
+    follower = Follower(release)
+    partition = follower.replica(P, *FOUR, hw=3)
+    partition.log.epochs.entries.clear()
+    follower.follow(P, 5)
+    assert follower.truncated == [(P, 3, "high watermark")]
+    assert [api for api, _ in follower.asked()] == ["Fetch"]
+
+
+@pytest.mark.parametrize(
+    ("release", "answer", "cut_to", "asks_again"),
+    [
+        # KIP-101: the end offset as the leader answers it, without an epoch.
+        ("0.11", (-1, 3), 3, False),
+        ("0.11", (-1, 4), 4, False),
+        ("0.11", (-1, 9), 4, False),
+        ("0.11", (-1, 2), 2, False),
+        # KIP-279: the same epoch, the smaller of both ends.
+        ("2.0", (1, 3), 3, False),
+        ("2.0", (1, 4), 4, False),
+        ("2.4", (1, 9), 4, False),
+        ("2.4", (1, 2), 2, False),
+        # An older epoch that this log has: its own end of it, or the leader's if that is smaller.
+        ("2.4", (0, 2), 2, False),
+        ("2.4", (0, 1), 1, False),
+        ("2.4", (0, 3), 2, False),
+        # A leader that does not say which epoch it means.
+        ("2.4", (-1, 3), 3, False),
+        # Undefined: the high watermark.
+        ("0.11", UNDEFINED, 1, False),
+        ("2.0", UNDEFINED, 1, False),
+        ("2.4", UNDEFINED, 1, False),
+    ],
+)
+def test_what_an_answer_makes_of_the_log(
+    release: str, answer: tuple[int, int], cut_to: int, asks_again: bool
+) -> None:
+    follower = follower_with(*FOUR, hw=1, release=release)
+    follower.answer_epoch(*answer)
+    reason = "high watermark" if answer == UNDEFINED else "leader epoch"
+    assert follower.truncated == [(P, cut_to, reason)]
+    assert follower.log() == "abcd"[:cut_to]
+    ((api, partitions),) = follower.asked()
+    assert (api == "OffsetsForLeaderEpoch") == asks_again
+    assert partitions[P][0] == cut_to
+
+
+def test_an_epoch_that_this_log_does_not_have_is_asked_for_again_after_a_cut() -> None:
+    """KIP-279: after fast leader changes the logs may part in more than one epoch."""
+    follower = follower_with((0, "a"), (0, "b"), (2, "c"), (4, "d"), epoch=6)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 4)})]
+    follower.answer_epoch(3, 9)
+    assert follower.log() == "abc"
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 2)})]
+    follower.answer_epoch(1, 5)
+    assert follower.log() == "ab"
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 0)})]
+    follower.answer_epoch(0, 1)
+    assert follower.log() == "a"
+    assert follower.asked() == [("Fetch", {P: (1, 6)})]
+
+
+def test_an_answered_epoch_below_all_of_this_log() -> None:
+    """`endOffsetForEpoch` gives the requested epoch itself back, so its start is taken (2.4)."""
+    follower = follower_with((3, "a"), (3, "b"), epoch=6)
+    follower.answer_epoch(1, 1)
+    assert follower.log() == ""
+    assert follower.asked() == [("Fetch", {P: (0, 6)})]
+
+
+def test_a_log_whose_last_epoch_has_no_records_asks_for_ever_unless_that_is_repaired() -> None:
+    """KAFKA-10706."""
+    for switch in (False, True):
+        follower = Follower(epoch_cache_cut_at_log_end=switch)
+        partition = follower.replica(P, (0, "a"), (0, "b"))
+        partition.log.epochs.assign(2, 2)
+        follower.follow(P, 4)
+        follower.answer_epoch(1, 2)
+        asked = ("Fetch", {P: (2, 4)}) if switch else ("OffsetsForLeaderEpoch", {P: (4, 2)})
+        if switch:
+            assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (4, 0)})]
+            follower.answer_epoch(0, 2)
+        assert follower.asked() == [asked]
+
+
+def test_several_partitions_are_asked_about_together_and_fetched_when_all_are_truncated() -> None:
+    follower = Follower()
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(P, 5)
+    follower.follow(Q, 7)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+    follower.answer_epoch(1, 3)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {Q: (7, 0)})]
+    follower.answer_epochs(t_1=(errors.NONE, 0, 1))
+    assert follower.asked() == [("Fetch", {P: (3, 5), Q: (1, 7)})]
+
+
+@pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
+def test_an_epoch_request_that_is_refused_is_repeated_after_the_backoff(error: str) -> None:
+    follower = follower_with(*FOUR)
+    follower.answer_epoch(-1, -1, error)
+    assert follower.asked() == []
+    follower.host.advance(SECOND - 1)
+    assert follower.asked() == []
+    follower.host.advance(1)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+    assert follower.truncated == []
+
+
+@pytest.mark.parametrize("at", ["epochs", "fetch"])
+def test_a_fenced_follower_waits_for_its_leader_and_isr(at: str) -> None:
+    follower = follower_with(*FOUR)
+    if at == "epochs":
+        follower.answer_epoch(-1, -1, errors.FENCED_LEADER_EPOCH)
+    else:
+        follower.answer_epoch(1, 4)
+        follower.answer_fetch(error=errors.FENCED_LEADER_EPOCH, hw=-1)
+    follower.host.advance(60 * SECOND)
+    assert follower.asked() == []
+    follower.follow(P, 6)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+
+
+def test_an_answer_to_a_former_leader_epoch_is_not_believed() -> None:
+    follower = Follower()
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(Q, 5)
+    follower.answer_epochs(t_1=(errors.NONE, 0, 1))
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.follow(P, 5)
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.follow(P, 6)
+    follower.answer_epoch(0, 1)  # asked for in epoch 5
+    assert follower.log() == "abcd"
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+
+
+# Fetching
+
+
+def test_fetches_follow_each_other_and_hw_is_the_leaders_but_not_above_the_own_leo() -> None:
+    follower = follower_with((1, "a"), hw=0)
+    follower.answer_epoch(1, 1)
+    follower.answer_fetch("b", "c", hw=1)
+    log = follower.partitions[P].log
+    assert (follower.log(), log.high_watermark) == ("abc", 1)
+    assert follower.asked() == [("Fetch", {P: (3, 5)})]
+    follower.answer_fetch(hw=9)
+    assert (follower.log(), log.high_watermark) == ("abc", 3)
+    follower.answer_fetch(hw=9)
+    assert follower.host.named("hw") == [(1, P, 1), (1, P, 3)]
+    assert follower.host.named("replicate") == [(1, P, 1, 1, -1, -1, ("b", "c"))]
+    assert follower.grown == [P]
+
+
+def test_a_follower_takes_over_a_lower_high_watermark() -> None:
+    """A new leader may know less than this follower was told by the old one."""
+    follower = follower_with(*FOUR, hw=4)
+    follower.answer_epoch(1, 4)
+    follower.answer_fetch(hw=2)
+    assert follower.partitions[P].log.high_watermark == 2
+
+
+def test_the_epochs_of_the_leader_are_learnt_from_its_batches() -> None:
+    follower = follower_with((0, "a"))
+    follower.answer_epoch(0, 1)
+    follower.answer_fetch("b", epoch=3)
+    follower.answer_fetch("c", epoch=3)
+    assert follower.partitions[P].log.epochs.entries == [(0, 0), (3, 1)]
+
+
+def test_a_batch_that_does_not_begin_where_the_log_ends_stops_the_fetcher() -> None:
+    """UnexpectedAppendOffsetException: the partition is marked as failed."""
+    follower = follower_with(*FOUR)
+    follower.answer_epoch(1, 4)
+    follower.answer_fetch("x", "y", at=3)
+    assert follower.log() == "abcd"
+    follower.host.advance(60 * SECOND)
+    assert follower.asked() == []
+
+
+@pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
+def test_a_fetch_that_is_refused_is_repeated_after_the_backoff(error: str) -> None:
+    follower = follower_with(*FOUR)
+    follower.answer_epoch(1, 4)
+    follower.answer_fetch(error=error, hw=-1)
+    assert follower.asked() == []
+    follower.host.advance(SECOND)
+    assert follower.asked() == [("Fetch", {P: (4, 5)})]
+
+
+def test_a_partition_that_waits_does_not_hold_up_the_others() -> None:
+    follower = Follower()
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(P, 5)
+    follower.answer_epoch(1, 4)
+    follower.answer_fetch(error=errors.NOT_LEADER_FOR_PARTITION, hw=-1)
+    follower.host.advance(100 * MS)
+    follower.follow(Q, 5)
+    # `addPartitions` wakes the fetcher up.
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {Q: (5, 0)})]
+    follower.answer_epochs(t_1=(errors.NONE, 0, 1))
+    assert follower.asked() == [("Fetch", {Q: (1, 5)})]
+
+
+@pytest.mark.parametrize("lost", ["OffsetsForLeaderEpoch", "Fetch"])
+def test_a_lost_connection_is_tried_again_after_the_backoff(lost: str) -> None:
+    follower = follower_with(*FOUR)
+    if lost == "Fetch":
+        follower.answer_epoch(1, 4)
+    before = follower.asked()
+    follower.host.take(lost).lose()
+    follower.host.advance(SECOND - 1)
+    assert follower.asked() == []
+    follower.host.advance(1)
+    assert follower.asked() == before
+
+
+def test_a_leader_that_is_silent_is_given_up_after_replica_socket_timeout() -> None:
+    follower = follower_with(*FOUR)
+    follower.host.advance(30 * SECOND)
+    assert len(follower.host.closed) == 1
+    follower.host.advance(SECOND)
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+
+
+@pytest.mark.parametrize(("leader_leo", "kept"), [(2, "ab"), (0, ""), (4, "abcd"), (7, "abcd")])
+def test_out_of_range_cuts_the_log_to_the_end_of_the_leaders(leader_leo: int, kept: str) -> None:
+    """`fetchOffsetAndTruncate`: if the leader has caught up meanwhile, the log stays as it is."""
+    follower = follower_with(*FOUR, release="0.10.2")
+    follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
+    assert follower.asked() == [("ListOffsets", {P: -1})]
+    follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
+    assert follower.log() == kept
+    assert follower.asked() == [("Fetch", {P: (len(kept), -1)})]
+
+
+def test_out_of_range_is_tried_again_when_the_leader_does_not_say_where_it_ends() -> None:
+    follower = follower_with(*FOUR, release="0.10.2")
+    follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
+    answer = ListOffsetsResponse({P: (errors.NOT_LEADER_FOR_PARTITION, -1)})
+    follower.host.take("ListOffsets").answer(answer)
+    assert follower.asked() == []
+    follower.host.advance(SECOND)
+    assert follower.asked() == [("Fetch", {P: (4, -1)})]
+
+
+def test_an_end_offset_asked_for_in_a_former_leader_epoch_does_not_stand_for_the_truncation() -> None:
+    """In Kafka the fetcher holds `partitionMapLock` while it asks."""
+    follower = Follower()
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(Q, 5)
+    follower.answer_epochs(t_1=(errors.NONE, 0, 1))
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.follow(P, 5)
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.answer_epoch(1, 4)
+    refused = FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)
+    follower.host.take("Fetch").answer(FetchResponse({P: refused, Q: FetchedPartition(errors.NONE, 0)}))
+    asked = follower.host.take("ListOffsets")
+    follower.follow(P, 6)
+    asked.answer(ListOffsetsResponse({P: (errors.NONE, 3)}))
+    assert follower.log() == "abcd"
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+
+
+# One request at a time
+
+
+def one_request_at_a_time(follower: Follower) -> list[Sent]:
+    found = follower.host.requests()
+    assert len(found) <= 1, "one request at a time"
+    return found
+
+
+def test_a_fetch_under_way_when_a_new_leader_epoch_begins_is_ignored() -> None:
+    follower = Follower()
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(Q, 5)
+    follower.answer_epochs(t_1=(errors.NONE, 0, 1))
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.follow(P, 5)
+    follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+    follower.answer_epoch(1, 4)
+    fetch = follower.host.take("Fetch")
+    follower.follow(P, 6)
+    stored = batch("e", at=4, leader_epoch=5)
+    fetch.answer(
+        FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: FetchedPartition(errors.NONE, 0)})
+    )
+    assert follower.log() == "abcd"
+    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+
+
+@pytest.mark.parametrize(
+    ("release", "cut_to", "asked"),
+    [
+        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # it asks from another offset now
+        ("2.0", 4, ("OffsetsForLeaderEpoch", {P: (-1, 1)})),  # from the same offset, but it is truncating
+    ],
+)
+def test_a_fetch_under_way_when_a_replica_comes_back_to_this_leader_is_ignored(
+    release: str, cut_to: int, asked: tuple[str, Any]
+) -> None:
+    follower = Follower(release)
+    follower.replica(P, *FOUR, hw=cut_to)
+    follower.replica(Q, (0, "x"))
+    for name in (Q, P):
+        follower.follow(name, 5)
+    for _ in range(4):
+        sent = follower.host.take()
+        if P in sent.body.partitions and sent.body.api == "Fetch":
+            break
+        if sent.body.api == "Fetch":
+            sent.answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
+        else:
+            ends = {P: (errors.NONE, 1, 4), Q: (errors.NONE, 0, 1)}
+            sent.answer(OffsetsForLeaderEpochResponse({name: ends[name] for name in sent.body.partitions}))
+    # Another broker has led in between.
+    follower.fetcher.remove(P)
+    follower.partitions[P].log.truncate_to(cut_to)
+    follower.fetcher.add(follower.partitions[P])
+    stored = batch("e", at=4, leader_epoch=5)
+    nothing = FetchedPartition(errors.NONE, 0)
+    sent.answer(FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: nothing}))
+    assert follower.log() == "abcd"[:cut_to]
+    assert follower.asked() == [asked]
+
+
+def test_before_kip_320_a_new_epoch_of_the_same_leader_changes_nothing() -> None:
+    follower = follower_with(*FOUR, release="2.0")
+    follower.answer_epoch(1, 4)
+    follower.follow(P, 6)
+    follower.answer_fetch("e", hw=5)
+    assert follower.log() == "abcde"
+    assert follower.asked() == [("Fetch", {P: (5, -1)})]
+
+
+def test_an_idle_fetcher_closes_its_connection_and_ignores_what_was_under_way() -> None:
+    follower = follower_with(*FOUR)
+    sent = follower.host.take()
+    follower.fetcher.remove(P)
+    assert follower.host.closed == [sent.connection]
+    sent.answer(OffsetsForLeaderEpochResponse({P: (errors.NONE, 0, 1)}))
+    assert follower.log() == "abcd"
+    follower.host.advance(60 * SECOND)
+    assert follower.host.requests() == []
+
+
+def test_a_backoff_of_a_former_time_does_not_add_a_second_request() -> None:
+    follower = follower_with(*FOUR)
+    follower.answer_epoch(1, 4)
+    follower.answer_fetch(error=errors.NOT_LEADER_FOR_PARTITION, hw=-1)
+    follower.host.advance(500 * MS)
+    follower.follow(P, 6)
+    for _ in range(10):
+        follower.host.advance(100 * MS)
+        one_request_at_a_time(follower)
+    follower.answer_epoch(1, 4)
+    assert [sent.body.api for sent in one_request_at_a_time(follower)] == ["Fetch"]

@@ -1,0 +1,87 @@
+"""A consumer's requests: which leader epoch they say, and where it goes when its position is out of range."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.consumer import Consumer
+from harrow.cluster_model.history import History
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from harrow.cluster_model.settings import consumer_config
+from tests.cluster_model.fakes import FakeHost, Sent, batch, control, transactional
+
+
+def consumer(host: FakeHost, **options: Any) -> Consumer:
+    made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), History(), 1_000, **options)
+    made.start()
+    return made
+
+
+def newest(host: FakeHost, kind: type) -> Sent:
+    return [sent for sent in host.sent if isinstance(sent.body, kind)][-1]
+
+
+def told(host: FakeHost, leader: int, epoch: int) -> None:
+    """Answer the consumer's newest question for metadata."""
+    newest(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (leader, epoch)}))
+
+
+@pytest.mark.parametrize(("sends", "epoch"), [(True, 3), (False, NO_EPOCH)])
+def test_a_fetch_says_the_leader_epoch_that_the_consumer_knows(sends: bool, epoch: int) -> None:
+    host = FakeHost()
+    consumer(host, sends_leader_epoch=sends)
+    told(host, 1, 3)
+    fetch = newest(host, FetchRequest)
+    assert fetch.server.endswith("1")
+    assert fetch.body.partitions == {"t-0": (0, epoch)}
+
+
+@pytest.mark.parametrize("error", [errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH])
+def test_a_leader_of_another_epoch_makes_it_ask_anew_and_keeps_its_position(error: str) -> None:
+    host = FakeHost()
+    made = consumer(host)
+    told(host, 1, 3)
+    made.position["t-0"] = 0
+    asked = len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)])
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(error, -1)}))
+    host.advance(1_000_000)
+    assert len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)]) > asked
+    assert made.position == {"t-0": 0}
+
+
+def test_a_position_that_is_out_of_range_is_reset_as_the_setting_says() -> None:
+    host = FakeHost()
+    made = consumer(host)
+    made.position["t-0"] = 5
+    told(host, 1, 3)
+    newest(host, FetchRequest).answer(
+        FetchResponse({"t-0": FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)})
+    )
+    assert made.position == {"t-0": 5}  # auto.offset.reset=latest asks for the end first
+
+
+def test_control_batches_are_passed_over_and_no_record_of_the_application() -> None:
+    host, history = FakeHost(), History()
+    made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), history, 1_000)
+    made.start()
+    told(host, 1, 3)
+    stored = [
+        transactional("a", "b").stored_at(0, 3),
+        control(COMMIT).stored_at(2, 3),
+        batch("c", at=3, leader_epoch=3),
+        control(ABORT).stored_at(4, 3),
+    ]
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 5, tuple(stored))}))
+    host.advance(10_000)
+    assert history.operations[-1].value == (("poll", {"t-0": [(0, "a"), (1, "b"), (3, "c")]}),)
+    assert made.position == {"t-0": 5}
+    assert made.has_read_to_end()

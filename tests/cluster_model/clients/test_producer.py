@@ -1,0 +1,662 @@
+"""A producer on a fake host: the test is the cluster (KafkaProducer, Sender, TransactionManager)."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.partitioner import Partitioner
+from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.history import FAIL, INFO, OK, History
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.protocol import InitProducerIdResponse, MetadataResponse, ProduceResponse
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import Value, producer_config
+from harrow.cluster_model.sim.choices import Choices, RecordedStream
+from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent
+
+P, Q = "t-0", "t-1"
+IDEMPOTENT: dict[str, Any] = {"enable_idempotence": True}
+RECORD_BYTES = 100  # 30 of payload, 70 beside
+
+
+class App:
+    """An application with a producer; broker 0 leads t-0, broker 1 leads t-1.
+
+    Metadata requests are answered by themselves, unless it is not ``ready``.
+    """
+
+    def __init__(self, release: str = "2.4", *, ready: bool = True, **settings: Value) -> None:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self.host = FakeHost("producer")
+        self.history = History()
+        process = self.history.new_process("producer")
+        config = producer_config(release, given)
+        behaviours = RELEASES[release].behaviours
+        self.producer = Producer(self.host, process, (0, 1), (P, Q), config, behaviours, self.history, 30)
+        self.producer.start()
+        self.leaders = {P: 0, Q: 1}
+        self.epoch = 0
+        self.ready = ready
+        if ready:
+            self.metadata()
+            if config.idempotence:
+                self.give_id(1)
+
+    def metadata(self) -> None:
+        """Answer a metadata request, if one is under way and the first of its connection."""
+        for sent in self.host.requests("Metadata"):
+            if next(s for s in self.host.sent if s.connection is sent.connection) is sent:
+                self.host.sent.remove(sent)
+                self.epoch += 1
+                leaders = {name: (leader, self.epoch) for name, leader in self.leaders.items()}
+                sent.answer(MetadataResponse((0, 1), leaders))
+                break
+
+    def give_id(self, producer_id: int) -> None:
+        self.metadata()
+        self.host.take("InitProducerId").answer(InitProducerIdResponse(errors.NONE, producer_id, 0))
+
+    def send(self, *values: str, to: str = P) -> None:
+        for value in values:
+            self.producer.send(value, to)
+
+    def pause(self, duration_us: int) -> None:
+        self.host.advance(duration_us)
+        if self.ready:
+            self.metadata()
+
+    def under_way(self) -> list[str]:
+        """Return the values of each Produce request that is under way, joined."""
+        return ["".join(batch_of(sent).values) for sent in self.host.requests("Produce")]
+
+    def sequences(self) -> list[tuple[int, int]]:
+        """Return (producer id, base sequence) of each Produce request that is under way."""
+        batches = [batch_of(sent) for sent in self.host.requests("Produce")]
+        return [(batch.producer_id, batch.base_sequence) for batch in batches]
+
+    def answer(self, error: str = errors.NONE, offset: int = 0) -> None:
+        """Answer the oldest Produce request."""
+        sent = self.host.take("Produce")
+        sent.answer(ProduceResponse(dict.fromkeys(sent.body.batches, (error, offset))))
+
+    def lose_connection(self) -> None:
+        """Break the connection of the oldest Produce request, with everything in flight on it."""
+        self.host.take("Produce").lose()
+
+    def outcomes(self) -> list[tuple[str, str, Any]]:
+        """Return (type, value, offset or error) of each send that has been reported."""
+        found = []
+        for operation in self.history.operations:
+            if operation.type in (OK, FAIL, INFO):
+                written = operation.value[0][2]
+                offset, value = written if isinstance(written, tuple) else (None, written)
+                found.append((operation.type, value, operation.error or offset))
+        return found
+
+
+def batch_of(sent: Sent) -> RecordBatch:
+    (batch,) = sent.body.batches.values()
+    assert isinstance(batch, RecordBatch)
+    return batch
+
+
+# Metadata and batches
+
+
+def test_nothing_is_sent_before_the_leader_is_known() -> None:
+    app = App(ready=False)
+    app.send("a", "b")
+    assert app.under_way() == []
+    app.leaders[P] = -1  # no leader at the moment
+    app.metadata()
+    assert app.under_way() == []
+    app.pause(100 * MS)  # retry.backoff.ms
+    app.leaders[P] = 1
+    app.metadata()
+    assert app.under_way() == ["ab"]
+    assert app.host.requests("Produce")[0].server == "broker-1"
+
+
+def test_without_linger_a_record_goes_at_once_and_the_next_ones_share_a_batch_when_they_have_to_wait() -> (
+    None
+):
+    app = App(max_in_flight_requests_per_connection=2)
+    app.send(*"abcde")
+    assert app.under_way() == ["a", "b"]
+    app.answer(offset=7)
+    assert app.under_way() == ["b", "cde"]
+    app.answer(offset=8)
+    app.answer(offset=9)
+    assert app.outcomes() == [(OK, value, 7 + index) for index, value in enumerate("abcde")]
+    assert app.producer.unfinished == 0
+
+
+def test_linger_collects_records() -> None:
+    app = App(linger_ms=10)
+    app.send("a")
+    app.pause(6 * MS)
+    app.send("b")
+    app.pause(4 * MS - 1)
+    assert app.under_way() == []
+    app.pause(1)
+    assert app.under_way() == ["ab"]
+    app.send("c")
+    app.pause(10 * MS)
+    assert app.under_way() == ["ab", "c"]
+
+
+def test_a_full_batch_does_not_linger() -> None:
+    app = App(linger_ms=10, batch_size=2 * RECORD_BYTES)
+    app.send("a")
+    assert app.under_way() == []
+    app.send("b")
+    assert app.under_way() == ["ab"]
+    app.send("c", "d", "e")
+    assert app.under_way() == ["ab", "cd"]
+    app.pause(10 * MS)
+    assert app.under_way() == ["ab", "cd", "e"]
+
+
+def test_a_batch_holds_one_record_at_the_least() -> None:
+    app = App(batch_size=1, linger_ms=10)
+    app.send("a", "b")
+    assert app.under_way() == ["a", "b"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_the_limit_of_requests_in_flight_is_one_of_each_broker(limit: int) -> None:
+    app = App(max_in_flight_requests_per_connection=limit, batch_size=1)
+    app.send(*"abcdefg")
+    assert app.under_way() == list("abcdefg")[:limit]
+    app.send("x", to=Q)
+    assert app.under_way()[-1] == "x"
+    app.answer()
+    assert len(app.under_way()) == limit + 1
+
+
+def test_with_one_request_in_flight_a_partition_waits_for_its_answer_whoever_leads_it() -> None:
+    """`guaranteeMessageOrder`: the partition is muted."""
+    app = App(max_in_flight_requests_per_connection=1, batch_size=1)
+    app.send("x", to=Q)
+    app.answer()
+    app.send("a", "b")
+    app.leaders[P] = 1
+    app.producer._metadata.request_update()
+    app.pause(100 * MS)
+    assert app.producer._metadata.leader(P) == 1
+    assert app.under_way() == ["a"]
+    app.answer()
+    assert app.under_way() == ["b"]
+    assert app.host.requests("Produce")[0].server == "broker-1"
+
+
+# Retries
+
+
+def test_a_failed_batch_is_sent_again_after_the_retry_backoff() -> None:
+    app = App()
+    app.send("a")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(100 * MS - 1)
+    assert app.under_way() == []
+    app.pause(1)
+    assert app.under_way() == ["a"]
+    app.answer(offset=3)
+    assert app.outcomes() == [(OK, "a", 3)]
+
+
+def test_after_an_error_of_the_leadership_the_batch_goes_to_the_new_leader() -> None:
+    app = App()
+    app.send("a")
+    app.pause(SECOND)
+    app.leaders[P] = 1
+    app.answer(errors.NOT_LEADER_FOR_PARTITION)
+    app.metadata()
+    app.pause(100 * MS)
+    assert [sent.server for sent in app.host.requests("Produce")] == ["broker-1"]
+
+
+def test_a_lost_connection_is_tried_again_after_both_backoffs() -> None:
+    app = App(reconnect_backoff_ms=300)
+    app.send("a")
+    app.lose_connection()
+    app.pause(300 * MS - 1)
+    assert app.under_way() == []
+    app.pause(1)
+    assert app.under_way() == ["a"]
+
+
+def test_an_unanswered_request_ends_the_connection_after_the_request_timeout() -> None:
+    app = App()
+    app.send("a")
+    first = app.host.take("Produce")
+    app.pause(30 * SECOND)
+    assert not first.connection.is_open
+    app.pause(SECOND)
+    assert app.under_way() == ["a"]
+
+
+def test_a_retry_lands_behind_what_was_in_flight() -> None:
+    """With more than one request in flight and no idempotence."""
+    app = App(batch_size=1)
+    app.send("a", "b")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.answer(offset=0)
+    app.send("c")
+    app.pause(100 * MS)
+    # It stands at the front of the queue: c could not be drained before it.
+    assert app.under_way() == ["a", "c"]
+    assert app.outcomes() == [(OK, "b", 0)]
+
+
+@pytest.mark.parametrize(
+    ("release", "order"),
+    [
+        ("2.4", ["c", "b", "a"]),  # the oldest fails first, and each is put to the front
+        ("2.0", ["c", "b", "a"]),
+        ("0.11", ["a", "b", "c"]),
+        ("0.10.2", ["a", "b", "c"]),
+    ],
+)
+def test_the_order_after_a_connection_is_lost_without_idempotence(release: str, order: list[str]) -> None:
+    app = App(release, batch_size=1, retries=10)
+    app.send("a", "b", "c")
+    app.lose_connection()
+    app.pause(100 * MS)
+    assert app.under_way() == order
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_retries_are_counted(retries: int) -> None:
+    app = App(retries=retries)
+    app.send("a")
+    for _ in range(retries):
+        app.answer(errors.NOT_ENOUGH_REPLICAS)
+        assert app.outcomes() == []
+        app.pause(100 * MS)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    assert app.outcomes() == [(FAIL, "a", errors.NOT_ENOUGH_REPLICAS)]
+    app.pause(SECOND)
+    assert app.under_way() == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "type_"),
+    [
+        ([errors.NOT_ENOUGH_REPLICAS], FAIL),
+        ([errors.UNKNOWN_TOPIC_OR_PARTITION], FAIL),
+        ([errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND], INFO),
+        ([errors.REQUEST_TIMED_OUT], INFO),
+        (["lost"], INFO),
+        # One attempt whose outcome is unknown is enough.
+        (["lost", errors.NOT_ENOUGH_REPLICAS], INFO),
+        ([errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.NOT_ENOUGH_REPLICAS], INFO),
+        ([errors.NOT_ENOUGH_REPLICAS, errors.NOT_ENOUGH_REPLICAS], FAIL),
+        # Errors that are not retried.
+        ([errors.INVALID_PRODUCER_EPOCH], FAIL),
+    ],
+)
+def test_a_failure_is_definite_if_the_record_is_surely_in_no_log(answers: list[str], type_: str) -> None:
+    app = App(retries=len(answers) - 1)
+    app.send("a")
+    for answer in answers:
+        app.pause(SECOND)
+        if answer == "lost":
+            app.lose_connection()
+        else:
+            app.answer(answer)
+    expected = errors.NETWORK_EXCEPTION if answers[-1] == "lost" else answers[-1]
+    assert app.outcomes() == [(type_, "a", expected)]
+
+
+@pytest.mark.parametrize("linger_ms", [0, 500])
+def test_a_batch_that_is_sent_again_waits_for_the_backoff_alone(linger_ms: int) -> None:
+    """It was closed when it was first sent, so it counts as full (``MemoryRecordsBuilder.isFull``)."""
+    app = App(linger_ms=linger_ms)
+    app.send("a")
+    app.pause(linger_ms * MS)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(100 * MS - 1)
+    assert app.under_way() == []
+    app.pause(1)
+    assert app.under_way() == ["a"]
+
+
+# Without acknowledgements
+
+
+def test_acks_0_takes_every_send_for_a_success_without_an_offset() -> None:
+    app = App(acks="0", max_in_flight_requests_per_connection=1, batch_size=1)
+    app.send("a", "b")
+    assert app.under_way() == ["a", "b"]
+    assert app.outcomes() == [(OK, "a", None), (OK, "b", None)]
+    assert [sent.correlation_id for sent in app.host.requests("Produce")] == [-1, -1]
+    app.lose_connection()
+    app.pause(200 * SECOND)
+    assert len(app.outcomes()) == 2
+    assert app.producer.unfinished == 0
+
+
+# Giving up
+
+
+def test_a_batch_that_cannot_be_sent_is_given_up_after_the_delivery_timeout() -> None:
+    app = App(ready=False)
+    app.send("a")
+    app.pause(10 * SECOND)
+    app.send("b")  # joins the batch of a, and goes with it
+    app.pause(110 * SECOND - 1)
+    assert app.outcomes() == []
+    app.pause(1)
+    assert app.outcomes() == [(FAIL, "a", "TIMEOUT"), (FAIL, "b", "TIMEOUT")]
+
+
+def test_a_batch_in_flight_is_given_up_after_the_delivery_timeout_and_its_outcome_is_unknown() -> None:
+    app = App(delivery_timeout_ms=40_000, request_timeout_ms=30_000)
+    app.send("a")
+    app.pause(20 * SECOND)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(20 * SECOND - 1)
+    assert app.under_way() == ["a"]
+    assert app.outcomes() == []
+    app.pause(1)
+    assert app.outcomes() == [(INFO, "a", "TIMEOUT")]
+    app.answer(offset=5)
+    assert len(app.outcomes()) == 1  # reported once
+    app.send("b")
+    assert app.under_way() == ["b"]
+
+
+def test_no_retry_past_the_delivery_timeout() -> None:
+    app = App(delivery_timeout_ms=30_000)
+    app.send("a")
+    app.host.clock.now_us = 30 * SECOND  # the answer comes in the very instant
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    assert app.outcomes() == [(FAIL, "a", errors.NOT_ENOUGH_REPLICAS)]
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0"])
+def test_before_kip_91_a_waiting_batch_is_given_up_after_the_request_timeout(release: str) -> None:
+    app = App(release, ready=False, retries=100)
+    app.send("a")
+    app.pause(30 * SECOND - 1)
+    assert app.outcomes() == []
+    app.pause(1)
+    assert app.outcomes() == [(FAIL, "a", "TIMEOUT")]
+
+
+def test_before_kip_91_retries_go_on_for_as_long_as_there_are_answers() -> None:
+    app = App("2.0", retries=100)
+    app.send("a")
+    for _ in range(20):
+        app.pause(20 * SECOND)
+        app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(100 * MS)
+    assert app.under_way() == ["a"]
+    assert app.outcomes() == []
+
+
+def test_before_kip_91_nothing_expires_behind_a_batch_in_flight_if_that_is_the_only_one() -> None:
+    app = App("2.0", max_in_flight_requests_per_connection=1, batch_size=1, retries=100)
+    app.send("a", "b")
+    app.pause(20 * SECOND)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(20 * SECOND)
+    assert app.under_way() == ["a"]
+    assert app.outcomes() == []
+
+
+def test_an_application_that_dies_leaves_the_outcome_of_what_was_sent_unknown() -> None:
+    app = App(max_in_flight_requests_per_connection=1, batch_size=1)
+    app.send("a", "b")
+    app.producer.abandon()
+    assert app.outcomes() == [(INFO, "a", "CRASHED"), (FAIL, "b", "CRASHED")]
+    assert app.producer.unfinished == 0
+
+
+# Idempotence
+
+
+def test_an_idempotent_producer_asks_for_its_id_first_and_again_when_that_fails() -> None:
+    app = App(ready=False, **IDEMPOTENT)
+    app.metadata()
+    app.ready = True
+    app.send("a")
+    app.host.take("InitProducerId").answer(InitProducerIdResponse(errors.COORDINATOR_NOT_AVAILABLE, -1, -1))
+    app.pause(100 * MS)
+    app.host.take("InitProducerId").lose()
+    assert app.under_way() == []
+    app.pause(100 * MS)
+    app.give_id(9)
+    assert app.sequences() == [(9, 0)]
+
+
+def test_sequences_count_the_records_of_each_partition() -> None:
+    app = App(linger_ms=10, **IDEMPOTENT)
+    app.send("a", "b")
+    app.send("x", to=Q)
+    app.pause(10 * MS)
+    app.send("c", "d", "e")
+    app.send("y", to=Q)
+    app.pause(10 * MS)
+    app.send("f")
+    app.pause(10 * MS)
+    found = {(next(iter(s.body.batches)), batch_of(s).base_sequence) for s in app.host.requests("Produce")}
+    assert found == {(P, 0), (P, 2), (P, 5), (Q, 0), (Q, 1)}
+    assert {batch_of(sent).producer_epoch for sent in app.host.requests("Produce")} == {0}
+
+
+def test_idempotent_batches_are_sent_again_in_the_order_of_their_sequences_one_by_one() -> None:
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("a", "b", "c")
+    app.lose_connection()
+    app.send("d")
+    app.pause(SECOND)
+    # A batch that is sent again has to be the first that is not answered.
+    for value, sequence in (("a", 0), ("b", 1)):
+        assert app.under_way() == [value]
+        assert app.sequences() == [(1, sequence)]
+        app.answer(offset=sequence)
+    # New batches may join the last of those that are sent again.
+    assert app.under_way() == ["c", "d"]
+    assert app.sequences() == [(1, 2), (1, 3)]
+    app.answer(offset=2)
+    app.answer(offset=3)
+    assert app.outcomes() == [(OK, value, offset) for offset, value in enumerate("abcd")]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1), (0, 2, 1)])
+def test_a_batch_is_put_back_between_those_with_smaller_and_larger_sequences(order: tuple[int, ...]) -> None:
+    """`insertInSequenceOrder`; answers come in any order when the leader has moved between brokers."""
+    app = App(batch_size=1, max_in_flight_requests_per_connection=3, **IDEMPOTENT)
+    app.send("a", "b", "c", "new")
+    sent = list(app.producer._in_flight[P])
+    for number in order:
+        app.producer._requeue(sent[number])
+    queue = app.producer._queues[P]
+    assert ["".join(batch.values) for batch in queue] == ["a", "b", "c", "new"]
+
+
+def test_the_echo_of_an_earlier_failure_is_tried_again() -> None:
+    """The first batch fails, so those behind it are out of order; all are sent again in order."""
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("a", "b", "c")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert app.outcomes() == []
+    app.pause(100 * MS)
+    for offset, value in enumerate("abc"):
+        assert app.under_way() == [value]
+        app.answer(offset=offset)
+        app.pause(100 * MS)
+    assert app.outcomes() == [(OK, value, offset) for offset, value in enumerate("abc")]
+
+
+@pytest.mark.parametrize("error", [errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID])
+def test_a_sequence_error_of_the_next_batch_is_fatal_and_a_new_producer_id_is_asked_for(error: str) -> None:
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("a")
+    app.answer(offset=0)
+    app.send("b")
+    app.answer(error)
+    assert app.outcomes()[1:] == [(FAIL, "b", error)]
+    app.send("c")
+    assert app.under_way() == []
+    app.give_id(2)
+    assert app.sequences() == [(2, 0)]
+
+
+def test_a_producer_of_which_the_log_has_nothing_yet_tries_again() -> None:
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("a", "b")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.answer(errors.UNKNOWN_PRODUCER_ID)
+    app.pause(100 * MS)
+    app.answer(offset=0)
+    app.pause(100 * MS)
+    app.answer(offset=1)
+    assert app.outcomes() == [(OK, "a", 0), (OK, "b", 1)]
+
+
+def test_a_duplicate_that_the_broker_no_longer_knows_is_a_success_without_an_offset() -> None:
+    app = App(**IDEMPOTENT)
+    app.send("a")
+    app.answer(errors.DUPLICATE_SEQUENCE_NUMBER, offset=-1)
+    assert app.outcomes() == [(OK, "a", None)]
+    app.send("b")
+    assert app.sequences() == [(1, 1)]
+
+
+def test_a_batch_of_a_former_producer_id_is_not_sent_again() -> None:
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("x", to=Q)
+    app.send("a")
+    app.answer(offset=0)
+    app.answer(offset=0)
+    app.send("b", "c")
+    app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    app.give_id(2)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    assert app.outcomes()[2:] == [
+        (FAIL, "b", errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        (FAIL, "c", errors.NOT_ENOUGH_REPLICAS),
+    ]
+    app.send("d")
+    assert app.sequences() == [(2, 0)]
+
+
+def test_when_a_batch_is_surely_refused_those_behind_it_move_up() -> None:
+    """`adjustSequencesDueToFailedBatch`."""
+    app = App(batch_size=1, **IDEMPOTENT)
+    app.send("a", "b")
+    app.answer(errors.INVALID_PRODUCER_EPOCH)
+    app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    app.send("c")
+    app.pause(100 * MS)
+    assert app.under_way() == ["b", "c"]
+    assert app.sequences() == [(1, 0), (1, 1)]
+
+
+def with_an_unresolved_sequence() -> App:
+    """Return a producer of which a was sent, sent again and given up, while b is still in flight."""
+    app = App(delivery_timeout_ms=40_000, batch_size=1, **IDEMPOTENT)
+    app.send("x", to=Q)
+    app.send("y")
+    app.answer()
+    app.answer()
+    app.send("a")
+    app.pause(12 * SECOND)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(SECOND)
+    app.send("b")
+    app.pause(27 * SECOND)
+    app.send("c")
+    return app
+
+
+def test_new_batches_wait_while_a_sequence_is_unresolved() -> None:
+    app = with_an_unresolved_sequence()
+    assert app.outcomes()[2:] == [(INFO, "a", "TIMEOUT")]
+    app.pause(SECOND)
+    assert app.under_way() == ["a", "b"]
+
+
+def test_a_sequence_that_turns_out_to_have_been_used_needs_no_new_producer_id() -> None:
+    app = with_an_unresolved_sequence()
+    app.answer(errors.REQUEST_TIMED_OUT)
+    app.answer(offset=2)  # b follows a in the log
+    assert app.outcomes()[3:] == [(OK, "b", 2)]
+    assert app.sequences() == [(1, 3)]
+    assert app.under_way() == ["c"]
+
+
+def test_a_late_answer_settles_a_sequence_that_was_given_up() -> None:
+    app = with_an_unresolved_sequence()
+    app.answer(offset=1)
+    app.answer(errors.INVALID_PRODUCER_EPOCH)  # b is surely refused, so its sequence is free again
+    assert app.outcomes()[3:] == [(FAIL, "b", errors.INVALID_PRODUCER_EPOCH)]
+    assert app.sequences() == [(1, 2)]
+
+
+def test_a_gap_that_is_left_for_good_needs_a_new_producer_id() -> None:
+    app = with_an_unresolved_sequence()
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert app.outcomes()[3:] == [(FAIL, "b", errors.OUT_OF_ORDER_SEQUENCE_NUMBER)]
+    assert app.under_way() == []
+    app.give_id(2)
+    assert (app.under_way(), app.sequences()) == (["c"], [(2, 0)])
+
+
+def test_a_producer_that_is_left_with_a_gap_and_nothing_in_flight_starts_again() -> None:
+    app = App(delivery_timeout_ms=40_000, batch_size=1, **IDEMPOTENT)
+    app.send("a")
+    app.pause(20 * SECOND)
+    app.lose_connection()
+    app.pause(20 * SECOND)
+    assert app.outcomes() == [(INFO, "a", "TIMEOUT")]
+    app.send("b")
+    assert app.under_way() == ["a"]
+    assert len(app.host.requests("InitProducerId")) == 1
+
+
+# Partitioner
+
+
+def test_round_robin_begins_where_it_is_drawn() -> None:
+    partitioner = Partitioner(("a", "b", "c"), RecordedStream([2]), sticky=False)
+    assert [partitioner.partition() for _ in range(5)] == ["c", "a", "b", "c", "a"]
+    partitioner.batch_completed("a")
+    assert partitioner.partition() == "b"
+
+
+def test_the_sticky_partition_changes_with_each_batch_to_another_one() -> None:
+    partitioner = Partitioner(("a", "b", "c"), RecordedStream([1, 1, 0]), sticky=True)
+    assert [partitioner.partition() for _ in range(3)] == ["b"] * 3
+    partitioner.batch_completed("a")  # not the one that it sticks to
+    assert partitioner.partition() == "b"
+    partitioner.batch_completed("b")
+    assert partitioner.partition() == "c"
+    partitioner.batch_completed("c")
+    assert partitioner.partition() == "a"
+
+
+@pytest.mark.parametrize(("release", "parts"), [("2.4", [P, P, Q]), ("2.0", [P, Q, P])])
+def test_records_without_a_partition(release: str, parts: list[str]) -> None:
+    app = App(release, linger_ms=10, batch_size=2 * RECORD_BYTES)
+    for value in "abc":
+        app.producer.send(value)
+    sent = [operation.value[0][1] for operation in app.history.operations if operation.type == "invoke"]
+    assert sent == parts
+
+
+def test_choices_of_the_workload_decide_about_the_partition() -> None:
+    host = FakeHost("producer", Choices.from_recording({"workload": [1]}))
+    history = History()
+    config = producer_config("2.4", {})
+    behaviours = RELEASES["2.4"].behaviours
+    producer = Producer(host, history.new_process("p"), (0,), (P, Q), config, behaviours, history, 30)
+    producer.send("a")
+    assert history.operations[0].value == (("send", Q, "a"),)

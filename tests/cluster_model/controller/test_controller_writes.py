@@ -1,0 +1,136 @@
+"""What keeps two controllers apart: conditional writes, epochs in znodes, epochs at brokers."""
+
+from typing import Any, cast
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
+from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.partition_state_machine import PartitionStateMachine
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import (
+    ControlResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+from tests.cluster_model.fakes import FakeEndpoint, FakeHost
+
+CONFIG = broker_config("2.4", {})
+TOPIC = topic_config({}, CONFIG)
+
+
+class Office:
+    """Controller 2, in controller epoch 5, of a partition on brokers 0 and 1; broker 0 is gone."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost("broker-2")
+        self.context = ControllerContext()
+        self.context.epoch = 5
+        self.context.live_brokers = {1: 1, 2: 1}
+        self.context.add_topic("t", ((0, 1),))
+        self.context.offline_partitions = {"t-0"}
+        channels = ControllerChannelManager(self.host, 2, CONFIG.controller_socket_timeout_us)
+        self.machine = PartitionStateMachine(
+            2, self.host, self.context, channels, lambda _: TOPIC, Behaviours()
+        )
+
+    def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
+        """Run an election against these answers of ZooKeeper; return what was asked of it."""
+        processing = self.machine.elect_leaders(["t-0"], "test", preferred=False)
+        asked: list[zk.ZooKeeperOperation] = []
+        response: Any = None
+        remaining = list(answers)
+        while True:
+            try:
+                (operation,), _, _ = processing.send(response)
+            except StopIteration:
+                assert not remaining
+                return asked
+            asked.append(operation)
+            response = zk.ZooKeeperResponse(zk.OK, (remaining.pop(0),))
+
+
+def stored(version: int, controller_epoch: int = 4) -> zk.ZooKeeperResult:
+    state = zk.TopicPartitionState(0, version, (0, 1), controller_epoch)
+    return zk.ZooKeeperResult(zk.OK, state, version)
+
+
+def test_an_election_is_tried_again_when_the_leader_has_written_meanwhile() -> None:
+    office = Office()
+    asked = office.elect(
+        stored(3), zk.ZooKeeperResult(zk.BAD_VERSION), stored(4), zk.ZooKeeperResult(zk.OK, None, 5)
+    )
+    writes = [operation for operation in asked if isinstance(operation, zk.SetData)]
+    assert [write.version for write in writes] == [3, 4]
+    assert office.context.leadership["t-0"] == LeaderAndIsr(1, 5, (1,), 5)
+
+
+def test_a_znode_of_a_newer_controller_is_left_alone() -> None:
+    office = Office()
+    asked = office.elect(stored(3, controller_epoch=6))
+    assert all(isinstance(operation, zk.GetData) for operation in asked)
+    assert office.context.leadership == {}
+
+
+class Unwatched:
+    """A control plane as far as a broker sees it that never reaches it."""
+
+    def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
+        config, topic_config, on_registered = rest
+        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), on_registered)
+
+
+@pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
+def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: str) -> None:
+    host = FakeHost("broker-1")
+    behaviours = Behaviours(requests_after_registration=False)
+    broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", Unwatched()))
+    state = {"t-0": LeaderAndIsrPartitionState(5, LeaderAndIsr(1, 1, (1,), 0), (0, 1))}
+    requests: dict[str, Any] = {
+        "UpdateMetadata": UpdateMetadataRequest(2, 5, 1, {}, (1, 2)),
+        "StopReplica": StopReplicaRequest(2, 5, 1, ()),
+        "LeaderAndIsr": LeaderAndIsrRequest(2, 5, 1, {}),
+    }
+
+    def answer(body: Any) -> str:
+        connection = host.connect("broker-1", "control", FakeEndpoint(host.clock))
+        broker.receive_request((connection, 1, body))
+        return str(host.responses[-1][2].error)
+
+    assert answer(requests[first]) == errors.NONE
+    assert answer(LeaderAndIsrRequest(0, 4, 1, state)) == errors.STALE_CONTROLLER_EPOCH
+    assert broker.replicas.partitions == {}
+    assert answer(LeaderAndIsrRequest(2, 5, 1, state)) == errors.NONE
+    assert broker.replicas.partitions["t-0"].is_leader()
+
+
+@pytest.mark.parametrize(("live", "told"), [((1, 2), {"LeaderAndIsr", "StopReplica"}), ((2,), set())])
+def test_a_broker_that_bounced_is_not_told_to_stop_for_its_earlier_life(
+    live: tuple[int, ...], told: set[str]
+) -> None:
+    """It has a channel again; a StopReplica would end its fetching for good, for no newer epoch follows."""
+    host = FakeHost("broker-2")
+    channels = ControllerChannelManager(host, 2, CONFIG.controller_socket_timeout_us)
+    channels.add_broker(1, 7)
+    batch = RequestBatch(2, 5, channels)
+    batch.add_leader_and_isr((1,), "t-0", LeaderAndIsrPartitionState(5, LeaderAndIsr(0, 1, (0,), 0), (0, 1)))
+    batch.add_stop_replica(1, "t-0")
+    batch.send(live)
+    while len(host.sent) > len(host.responses):
+        request = host.sent[-1]
+        host.responses.append((request.connection, request.correlation_id, None))
+        endpoint = request.connection.client_endpoint
+        answer = ControlResponse(request.body.api, errors.NONE)
+        endpoint.receive_response((request.connection, request.correlation_id, answer))
+    assert {request.body.api for request in host.sent} - {"UpdateMetadata"} == told

@@ -1,0 +1,96 @@
+"""Who becomes leader; the first rows are those of Kafka's PartitionLeaderElectionAlgorithmsTest."""
+
+import pytest
+
+from harrow.cluster_model.controller.leader_election import (
+    elect_for_offline,
+    elect_preferred,
+    without_replica,
+)
+from harrow.cluster_model.protocol import LeaderAndIsr
+from tests.campaigns.run.stage import Stage
+
+Isr = tuple[int, ...]
+EPOCH, VERSION = 7, 42
+
+
+def state(leader: int, isr: Isr) -> LeaderAndIsr:
+    return LeaderAndIsr(leader, EPOCH, isr, VERSION)
+
+
+def found(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
+    """Return (leader, ISR); every change raises the leader epoch and is written over the version that was read."""
+    if new is None:
+        return None
+    assert (new.leader_epoch, new.partition_epoch) == (EPOCH + 1, VERSION)
+    return new.leader, new.isr
+
+
+@pytest.mark.parametrize(
+    ("assignment", "isr", "live", "unclean", "elected"),
+    [
+        ((2, 4), (2, 4), {4}, False, (4, (4,))),
+        ((2, 4), (2,), {4}, False, None),
+        ((2, 4), (2,), {4}, True, (4, (4,))),
+        # In the order of the assignment, not of the ISR.
+        ((1, 2, 3), (3, 2), {2, 3}, False, (2, (3, 2))),
+        ((3, 1, 2), (1, 2, 3), {1, 2, 3}, False, (3, (1, 2, 3))),
+        # A live replica outside the ISR is passed over, also with unclean election on.
+        ((1, 2, 3), (3,), {2, 3}, True, (3, (3,))),
+        # What is not alive leaves the ISR.
+        ((1, 2, 3), (1, 2, 3), {2}, False, (2, (2,))),
+        ((1, 2, 3), (1, 2, 3), set(), False, None),
+        ((1, 2, 3), (1, 2, 3), set(), True, None),
+        # Unclean: the first live one of the assignment is the whole ISR.
+        ((1, 2, 3), (1,), {3, 2}, True, (2, (2,))),
+        # A broker that has no replica is nobody.
+        ((1, 2), (1, 2), {9}, True, None),
+        ((1, 2), (), {2}, False, None),
+    ],
+)
+def test_the_leader_of_a_partition_that_has_lost_its_leader(
+    assignment: Isr, isr: Isr, live: set[int], unclean: bool, elected: tuple[int, Isr] | None
+) -> None:
+    for old_leader in (-1, assignment[0]):
+        new = elect_for_offline(state(old_leader, isr), assignment, frozenset(live), unclean=unclean)
+        assert found(new) == elected
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "live", "elected"),
+    [
+        (4, (2, 4), {2, 4}, (2, (2, 4))),
+        (4, (4, 2), {2, 4}, (2, (4, 2))),
+        (4, (2,), set(), None),
+        (4, (4,), {2, 4}, None),
+        (4, (2, 4), {4}, None),
+        (4, (), set(), None),
+        (2, (2, 4), {2, 4}, None),  # it leads already
+    ],
+)
+def test_the_preferred_leader(leader: int, isr: Isr, live: set[int], elected: tuple[int, Isr] | None) -> None:
+    assert found(elect_preferred(state(leader, isr), (2, 4), frozenset(live))) == elected
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "gone", "left"),
+    [
+        (0, (0, 1, 2), 1, (0, (0, 2))),
+        (0, (0, 1, 2), 0, (-1, (1, 2))),
+        (0, (0,), 0, (-1, (0,))),  # the last member stays, so that it can lead again
+        (-1, (2,), 2, (-1, (2,))),
+    ],
+)
+def test_a_replica_that_has_gone_offline(leader: int, isr: Isr, gone: int, left: tuple[int, Isr]) -> None:
+    assert found(without_replica(state(leader, isr), gone)) == left
+
+
+def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> None:
+    stage = Stage(controller=2)
+    stage.cluster.crash_broker(2, power_loss=False)
+    # Its session is over after 6 to 8 s; the leader would take it out of the ISR after 10 to 15 s.
+    stage.run(9_500_000)
+    assert stage.cluster.controller() in {0, 1}
+    state = stage.cluster.partition_state("t-0")
+    assert state is not None
+    assert state.isr == (0, 1)

@@ -1,0 +1,141 @@
+"""The invariants of control: each notices who obeys, writes or knows what it should not, and nothing else."""
+
+import pytest
+
+from harrow.cluster_model.events import (
+    BrokerChangeProcessed,
+    ControllerElected,
+    ControlRequestObeyed,
+    FailoverCompleted,
+    LeaderEpochTaken,
+    PartitionStateWritten,
+    RegistrationLearned,
+)
+from harrow.cluster_model.protocol import LeaderAndIsr
+from tests.cluster_model.invariants.watched_cluster import T, Watched
+
+
+def state(leader_epoch: int, isr: tuple[int, ...] = (0, 1)) -> LeaderAndIsr:
+    return LeaderAndIsr(0, leader_epoch, isr, 0)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """Three brokers that have registered."""
+    watched = Watched()
+    for broker in range(3):
+        watched.emit(RegistrationLearned, broker, 1)
+    return watched
+
+
+class TestControllerEpochMonotonic:
+    def test_a_broker_obeys_one_that_has_been_succeeded(self, watched: Watched) -> None:
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
+        watched.emit(ControlRequestObeyed, 1, "UpdateMetadata", 3)
+        assert watched.broken == [("controller-epoch-monotonic", 1, "", 3, -1)]
+        assert watched.details == ["it obeyed UpdateMetadata of controller epoch 3 after one of 4"]
+
+    def test_other_brokers_may_not_have_heard_yet(self, watched: Watched) -> None:
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
+        watched.emit(ControlRequestObeyed, 2, "LeaderAndIsr", 3)
+        watched.emit(ControlRequestObeyed, 2, "LeaderAndIsr", 4)
+        watched.emit(ControlRequestObeyed, 2, "StopReplica", 4)
+        assert watched.broken == []
+
+    def test_a_new_life_knows_no_controller(self, watched: Watched) -> None:
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
+        watched.stop(1)
+        watched.emit(RegistrationLearned, 1, 1)
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 3)
+        assert watched.broken == []
+
+
+class TestLeaderEpochMonotonic:
+    def test_it_goes_back(self, watched: Watched) -> None:
+        for epoch in (1, 1, 4, 3):
+            watched.emit(LeaderEpochTaken, 1, T, epoch)
+        assert watched.broken == [("leader-epoch-monotonic", 1, T, 3, -1)]
+        assert watched.details == ["its leader epoch went from 4 to 3"]
+
+    def test_other_replicas_have_their_own(self, watched: Watched) -> None:
+        watched.emit(LeaderEpochTaken, 1, T, 4)
+        watched.emit(LeaderEpochTaken, 1, "t-1", 2)
+        watched.emit(LeaderEpochTaken, 2, T, 3)
+        assert watched.broken == []
+
+    def test_a_new_life_begins_anew(self, watched: Watched) -> None:
+        watched.emit(LeaderEpochTaken, 1, T, 4)
+        watched.stop(1)
+        watched.emit(LeaderEpochTaken, 1, T, 3)
+        assert watched.broken == []
+
+
+class TestControllerWritesFenced:
+    def test_one_that_has_been_succeeded_elects(self, watched: Watched) -> None:
+        watched.emit(PartitionStateWritten, 2, T, state(6), state(7), 3, 4)
+        assert watched.broken == [("controller-writes-fenced", 2, T, 7, -1)]
+
+    def test_the_present_one_elects(self, watched: Watched) -> None:
+        watched.emit(PartitionStateWritten, 2, T, state(6), state(7), 4, 4)
+        assert watched.broken == []
+
+    def test_a_leader_of_an_older_controller_writes_its_isr(self, watched: Watched) -> None:
+        watched.emit(PartitionStateWritten, 2, T, state(7), state(7, (0,)), 3, 4)
+        assert watched.broken == []
+
+
+class TestRegisteredBeforeControl:
+    def test_a_broker_obeys_before_it_has_registered(self, watched: Watched) -> None:
+        watched.stop(1)
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
+        assert watched.broken == [("registered-before-control", 1, "", 4, -1)]
+
+    def test_a_session_that_expires_takes_nothing_back(self, watched: Watched) -> None:
+        watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
+        assert watched.broken == []
+
+
+class TestRegistrationsKnown:
+    def test_a_bounce_goes_unnoticed(self, watched: Watched) -> None:
+        watched.emit(BrokerChangeProcessed, 0, 4, {0: 10, 1: 25}, {0: 10, 1: 11})
+        assert watched.broken == [("registrations-known", 1, "", 4, -1)]
+        assert watched.details == ["it is registered with broker epoch 25, controller 0 goes by 11"]
+
+    def test_a_new_broker_goes_unnoticed(self, watched: Watched) -> None:
+        watched.emit(BrokerChangeProcessed, 0, 4, {0: 10, 1: 25}, {0: 10})
+        assert watched.names() == ["registrations-known"]
+
+    def test_all_are_known(self, watched: Watched) -> None:
+        watched.emit(BrokerChangeProcessed, 0, 4, {0: 10, 1: 25}, {1: 25, 0: 10})
+        assert watched.broken == []
+
+
+class TestFailoverShrinksIsr:
+    def test_a_dead_broker_stays(self, watched: Watched) -> None:
+        watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.broken == [("failover-shrinks-isr", 1, T, 7, -1)]
+
+    def test_the_last_member_stays(self, watched: Watched) -> None:
+        watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(-1, 7, (1,), 9)})
+        assert watched.broken == []
+
+    def test_the_living_stay(self, watched: Watched) -> None:
+        watched.emit(FailoverCompleted, 0, 4, (2,), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.broken == []
+
+    def test_one_without_a_session_that_runs_may_join_meanwhile(self, watched: Watched) -> None:
+        watched.emit(ControllerElected, 0, 4)
+        watched.emit(PartitionStateWritten, 0, T, state(7, (0,)), state(7, (0, 1)), 3, 4)
+        watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.broken == []
+
+    def test_one_that_had_joined_before_has_to_go(self, watched: Watched) -> None:
+        watched.emit(PartitionStateWritten, 0, T, state(7, (0,)), state(7, (0, 1)), 3, 3)
+        watched.emit(ControllerElected, 0, 4)
+        watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.names() == ["failover-shrinks-isr"]
+
+    def test_one_that_has_been_succeeded_meanwhile_need_not_care(self, watched: Watched) -> None:
+        watched.emit(ControllerElected, 1, 5)
+        watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
+        assert watched.broken == []

@@ -1,0 +1,102 @@
+"""Watching invariants: what goes well is not reported, what breaks once only, what is off not at all."""
+
+import pytest
+
+from harrow.cluster_model.events import (
+    BecameFollower,
+    BrokerChangeProcessed,
+    CheckpointWritten,
+    ControllerElected,
+    ControlRequestObeyed,
+    FailoverCompleted,
+    LeaderEpochTaken,
+    PartitionStateWritten,
+)
+from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE, Invariant
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.protocol import LeaderAndIsr
+from tests.cluster_model.fakes import batch
+from tests.cluster_model.invariants.watched_cluster import Leader, T, Watched
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def test_nothing_is_broken_while_all_goes_well(watched: Watched) -> None:
+    watched.commit("a", "b", "c")
+    watched.append(0, "d")
+    watched.stop(0)
+    watched.lead(1, 1, (1, 2))
+    watched.commit("e", leader=1, epoch=1)
+    watched.open(0)
+    watched.emit(BecameFollower, 0, T, 1, 1)
+    watched.truncate(0, 3)
+    watched.fetch(1, 0)
+    watched.change_isr(Leader(T, 1, 1, (1, 2, 0)))
+    watched.raise_hw(4, 0)
+    assert watched.broken == []
+
+
+def break_everything(watched: Watched) -> None:
+    watched.append(1, "a", epoch=2)
+    watched.append(1, "b", epoch=1)
+    watched.append(2, "c", epoch=2)
+    watched.raise_hw(9, 0, 1, 2)
+    watched.raise_hw(1, 0)
+    watched.copy(batch("d", producer_id=7, sequence=5).stored_at(2, 2), 1)
+    watched.emit(CheckpointWritten, 1, REPLICATION_OFFSET_CHECKPOINT, ((T, 9),))
+    watched.emit(ControllerElected, 0, 1)
+    watched.emit(ControllerElected, 1, 1)
+    watched.emit(ControlRequestObeyed, 2, "LeaderAndIsr", 2)
+    watched.emit(ControlRequestObeyed, 2, "LeaderAndIsr", 1)
+    watched.emit(LeaderEpochTaken, 0, T, 2)
+    watched.emit(LeaderEpochTaken, 0, T, 1)
+    before, state = LeaderAndIsr(0, 0, (0,), 1), LeaderAndIsr(0, 1, (0,), 2)
+    watched.emit(PartitionStateWritten, 0, T, before, state, 1, 2)
+    watched.emit(BrokerChangeProcessed, 0, 1, {1: 9}, {1: 8})
+    watched.emit(FailoverCompleted, 0, 1, (2,), {T: LeaderAndIsr(0, 1, (0, 2), 3)})
+
+
+WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
+
+
+def test_all_can_be_broken_at_once(watched: Watched) -> None:
+    break_everything(watched)
+    assert set(watched.names()) == set(WATCHED)
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_one_can_be_watched_alone(name: str) -> None:
+    watched = Watched([name])
+    break_everything(watched)
+    assert set(watched.names()) == {name}
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_one_can_be_switched_off(name: str) -> None:
+    watched = Watched([other for other in INVARIANTS if other != name])
+    break_everything(watched)
+    assert set(watched.names()) == set(WATCHED) - {name}
+
+
+def test_nothing_is_watched_when_all_are_switched_off() -> None:
+    watched = Watched([])
+    break_everything(watched)
+    assert watched.broken == []
+
+
+def test_a_broken_invariant_is_reported_once_in_a_leader_epoch(watched: Watched) -> None:
+    for _ in range(3):
+        watched.raise_hw(1, 1)
+    assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
+    watched.elect(0, 1, (0, 1, 2))
+    watched.raise_hw(1, 1)
+    assert watched.broken == [("hw-within-log", 1, T, 0, 1), ("hw-within-log", 1, T, 1, 1)]
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS.values(), ids=INVARIANTS.keys())
+def test_each_says_what_holds_and_who_says_so(invariant: Invariant) -> None:
+    assert invariant.definition.endswith(".")
+    assert invariant.source

@@ -1,0 +1,213 @@
+"""The invariants that one replica can break by itself: each notices what breaks it, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.cluster_model.events import BecameFollower, CheckpointWritten
+from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT
+from harrow.cluster_model.release import Behaviours
+from tests.cluster_model.fakes import batch, control
+from tests.cluster_model.invariants.watched_cluster import T, Watched
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+class TestHwMonotonic:
+    def test_a_leader_lowers_it(self, watched: Watched) -> None:
+        watched.commit("a", "b")
+        watched.raise_hw(1, 0)
+        assert watched.broken == [("hw-monotonic", 0, T, 0, 1)]
+
+    def test_a_leader_truncates_below_it(self) -> None:
+        watched = Watched(["hw-monotonic"])
+        watched.commit("a", "b")
+        watched.truncate(0, 1)
+        assert watched.names() == ["hw-monotonic"]
+
+    def test_a_follower_may_lower_it(self, watched: Watched) -> None:
+        watched.commit("a", "b")
+        watched.raise_hw(1, 1)
+        assert watched.broken == []
+
+    def test_one_that_leads_no_more_may_lower_it(self, watched: Watched) -> None:
+        watched.commit("a", "b")
+        watched.lead(1, 1, (0, 1, 2))
+        watched.emit(BecameFollower, 0, T, 1, 1)
+        watched.raise_hw(1, 0)
+        assert watched.broken == []
+
+    def test_a_restart_may_lower_it(self, watched: Watched) -> None:
+        watched.commit("a", "b")
+        watched.restart(0)
+        watched.lead(0, 1, (0, 1, 2))
+        assert watched.logs[0].high_watermark == 0
+        assert watched.broken == []
+
+
+class TestHwWithinLog:
+    def test_it_is_above_the_leo(self, watched: Watched) -> None:
+        watched.raise_hw(1, 1)
+        assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
+        assert watched.details == ["the high watermark is 1, the LEO 0"]
+
+    def test_it_is_negative(self, watched: Watched) -> None:
+        watched.raise_hw(-1, 1)
+        assert watched.names() == ["hw-within-log"]
+
+    def test_a_truncation_leaves_it_behind(self) -> None:
+        watched = Watched(["hw-within-log"])
+        watched.commit("a", "b")
+        watched.logs[1].truncate_to(1)
+        watched.logs[1].high_watermark = 2
+        watched.truncated(1)
+        assert watched.names() == ["hw-within-log"]
+
+
+class TestEpochCacheMonotonic:
+    def test_a_batch_of_an_older_epoch_is_appended(self, watched: Watched) -> None:
+        watched.append(1, "a", epoch=2)
+        watched.append(1, "b", epoch=1)
+        assert watched.broken == [("epoch-cache-monotonic", 1, T, 0, 1)]
+
+    def test_an_entry_does_not_rise(self, watched: Watched) -> None:
+        watched.append(1, "a", epoch=2)
+        watched.logs[1].epochs.entries.append((2, 1))
+        watched.truncated(1)
+        assert watched.names() == ["epoch-cache-monotonic"]
+
+    def test_an_entry_begins_above_the_leo(self, watched: Watched) -> None:
+        watched.logs[0].epochs.assign(0, 7)
+        watched.lead(0, 1, (0, 1, 2))
+        assert watched.names() == ["epoch-cache-monotonic"]
+
+    def test_an_entry_is_not_made(self, watched: Watched) -> None:
+        watched.append(1, "a", epoch=1)
+        watched.logs[1].epochs.entries.pop()
+        watched.copy(batch("b").stored_at(1, 2), 1)
+        watched.logs[1].epochs.entries[:] = [(1, 0)]
+        watched.appended(1)
+        assert watched.names() == ["epoch-cache-monotonic"]
+
+    def test_a_new_leader_may_note_its_epoch_at_the_leo(self, watched: Watched) -> None:
+        watched.commit("a")
+        watched.logs[1].epochs.assign(1, 1)
+        watched.lead(1, 1, (0, 1, 2))
+        assert watched.broken == []
+
+
+class TestProducerStateMatchesLog:
+    def send(
+        self, watched: Watched, sequence: int, *values: str, producer_id: int = 7, epoch: int = 0
+    ) -> None:
+        made = batch(*values, producer_id=producer_id, sequence=sequence, epoch=epoch)
+        watched.copy(made.stored_at(watched.logs[1].log_end_offset, 0), 1)
+
+    def test_batches_follow_each_other(self, watched: Watched) -> None:
+        for sequence in range(12):
+            self.send(watched, 2 * sequence, "a", "b")
+            self.send(watched, sequence, "c", producer_id=8)
+        self.send(watched, 0, "d", epoch=1)
+        watched.truncate(1, 20)
+        watched.restart(1)
+        assert watched.broken == []
+
+    def test_a_control_batch_has_no_sequence_number(self, watched: Watched) -> None:
+        for sequence, control_type in enumerate((COMMIT, ABORT)):
+            self.send(watched, sequence, "a")
+            watched.copy(control(control_type, producer_id=7).stored_at(watched.logs[1].log_end_offset, 0), 1)
+            watched.copy(control(control_type, producer_id=8).stored_at(watched.logs[1].log_end_offset, 0), 1)
+        watched.truncate(1, 5)
+        watched.restart(1)
+        assert watched.broken == []
+
+    def test_a_gap(self, watched: Watched) -> None:
+        self.send(watched, 0, "a", "b")
+        self.send(watched, 3, "c")
+        assert watched.broken == [("producer-state-matches-log", 1, T, 0, 2)]
+        assert watched.details == ["producer id 7 has sequence number 3 after 1"]
+
+    def test_a_producer_does_not_begin_at_zero(self, watched: Watched) -> None:
+        self.send(watched, 3, "c")
+        assert watched.names() == ["producer-state-matches-log"]
+
+    def test_with_one_batch_retained_gaps_cannot_be_seen(self) -> None:
+        watched = Watched(
+            behaviours=replace(Behaviours(), producer_batches_retained=1, idempotent_in_flight_max=1)
+        )
+        self.send(watched, 3, "c")
+        self.send(watched, 8, "d")
+        assert watched.broken == []
+
+    def test_fewer_batches_are_remembered_than_may_come_again(self) -> None:
+        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=1))
+        self.send(watched, 0, "a")
+        assert watched.broken == []
+        self.send(watched, 1, "b")
+        assert watched.names() == ["producer-state-matches-log"]
+        assert watched.details == [
+            "of producer id 7, which may have 5 requests in flight, nothing below sequence number 1 is remembered"
+        ]
+
+    def test_without_producer_state_there_is_nothing_to_match(self) -> None:
+        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=0))
+        self.send(watched, 3, "c")
+        watched.restart(1)
+        assert watched.broken == []
+
+    def test_a_batch_is_not_remembered(self, watched: Watched) -> None:
+        self.send(watched, 0, "a")
+        watched.logs[1].producers.entries.clear()
+        watched.appended(1)
+        assert watched.names() == ["producer-state-matches-log"]
+
+    def test_something_else_is_remembered(self, watched: Watched) -> None:
+        self.send(watched, 0, "a")
+        watched.logs[1].producers.entries[7].batches[-1] = (0, 0, 5)
+        watched.appended(1)
+        assert watched.names() == ["producer-state-matches-log"]
+
+    def test_a_truncation_leaves_what_it_cut_off(self, watched: Watched) -> None:
+        for sequence in range(3):
+            self.send(watched, sequence, "a")
+        entry = watched.logs[1].producers.entries[7]
+        watched.logs[1].truncate_to(1)
+        watched.logs[1].producers.entries[7] = entry
+        watched.truncated(1)
+        assert watched.names() == ["producer-state-matches-log"]
+
+
+class TestCheckpointWithinLog:
+    @pytest.mark.parametrize(
+        ("kind", "offset", "broken"),
+        [
+            (REPLICATION_OFFSET_CHECKPOINT, 2, False),
+            (REPLICATION_OFFSET_CHECKPOINT, 3, True),
+            (RECOVERY_POINT_OFFSET_CHECKPOINT, 1, False),
+            (RECOVERY_POINT_OFFSET_CHECKPOINT, 2, True),
+        ],
+    )
+    def test_what_is_written(self, watched: Watched, kind: str, offset: int, broken: bool) -> None:
+        watched.append(1, "a")
+        watched.logs[1].flush()
+        watched.append(1, "b")
+        watched.emit(CheckpointWritten, 1, kind, ((T, offset),))
+        assert watched.names() == ["checkpoint-within-log"] * broken
+
+    def test_a_log_is_opened_without_what_was_flushed(self, watched: Watched) -> None:
+        watched.append(1, "a")
+        watched.disks[1].write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: 2})
+        watched.restart(1)
+        assert watched.broken == [("checkpoint-within-log", 1, T, 0, 2)]
+
+    def test_a_high_watermark_may_be_ahead_of_what_power_loss_has_left(self) -> None:
+        watched = Watched(["checkpoint-within-log", "hw-within-log"])
+        watched.commit("a")
+        watched.disks[1].write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {T: 1})
+        watched.restart(1, power_loss=True)
+        assert watched.logs[1].high_watermark == 0
+        assert watched.broken == []

@@ -1,0 +1,378 @@
+"""Logs on a disk: append, read, truncate, flush, power loss, and what a restart finds."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.disk import (
+    RECOVERY_POINT_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    Disk,
+)
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.settings import broker_config, topic_config
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, transactional
+
+V2_4 = RELEASES["2.4"].behaviours
+P = "t-0"
+PID = 1
+
+
+def log_on(disk: Disk, behaviours: Behaviours = V2_4) -> UnifiedLog:
+    return UnifiedLog(P, disk, behaviours)
+
+
+def values(log: UnifiedLog) -> str:
+    return "".join(value for stored in log.batches for value in stored.values)
+
+
+def three_batches() -> tuple[Disk, UnifiedLog]:
+    """Batches ab, c and def at offsets 0, 2 and 3 of epochs 0, 0 and 2, each record of 10 bytes."""
+    disk = Disk()
+    log = log_on(disk)
+    for text, epoch in (("ab", 0), ("c", 0), ("def", 2)):
+        log.append_as_leader(batch(*text, size=10 * len(text)), epoch)
+    return disk, log
+
+
+def test_a_leader_gives_offsets_and_its_epoch() -> None:
+    disk, log = three_batches()
+    assert [(s.base_offset, s.leader_epoch, s.values) for s in log.batches] == [
+        (0, 0, ("a", "b")),
+        (2, 0, ("c",)),
+        (3, 2, ("d", "e", "f")),
+    ]
+    assert log.log_end_offset == 6
+    assert log.epochs.entries == disk.epoch_checkpoint(P) == [(0, 0), (2, 3)]
+    result = log.append_as_leader(batch("g"), 3)
+    assert result.batch is not None
+    assert (result.error, result.base_offset, result.duplicate) == (errors.NONE, 6, False)
+    assert result.batch.next_offset == 7
+
+
+def test_a_follower_stores_a_batch_as_the_leader_did() -> None:
+    _, leader = three_batches()
+    follower = log_on(Disk())
+    for stored in leader.batches:
+        follower.append_as_follower(stored)
+    assert follower.batches == leader.batches  # the same objects: batches have no equality of their own
+    assert follower.log_end_offset == leader.log_end_offset
+    assert follower.epochs.entries == leader.epochs.entries
+
+
+@pytest.mark.parametrize(
+    ("offset", "end_offset", "max_bytes", "found"),
+    [
+        (0, 6, 1000, ["ab", "c", "def"]),
+        (1, 6, 1000, ["ab", "c", "def"]),  # from the batch that has the offset
+        (2, 6, 1000, ["c", "def"]),
+        (5, 6, 1000, ["def"]),
+        (6, 6, 1000, []),
+        (7, 6, 1000, []),
+        (0, 3, 1000, ["ab", "c"]),
+        (0, 2, 1000, ["ab"]),
+        (0, 0, 1000, []),
+        (0, 1, 1000, []),  # a batch that does not end below the end offset is not read
+        (2, 5, 1000, ["c"]),
+        (0, 6, 30, ["ab", "c"]),
+        (0, 6, 29, ["ab"]),
+        (0, 6, 1, ["ab"]),  # one batch at the least
+        (3, 6, 1, ["def"]),
+    ],
+)
+def test_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int, found: list[str]) -> None:
+    _, log = three_batches()
+    assert ["".join(s.values) for s in log.read(offset, end_offset, max_bytes)] == found
+
+
+def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
+    disk = Disk()
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 5})
+    log = log_on(disk, Behaviours(hw_limited_to_log_end=False))
+    assert (log.high_watermark, log.log_end_offset) == (5, 0)
+    assert log.read(0, 5, 100) == ()
+    log.append_as_leader(batch("a"), 0)
+    assert log.read(1, 5, 100) == ()
+
+
+@pytest.mark.parametrize(
+    ("offset", "kept", "epochs"),
+    [
+        (9, "abcdef", [(0, 0), (2, 3)]),
+        (6, "abcdef", [(0, 0), (2, 3)]),
+        (5, "abc", [(0, 0)]),  # a batch is cut as a whole
+        (3, "abc", [(0, 0)]),
+        (2, "ab", [(0, 0)]),
+        (1, "", []),
+        (0, "", []),
+    ],
+)
+def test_truncate(offset: int, kept: str, epochs: list[tuple[int, int]]) -> None:
+    disk, log = three_batches()
+    log.high_watermark = 4
+    log.flush()
+    assert log.truncate_to(offset) == (len(kept) < 6)
+    assert values(log) == kept
+    assert log.log_end_offset == disk.log_file(P).log_end_offset == len(kept)
+    assert log.epochs.entries == disk.epoch_checkpoint(P) == epochs
+    assert log.high_watermark == min(4, len(kept))
+    assert log.flushed_offset == min(6, len(kept))
+    appended = log.append_as_leader(batch("x"), 5)
+    assert appended.base_offset == len(kept)
+    assert [s.values for s in log.read(len(kept), len(kept) + 1, 1)] == [("x",)]
+
+
+@pytest.mark.parametrize(("switch", "entries"), [(False, [(0, 0), (2, 3), (4, 6)]), (True, [(0, 0), (2, 3)])])
+def test_a_truncation_to_the_end_of_the_log_and_an_epoch_without_records(
+    switch: bool, entries: list[tuple[int, int]]
+) -> None:
+    """KAFKA-10706."""
+    disk, _ = three_batches()
+    log = log_on(disk, replace(V2_4, epoch_cache_cut_at_log_end=switch))
+    log.epochs.assign(4, 6)
+    assert not log.truncate_to(6)
+    assert log.epochs.entries == entries
+
+
+def test_flush_says_whether_there_was_anything_to_flush() -> None:
+    _, log = three_batches()
+    assert log.flushed_offset == 0
+    assert log.flush()
+    assert log.flushed_offset == 6
+    assert not log.flush()
+    log.append_as_leader(batch("g"), 2)
+    assert log.flushed_offset == 6
+    assert log.flush()
+
+
+@pytest.mark.parametrize("flushed", [0, 2, 3, 6])
+def test_power_loss_keeps_what_was_flushed_and_a_process_crash_keeps_all(flushed: int) -> None:
+    disk, _ = three_batches()
+    disk.log_file(P).flushed_offset = flushed
+    assert values(log_on(disk)) == "abcdef"
+    disk.log_file(P).lose_power()
+    reopened = log_on(disk)
+    assert values(reopened) == "abcdef"[:flushed]
+    assert reopened.log_end_offset == reopened.flushed_offset == flushed
+    # leader-epoch-checkpoint was written with fsync: entries behind the log's end go when it is opened.
+    assert reopened.epochs.entries == [entry for entry in ((0, 0), (2, 3)) if entry[1] < flushed]
+    assert disk.epoch_checkpoint(P) == reopened.epochs.entries
+
+
+@pytest.mark.parametrize(("checkpointed", "hw"), [(None, 0), (0, 0), (2, 2), (6, 6), (9, 6)])
+def test_a_restart_finds_the_high_watermark_of_the_last_checkpoint(checkpointed: int | None, hw: int) -> None:
+    disk, log = three_batches()
+    log.high_watermark = 5
+    if checkpointed is not None:
+        disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: checkpointed, "t-1": 3})
+    assert log_on(disk).high_watermark == hw
+
+
+def stored_sequences(log: UnifiedLog, *sequences: int) -> list[tuple[str, int, bool]]:
+    found = []
+    for sequence in sequences:
+        result = log.append_as_leader(batch(f"v{sequence}", producer_id=PID, sequence=sequence), 0)
+        found.append((result.error, result.base_offset, result.duplicate))
+    return found
+
+
+def test_a_duplicate_is_answered_with_the_offset_of_the_first_copy_and_not_appended() -> None:
+    log = log_on(Disk())
+    stored_sequences(log, 0, 1, 2)
+    assert stored_sequences(log, 1, 3, 5) == [
+        (errors.NONE, 1, True),
+        (errors.NONE, 3, False),
+        (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, False),
+    ]
+    assert log.log_end_offset == 4
+
+
+@pytest.mark.parametrize("how", ["truncation", "power loss", "restart"])
+def test_producer_states_are_rebuilt_from_what_the_log_still_has(how: str) -> None:
+    disk = Disk()
+    log = log_on(disk)
+    stored_sequences(log, 0, 1, 2, 3)
+    if how == "truncation":
+        log.truncate_to(2)
+    elif how == "power loss":
+        disk.log_file(P).flushed_offset = 2
+        disk.log_file(P).lose_power()
+        log = log_on(disk)
+    else:
+        log = log_on(disk)
+    kept = 4 if how == "restart" else 2
+    assert stored_sequences(log, 1, kept + 1, kept) == [
+        (errors.NONE, 1, True),
+        (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, False),
+        (errors.NONE, kept, False),
+    ]
+
+
+def test_a_follower_learns_producer_states_too() -> None:
+    leader, follower = log_on(Disk()), log_on(Disk())
+    stored_sequences(leader, 0, 1)
+    for stored in leader.batches:
+        follower.append_as_follower(stored)
+    assert stored_sequences(follower, 1, 2) == [(errors.NONE, 1, True), (errors.NONE, 2, False)]
+
+
+def test_the_high_watermark_is_never_set_past_the_log_end() -> None:
+    log = log_on(disk_with(P, (0, "a"), (0, "b")))
+    assert log.update_high_watermark(9)
+    assert log.high_watermark == 2
+    assert not log.update_high_watermark(2)
+    assert log.update_high_watermark(1)
+    log.truncate_to(0)
+    assert log.high_watermark == 0
+
+
+# Transactions
+
+
+def test_a_control_batch_takes_one_offset_and_has_no_value() -> None:
+    log = log_on(Disk())
+    log.append_as_leader(transactional("a", "b"), 0)
+    log.append_as_leader(control(COMMIT), 0)
+    log.append_as_leader(batch("c"), 0)
+    assert [(stored.base_offset, stored.values, stored.is_control) for stored in log.batches] == [
+        (0, ("a", "b"), False),
+        (2, (), True),
+        (3, ("c",), False),
+    ]
+    assert log.log_end_offset == 4
+    assert [stored.base_offset for stored in log.read(2, 4, 1_000)] == [2, 3]
+    log.truncate_to(3)
+    assert log.log_end_offset == 3
+    log.truncate_to(2)
+    assert (log.log_end_offset, values(log)) == (2, "ab")
+
+
+def test_the_last_stable_offset_is_the_high_watermark_while_no_transaction_is_open() -> None:
+    log = log_on(disk_with(P, (0, "a"), (0, "b")))
+    for high_watermark in (1, 2):
+        log.update_high_watermark(high_watermark)
+        assert log.last_stable_offset == high_watermark
+
+
+@pytest.mark.parametrize("control_type", [COMMIT, ABORT])
+def test_a_transaction_is_unstable_until_its_control_batch_is_below_the_high_watermark(
+    control_type: str,
+) -> None:
+    log = log_on(Disk())
+    log.append_as_leader(transactional("a", producer_id=7), 0)
+    log.append_as_leader(transactional("b", producer_id=8), 0)
+    log.append_as_leader(control(control_type, producer_id=7), 0)
+    log.append_as_leader(control(control_type, producer_id=8), 0)
+    found = []
+    for high_watermark in range(5):
+        log.update_high_watermark(high_watermark)
+        found.append(log.last_stable_offset)
+    assert found == [0, 0, 0, 1, 4]
+
+
+def test_transactions_are_learned_again_when_a_log_is_cut_or_opened() -> None:
+    disk = Disk()
+    log = log_on(disk)
+    log.append_as_leader(transactional("a"), 0)
+    log.append_as_leader(control(COMMIT), 0)
+    log.update_high_watermark(2)
+    assert log.last_stable_offset == 2
+    log.truncate_to(1)
+    assert (log.high_watermark, log.last_stable_offset) == (1, 0)
+    opened = log_on(disk)
+    opened.update_high_watermark(1)
+    assert opened.last_stable_offset == 0
+
+
+def test_a_control_batch_has_no_sequence_number_and_leaves_its_producers_alone() -> None:
+    log = log_on(Disk())
+    log.append_as_leader(transactional("a", sequence=0), 0)
+    assert log.append_as_leader(control(ABORT), 0).error == errors.NONE
+    assert log.append_as_leader(control(ABORT, epoch=-1), 0).error == errors.INVALID_PRODUCER_EPOCH
+    assert log.append_as_leader(transactional("b", sequence=1), 0).error == errors.NONE
+    assert log.append_as_leader(transactional("a", sequence=0), 0).duplicate
+
+
+# The logs of a broker
+
+
+def manager_on(
+    disk: Disk, *, flush_messages: int | None = None, **settings: int
+) -> tuple[LogManager, FakeHost]:
+    host = FakeHost()
+    config = broker_config("2.4", {name.replace("_", "."): value for name, value in settings.items()})
+    topic = topic_config({} if flush_messages is None else {"flush.messages": flush_messages}, config)
+    manager = LogManager(1, host, disk, config, lambda _: topic, V2_4)
+    manager.start()
+    return manager, host
+
+
+@pytest.mark.parametrize(
+    ("flush_messages", "flushed"),
+    [(None, [0, 0, 0, 0]), (1, [1, 2, 3, 4]), (2, [0, 2, 2, 4]), (3, [0, 0, 3, 3])],
+)
+def test_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
+    manager, host = manager_on(Disk(), flush_messages=flush_messages)
+    log = manager.open(P)
+    found = []
+    for value in "abcd":
+        log.append_as_leader(batch(value), 0)
+        manager.appended(P)
+        found.append(log.flushed_offset)
+    assert found == flushed
+    assert [event[2] for event in host.named("flush")] == sorted({offset for offset in flushed if offset})
+    manager.flush_all()
+    assert log.flushed_offset == 4
+
+
+def test_checkpoints_are_written_periodically_and_say_nothing_new_when_nothing_is() -> None:
+    disk = disk_with(P, (0, "a"), (0, "b"), flushed=1)
+    manager, host = manager_on(disk)
+    log = manager.open(P)
+    log.high_watermark = 2
+    host.advance(5 * SECOND - 1)
+    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, P) == 0
+    host.advance(1)
+    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, P) == 2
+    host.advance(55 * SECOND)
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
+    assert host.named("checkpoint") == [
+        (1, REPLICATION_OFFSET_CHECKPOINT, ((P, 2),)),
+        (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((P, 1),)),
+    ]
+
+
+def test_a_checkpoint_keeps_what_it_has_of_partitions_that_are_not_open_yet() -> None:
+    disk = disk_with(P, (0, "a"))
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {"t-1": 7, P: 1})
+    manager, host = manager_on(disk)
+    host.advance(5 * SECOND)
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 1}
+    manager.open(P).high_watermark = 0
+    host.advance(5 * SECOND)
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 0}
+
+
+def test_a_truncation_takes_the_recovery_point_along_at_once() -> None:
+    disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"), flushed=3)
+    manager, host = manager_on(disk)
+    manager.open(P)
+    host.advance(60 * SECOND)
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 3
+    manager.truncate(P, 1, "leader epoch")
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
+
+
+def test_opening_and_truncating_are_in_the_trace() -> None:
+    disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"))
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 1})
+    manager, host = manager_on(disk)
+    manager.open(P)
+    manager.truncate(P, 3, "nothing to cut")
+    manager.truncate(P, 2, "leader epoch")
+    assert host.named("recover") == [(1, P, 3, 1)]
+    assert host.named("truncate") == [(1, P, 3, 2, "leader epoch")]

@@ -1,0 +1,109 @@
+"""Leader epochs of a log (KIP-101): the cases are those of Kafka's LeaderEpochFileCacheTest, 2.4."""
+
+import pytest
+
+from harrow.cluster_model.log.leader_epoch_cache import (
+    UNDEFINED_EPOCH,
+    UNDEFINED_EPOCH_OFFSET,
+    LeaderEpochCache,
+)
+
+UNDEFINED = (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+
+Entries = list[tuple[int, int]]
+
+
+def cache_of(*entries: tuple[int, int]) -> LeaderEpochCache:
+    cache = LeaderEpochCache()
+    for epoch, start_offset in entries:
+        cache.assign(epoch, start_offset)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("entries", "requested", "leo", "answer"),
+    [
+        # As in the campaign epoch-answer: the follower's last epoch is 1, epoch 2 starts at 80.
+        ([(1, 20), (2, 80), (3, 120)], 1, 200, (1, 80)),
+        ([(1, 20), (2, 80), (3, 120)], 2, 200, (2, 120)),
+        ([(1, 20), (2, 80), (3, 120)], 3, 200, (3, 200)),  # the latest: the LEO
+        ([(1, 20), (2, 80), (3, 120)], 4, 200, UNDEFINED),  # above all
+        ([(1, 20), (2, 80), (3, 120)], 0, 200, (0, 20)),  # below the first
+        ([(1, 20), (2, 80), (3, 120)], UNDEFINED_EPOCH, 200, UNDEFINED),
+        ([], 0, 73, UNDEFINED),
+        ([], UNDEFINED_EPOCH, 73, UNDEFINED),
+        ([(2, 11)], 2, 14, (2, 14)),
+        ([(2, 100)], 3, 100, UNDEFINED),
+        # No entry for the requested epoch: the largest smaller one, and where the next higher starts.
+        ([(0, 10), (2, 13), (4, 17)], 1, 20, (0, 13)),
+        ([(0, 10), (2, 13), (4, 17)], 2, 20, (2, 17)),
+        ([(0, 10), (2, 13), (4, 17)], 3, 20, (2, 17)),
+        ([(5, 11), (6, 12), (7, 13)], 4, 20, (4, 11)),
+        ([(0, 0), (1, 3), (2, 6)], 0, 9, (0, 3)),
+        ([(0, 0), (1, 3), (2, 6)], 1, 9, (1, 6)),
+        # A latest epoch that has written nothing ends where it starts.
+        ([(0, 0), (1, 5)], 1, 5, (1, 5)),
+    ],
+)
+def test_end_offset_for_a_requested_epoch(
+    entries: Entries, requested: int, leo: int, answer: tuple[int, int]
+) -> None:
+    cache = cache_of(*entries)
+    assert cache.entries == entries
+    assert cache.end_offset_for(requested, leo) == answer
+
+
+@pytest.mark.parametrize(
+    ("assigned", "entries"),
+    [
+        ([(2, 10)], [(2, 10)]),
+        ([(0, 0), (1, 5), (2, 9)], [(0, 0), (1, 5), (2, 9)]),
+        # Once an epoch has its start it keeps it; only an earlier start is believed.
+        ([(2, 9), (2, 10)], [(2, 9)]),
+        ([(2, 6), (2, 6)], [(2, 6)]),
+        ([(5, 11), (6, 12), (7, 13), (7, 12)], [(5, 11), (7, 12)]),
+        # An epoch that never wrote anything loses its entry to the next one.
+        ([(2, 9), (3, 9)], [(3, 9)]),
+        ([(0, 0), (1, 0)], [(1, 0)]),
+        ([(0, 0), (1, 4), (2, 4), (3, 4)], [(0, 0), (3, 4)]),
+        # The last assignment wins over what contradicts it.
+        ([(1, 5), (2, 6), (1, 7)], [(1, 7)]),
+        ([(2, 6), (3, 5)], [(3, 5)]),
+        ([(0, 0), (1, 5), (3, 9), (2, 7)], [(0, 0), (1, 5), (2, 7)]),
+        ([(0, 0), (1, 5), (3, 9), (4, 5)], [(0, 0), (4, 5)]),
+        # An epoch may start behind all records of the one before, after a gap of numbers.
+        ([(0, 0), (7, 100)], [(0, 0), (7, 100)]),
+    ],
+)
+def test_assign_drops_what_would_not_rise(assigned: Entries, entries: Entries) -> None:
+    cache = cache_of(*assigned)
+    assert cache.entries == entries
+    assert cache.latest_epoch() == entries[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "entries"),
+    [
+        (12, [(2, 6), (3, 8), (4, 11)]),
+        (11, [(2, 6), (3, 8)]),  # inclusive: an entry at the end goes
+        (10, [(2, 6), (3, 8)]),
+        (8, [(2, 6)]),
+        (6, []),
+        (0, []),
+    ],
+)
+def test_truncate_from_end(end_offset: int, entries: Entries) -> None:
+    cache = cache_of((2, 6), (3, 8), (4, 11))
+    cache.truncate_from_end(end_offset)
+    assert cache.entries == entries
+    assert cache.latest_epoch() == (entries[-1][0] if entries else UNDEFINED_EPOCH)
+
+
+def test_the_cache_writes_through_to_the_checkpoint_that_it_was_given() -> None:
+    checkpoint: Entries = [(0, 0), (1, 5)]
+    cache = LeaderEpochCache()
+    cache.entries = checkpoint
+    cache.assign(2, 7)
+    cache.truncate_from_end(7)
+    cache.assign(3, 5)
+    assert checkpoint == [(0, 0), (3, 5)]

@@ -1,0 +1,140 @@
+"""What a log remembers of idempotent producers (KIP-98, ProducerStateManager, ProducerAppendInfo)."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.producer_state import ProducerStates
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.release import RELEASES, Behaviours
+from tests.cluster_model.fakes import batch
+
+PID = 4000
+
+
+def states_after(*stored: RecordBatch, release: str = "2.4", **switches: object) -> ProducerStates:
+    behaviours: Behaviours = replace(RELEASES[release].behaviours, **switches)  # type: ignore[arg-type]  # switches by name
+    states = ProducerStates(behaviours)
+    for one in stored:
+        states.append(one)
+    return states
+
+
+def sent(
+    sequence: int, count: int = 1, *, epoch: int = 0, at: int = -1, producer_id: int = PID
+) -> RecordBatch:
+    values = (f"{sequence + index}" for index in range(count))
+    return batch(*values, producer_id=producer_id, epoch=epoch, sequence=sequence, at=at)
+
+
+SEVEN = [sent(2 * number, 2, at=10 + 2 * number) for number in range(7)]
+"""Sequences 0-1, 2-3, … 12-13 at offsets 10, 12, … 22."""
+
+
+@pytest.mark.parametrize(
+    ("release", "remembered"),
+    [("0.10.2", 0), ("0.11", 1), ("2.0", 5), ("2.4", 5)],
+)
+def test_the_last_batches_of_a_producer_are_recognised(release: str, remembered: int) -> None:
+    states = states_after(*SEVEN, release=release)
+    found = [states.find_duplicate(sent(2 * number, 2)) for number in range(7)]
+    forgotten = 7 - remembered
+    assert found == [None] * forgotten + [10 + 2 * number for number in range(forgotten, 7)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sent(12, 1),  # the same first sequence, another last one
+        sent(13, 1),  # the same last sequence, another first one
+        sent(12, 3),
+        sent(12, 2, epoch=1),
+        sent(12, 2, producer_id=PID + 1),
+    ],
+)
+def test_only_an_exact_match_is_a_duplicate(other: RecordBatch) -> None:
+    assert states_after(*SEVEN).find_duplicate(other) is None
+
+
+GAP = errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.0", "2.4"])
+@pytest.mark.parametrize(
+    ("incoming", "error"),
+    [
+        (sent(14), errors.NONE),
+        (sent(14, 3), errors.NONE),
+        (sent(15), GAP),
+        (sent(13), GAP),
+        (sent(0, 2), GAP),  # older than what is remembered: it cannot be told from a gap
+        (sent(0, 2, epoch=1), errors.NONE),
+        (sent(0, epoch=7), errors.NONE),
+        (sent(1, epoch=1), GAP),
+        (sent(14, epoch=1), GAP),
+    ],
+)
+def test_a_batch_has_to_follow_the_last_one(release: str, incoming: RecordBatch, error: str) -> None:
+    assert states_after(*SEVEN, release=release).check(incoming) == error
+
+
+@pytest.mark.parametrize("sequence", [0, 14])
+def test_an_older_producer_epoch_is_refused_whatever_its_sequence(sequence: int) -> None:
+    states = states_after(*SEVEN, sent(0, epoch=3, at=24))
+    assert states.check(sent(sequence, epoch=2)) == errors.INVALID_PRODUCER_EPOCH
+    assert states.check(sent(1, epoch=3)) == errors.NONE
+
+
+def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
+    states = states_after(*SEVEN, sent(0, 2, epoch=1, at=24))
+    assert states.find_duplicate(sent(12, 2)) is None
+    assert states.find_duplicate(sent(0, 2, epoch=1)) == 24
+
+
+@pytest.mark.parametrize(
+    ("release", "first_sequence", "error"),
+    [
+        ("0.10.2", 3, errors.NONE),  # no producer state at all
+        ("0.11", 0, errors.NONE),
+        ("0.11", 3, errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ("2.0", 0, errors.NONE),
+        ("2.0", 3, errors.UNKNOWN_PRODUCER_ID),
+        ("2.4", 3, errors.UNKNOWN_PRODUCER_ID),
+    ],
+)
+def test_a_producer_of_which_the_log_has_nothing(release: str, first_sequence: int, error: str) -> None:
+    states = states_after(*SEVEN, release=release)
+    assert states.check(sent(first_sequence, producer_id=PID + 1)) == error
+
+
+def test_producers_are_told_apart() -> None:
+    states = states_after(sent(0, at=0), sent(0, 3, producer_id=PID + 1, at=1), sent(1, at=4))
+    assert states.check(sent(2)) == errors.NONE
+    assert states.check(sent(3, producer_id=PID + 1)) == errors.NONE
+    assert states.find_duplicate(sent(0, 3, producer_id=PID + 1)) == 1
+
+
+def test_batches_without_a_producer_id_leave_no_trace() -> None:
+    states = states_after(batch("a", at=0), batch("b", at=1))
+    assert states.check(sent(0)) == errors.NONE
+    assert states.find_duplicate(batch("a")) is None
+
+
+def test_rebuilding_learns_what_the_log_has_and_nothing_else() -> None:
+    states = states_after(*SEVEN)
+    states.rebuild(SEVEN[:3])
+    assert states.check(sent(6)) == errors.NONE
+    assert states.check(sent(14)) == GAP
+    assert states.find_duplicate(sent(4, 2)) == 14
+    assert states.find_duplicate(sent(12, 2)) is None
+    states.rebuild([])
+    assert states.check(sent(14)) == errors.UNKNOWN_PRODUCER_ID
+
+
+@pytest.mark.parametrize("incoming", [sent(15), sent(13), sent(5, epoch=1), sent(9, producer_id=PID + 1)])
+def test_without_the_sequence_check_only_the_epoch_is_looked_at(incoming: RecordBatch) -> None:
+    states = states_after(*SEVEN, sequence_check=False)
+    assert states.check(incoming) == errors.NONE
+    states = states_after(sent(0, epoch=2, at=0), sequence_check=False)
+    assert states.check(sent(1, epoch=1)) == errors.INVALID_PRODUCER_EPOCH

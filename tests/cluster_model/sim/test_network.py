@@ -1,0 +1,565 @@
+"""Connections: order, latency, cut links, rules for single messages, closing, dying, power loss."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.message_rule import ACTIONS, DELAY, DROP, DUPLICATE, HOLD, RESET, MessageRule
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.topology import NetworkSpec
+from harrow.cluster_model.trace import Trace
+from tests.cluster_model.fakes import FakeEndpoint
+
+LATENCY_US = 100
+ANSWERED = 10_000
+
+
+@dataclass(frozen=True)
+class Body:
+    """A message of an API; compares by its text."""
+
+    text: str
+    api: str = "Fetch"
+
+
+@dataclass(frozen=True)
+class Other:
+    api: ClassVar[str] = "Produce"
+    text: str = "other"
+
+
+class Net:
+    """A client and a server with a network between them whose latency is 100 us."""
+
+    def __init__(self, latency_max_us: int = LATENCY_US, seed: int | None = None) -> None:
+        self.simulator = Simulator()
+        self.trace = Trace(self.simulator)
+        choices = Choices.from_recording({}) if seed is None else Choices.from_seed(seed)
+        spec = NetworkSpec(latency_min_us=LATENCY_US, latency_max_us=latency_max_us)
+        self.network = Network(self.simulator, choices, spec, self.trace)
+        self.client_process, self.server_process = Process("client"), Process("server")
+        self.client, self.server = FakeEndpoint(self.simulator), FakeEndpoint(self.simulator)
+        self.network.listen(self.server_process, self.server)
+        self.sent = 0
+
+    def connect(self, listener: str = "listener") -> Connection:
+        return self.network.connect(self.client_process, "server", listener, self.client)
+
+    def ask(self, connection: Connection, *texts: str) -> None:
+        for text in texts:
+            self.network.send_request(connection, self.sent, Body(text))
+            self.sent += 1
+
+    def reply(self, connection: Connection, *texts: str, correlation_id: int = 0) -> None:
+        for text in texts:
+            self.network.send_response(connection, correlation_id, Body(text))
+
+    def rule(self, action: str, **options: Any) -> MessageRule:
+        rule = MessageRule(name="rule", action=action, strike=7, **options)
+        self.network.add_rule(rule)
+        return rule
+
+    def run(self, duration_us: int = ANSWERED) -> None:
+        self.simulator.run_until(self.simulator.now_us + duration_us)
+
+    def server_got(self) -> list[str]:
+        return [body if isinstance(body, str) else body.text for body in self.server.bodies()]
+
+    def client_got(self) -> list[str]:
+        return [body if isinstance(body, str) else body.text for body in self.client.bodies()]
+
+
+def test_messages_take_the_latency_and_keep_their_order() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a", "b")
+    net.reply(connection, "x")
+    net.run()
+    assert net.server.received == [(100, Body("a")), (101, Body("b"))]
+    assert net.client.received == [(100, Body("x"))]
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_connection_keeps_its_order_whatever_the_latency(seed: int, disturbed: bool) -> None:
+    net = Net(latency_max_us=5_000, seed=seed)
+    if disturbed:
+        net.network.cut("somebody", "else")
+    one, other = net.connect(), net.connect()
+    for number in range(50):
+        net.ask(one, f"1:{number}")
+        net.ask(other, f"2:{number}")
+        net.reply(one, str(number))
+        net.simulator.run_until(net.simulator.now_us + 50)
+    net.run(20_000)
+    got = net.server_got()
+    for prefix in ("1:", "2:"):
+        assert [text for text in got if text.startswith(prefix)] == [f"{prefix}{n}" for n in range(50)]
+    assert net.client_got() == [str(n) for n in range(50)]
+    # Two connections are not ordered between each other.
+    assert got != [f"{c}:{n}" for n in range(50) for c in (1, 2)]
+    latest = max(at_us for at_us, _ in net.server.received)
+    assert latest <= 49 * 50 + 5_000 + 50
+
+
+# Rules for single messages
+
+
+@pytest.mark.parametrize(
+    ("action", "got"),
+    [
+        (HOLD, []),
+        (DROP, ["b", "c"]),
+        (DELAY, ["a", "b", "c"]),
+        (DUPLICATE, ["a", "a", "b", "c"]),
+        (RESET, ["closed"]),
+    ],
+)
+def test_what_a_rule_does_to_a_request_and_to_those_behind_it(action: str, got: list[str]) -> None:
+    net = Net()
+    connection = net.connect()
+    net.rule(action, count=1, delay_us=500)
+    net.network.send_request(connection, 0, Body("a"))
+    if connection.is_open:
+        net.ask(connection, "b", "c")
+    net.run()
+    assert net.server_got() == got
+    assert net.client_got() == (["lost"] if action == RESET else [])
+    if action == DELAY:
+        # What follows on the same connection is held up; it is not overtaken.
+        assert [at_us for at_us, _ in net.server.received] == [600, 601, 602]
+
+
+@pytest.mark.parametrize(
+    ("action", "got"),
+    [
+        (HOLD, []),
+        (DROP, ["y"]),
+        (DELAY, ["x", "y"]),
+        (DUPLICATE, ["x", "x", "y"]),
+        (RESET, ["lost"]),
+    ],
+)
+def test_what_a_rule_does_to_a_response(action: str, got: list[str]) -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    net.rule(action, kind="response", count=1, delay_us=500)
+    net.reply(connection, "x", "y")
+    net.run()
+    assert net.client_got() == got
+    assert net.server_got() == (["a", "closed"] if action == RESET else ["a"])
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_other_direction_and_other_connections_go_on(action: str) -> None:
+    net = Net()
+    touched, other = net.connect(), net.connect()
+    net.rule(action, kind="request", count=1, delay_us=5_000)
+    net.network.send_request(touched, 0, Body("first"))
+    net.ask(other, "other")
+    net.reply(other, "answer")
+    if action != RESET:
+        net.reply(touched, "push")
+    net.run(1_000)
+    assert "other" in net.server_got()
+    assert set(net.client_got()) - {"lost"} == ({"answer", "push"} if action != RESET else {"answer"})
+
+
+def test_a_request_that_arrives_twice_is_answered_twice() -> None:
+    """A client takes the first answer (see test_network_client)."""
+    net = Net()
+    connection = net.connect()
+    net.rule(DUPLICATE, kind="request", count=1)
+    net.ask(connection, "a", "b")
+    net.run()
+    assert [message[1] for message in net.server.messages] == [0, 0, 1]
+    for message in net.server.messages:
+        net.reply(connection, message[2].text, correlation_id=message[1])
+    net.run()
+    assert net.client_got() == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize("how", ["release", "remove_rule", "restore_all"])
+def test_what_is_held_goes_on_its_way_in_order(how: str) -> None:
+    net = Net()
+    connection = net.connect()
+    rule = net.rule(HOLD, count=1)
+    net.ask(connection, "a", "b")
+    net.run()
+    net.ask(connection, "c")
+    if how == "release":
+        assert net.network.release("rule")
+        assert not net.network.release("rule")
+    elif how == "remove_rule":
+        net.network.remove_rule(rule)
+    else:
+        net.network.restore_all()
+    net.ask(connection, "d")
+    net.run()
+    assert net.server_got() == ["a", "b", "c", "d"]
+    assert net.server.received[0][0] == ANSWERED + LATENCY_US
+
+
+def test_two_holding_rules_are_released_one_after_the_other() -> None:
+    net = Net()
+    connection = net.connect()
+    first = net.rule(HOLD, count=1)
+    net.ask(connection, "a")
+    second = MessageRule(name="second", action=HOLD, count=1)
+    net.network.add_rule(second)
+    net.ask(connection, "b", "c")
+    net.network.remove_rule(first)
+    net.run()
+    # What stands in the queue meets the rules when it is sent, so b carries the second one.
+    assert net.server_got() == ["a"]
+    net.network.release("second")
+    net.run()
+    assert net.server_got() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "dropped"),
+    [
+        ({}, "abcd"),
+        ({"count": 2}, "ab"),
+        ({"skip": 1}, "bcd"),
+        ({"skip": 1, "count": 2}, "bc"),
+        ({"api": "Fetch"}, "abcd"),
+        ({"api": "Produce"}, ""),
+        ({"kind": "response"}, ""),
+        ({"kind": "request"}, "abcd"),
+        ({"senders": frozenset({"client"})}, "abcd"),
+        ({"senders": frozenset({"server"})}, ""),
+        ({"receivers": frozenset({"server", "x"})}, "abcd"),
+        ({"receivers": frozenset({"x"})}, ""),
+        ({"listener": "listener"}, "abcd"),
+        ({"listener": "control"}, ""),
+        ({"probability_millionths": 0}, ""),
+    ],
+)
+def test_which_messages_a_rule_is_about(options: dict[str, Any], dropped: str) -> None:
+    net = Net()
+    connection = net.connect()
+    net.rule(DROP, **options)
+    net.ask(connection, *"abcd")
+    net.run()
+    assert net.server_got() == [text for text in "abcd" if text not in dropped]
+    assert [event[1:] for event in net.trace.events] == [
+        ("message_rule", "rule", "drop", "Fetch", "request", "client", "server", 7)
+    ] * len(dropped)
+
+
+def test_the_first_rule_that_matches_acts_and_only_matches_count() -> None:
+    net = Net()
+    connection = net.connect()
+    net.rule(DROP, api="Produce", count=1)
+    rule = net.rule(DROP, skip=1, count=1)
+    net.network.send_request(connection, 0, Other())
+    net.ask(connection, "a", "b", "c")
+    net.run()
+    assert net.server_got() == ["a", "c"]
+    assert (rule.matched, rule.applied, rule.exhausted()) == (2, 1, True)
+
+
+def test_probability_is_drawn_for_each_match() -> None:
+    net = Net(seed=1)
+    connection = net.connect()
+    net.rule(DROP, probability_millionths=300_000)
+    net.ask(connection, *(str(number) for number in range(1000)))
+    net.run()
+    assert 620 <= len(net.server_got()) <= 780
+
+
+# Cut links
+
+
+def test_a_link_cut_one_way_stops_one_way() -> None:
+    net = Net()
+    connection = net.connect()
+    connection.established = True
+    net.network.cut("server", "client")
+    net.ask(connection, "a")
+    net.reply(connection, "x")
+    net.run()
+    assert net.server_got() == ["a"]
+    assert net.client_got() == []
+    net.network.restore("server", "client")
+    net.run()
+    assert net.client_got() == ["x"]
+
+
+def test_what_waits_behind_a_cut_is_retransmitted_in_order() -> None:
+    net = Net()
+    connection = net.connect()
+    connection.established = True
+    for ends in (("server", "client"), ("client", "server")):
+        net.network.cut(*ends)
+    net.ask(connection, "a", "b")
+    net.reply(connection, "x")
+    net.run()
+    assert net.server_got() == net.client_got() == []
+    net.network.restore("client", "server")
+    net.ask(connection, "c")
+    net.run()
+    assert net.server_got() == ["a", "b", "c"]
+    assert net.client_got() == []
+    net.network.restore_all()
+    net.run()
+    assert net.client_got() == ["x"]
+
+
+def test_a_link_that_is_cut_twice_is_restored_twice() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.cut("client", "server")
+    net.network.cut("client", "server")
+    net.ask(connection, "a")
+    net.network.restore("client", "server")
+    net.run()
+    assert net.server_got() == []
+    net.network.restore("client", "server")
+    net.run()
+    assert net.server_got() == ["a"]
+    net.network.restore("client", "server")  # once too often: nothing happens
+    net.ask(connection, "b")
+    net.run()
+    assert net.server_got() == ["a", "b"]
+
+
+def test_what_was_under_way_when_the_link_was_cut_arrives() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.network.cut("client", "server")
+    net.run()
+    assert net.server_got() == ["a"]
+
+
+def test_a_client_that_gives_up_behind_a_cut_takes_what_waited_with_it() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.cut("client", "server")
+    net.ask(connection, "a")
+    net.network.close(connection)
+    again = net.connect()
+    net.ask(again, "b")
+    net.network.restore("client", "server")
+    net.run()
+    # Its kernel drops what was not delivered; the FIN arrives.
+    assert sorted(net.server_got()) == ["b", "closed"]
+
+
+def test_an_answer_to_a_client_that_has_gone_is_dropped_when_the_link_is_restored() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.cut("server", "client")
+    net.reply(connection, "x")
+    net.network.close(connection)
+    net.network.restore("server", "client")
+    net.run()
+    assert net.client_got() == []
+
+
+# Closing
+
+
+def test_a_server_that_closes_is_heard_after_what_it_sent_before() -> None:
+    net = Net(latency_max_us=5_000, seed=2)
+    connection = net.connect()
+    net.reply(connection, "x", "y")
+    net.network.close_by_server(connection)
+    net.run()
+    assert net.client_got() == ["x", "y", "lost"]
+    assert not connection.is_open
+    net.network.close_by_server(connection)
+    net.reply(connection, "z")
+    net.run()
+    assert net.client_got() == ["x", "y", "lost"]
+
+
+def test_a_client_that_closes_is_heard_after_what_it_sent_before_and_hears_nothing_more() -> None:
+    net = Net(latency_max_us=5_000, seed=2)
+    connection = net.connect()
+    net.ask(connection, "a", "b")
+    net.reply(connection, "x")
+    net.network.close(connection)
+    net.network.close(connection)
+    net.reply(connection, "y")
+    net.run()
+    assert net.server_got() == ["a", "b", "closed"]
+    assert "lost" not in net.client_got()
+    assert "y" not in net.client_got()
+
+
+def test_a_fin_waits_behind_what_is_held() -> None:
+    net = Net()
+    connection = net.connect()
+    net.rule(HOLD, kind="response", count=1)
+    net.reply(connection, "x")
+    net.network.close_by_server(connection)
+    net.run()
+    assert net.client_got() == []
+    net.network.release("rule")
+    net.run()
+    assert net.client_got() == ["x", "lost"]
+
+
+# Processes and machines that go
+
+
+def test_a_connection_to_a_process_that_is_down_is_refused() -> None:
+    net = Net()
+    net.server_process.kill()
+    net.ask(net.connect(), "a")
+    net.run()
+    assert net.client_got() == ["lost"]
+    assert net.server_got() == []
+
+
+def test_a_connection_opened_while_the_process_was_down_is_refused_for_good() -> None:
+    net = Net()
+    net.server_process.kill()
+    connection = net.connect()
+    net.server_process.start()
+    net.ask(connection, "a")
+    net.run()
+    assert net.client_got() == ["lost"]
+
+
+def test_a_process_that_dies_closes_its_connections_and_what_it_sent_arrives() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.reply(connection, "x")
+    net.server_process.kill()
+    net.network.process_died(net.server_process, power_loss=False)
+    net.run()
+    assert net.client_got() == ["x", "lost"]
+    assert net.server_got() == []
+
+
+def test_a_client_that_dies_closes_its_connections() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.client_process.kill()
+    net.network.process_died(net.client_process, power_loss=False)
+    net.reply(connection, "x")
+    net.run()
+    assert net.server_got() == ["a", "closed"]
+    assert net.client_got() == []
+
+
+def test_the_next_life_of_a_server_resets_the_connections_of_the_former_one() -> None:
+    net = Net()
+    net.network.cut("server", "client")
+    connection = net.connect()
+    net.server_process.kill()
+    net.network.process_died(net.server_process, power_loss=False)
+    net.server_process.start()
+    next_life = FakeEndpoint(net.simulator)
+    net.network.listen(net.server_process, next_life)
+    net.network.restore("server", "client")
+    net.ask(connection, "a")
+    net.run()
+    assert net.client_got() == ["lost"]
+    assert next_life.bodies() == net.server.bodies() == []
+    net.ask(net.connect(), "b")
+    net.run()
+    assert next_life.bodies() == [Body("b")]
+
+
+def test_power_loss_is_silent_until_the_machine_boots() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.server_process.kill(power_loss=True)
+    net.network.process_died(net.server_process, power_loss=True)
+    net.ask(connection, "b")
+    net.ask(net.connect(), "c")
+    net.run()
+    assert net.client_got() == net.server_got() == []
+    net.server_process.start()
+    net.network.machine_booted(net.server_process)
+    net.run()
+    assert net.client_got() == ["lost", "lost"]
+
+
+def test_a_machine_that_boots_leaves_connections_to_its_new_life_alone() -> None:
+    net = Net()
+    net.server_process.kill(power_loss=True)
+    net.network.process_died(net.server_process, power_loss=True)
+    net.server_process.start()
+    connection = net.connect()
+    net.network.machine_booted(net.server_process)
+    net.ask(connection, "a")
+    net.run()
+    assert net.client_got() == []
+    assert net.server_got() == ["a"]
+
+
+def test_a_client_that_loses_power_says_nothing() -> None:
+    net = Net()
+    net.connect()
+    net.client_process.kill(power_loss=True)
+    net.network.process_died(net.client_process, power_loss=True)
+    net.run()
+    assert net.server_got() == []
+
+
+def test_a_reset_of_the_answer_breaks_the_connection_at_once() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    net.rule(RESET, kind="response", count=1)
+    net.reply(connection, "x")
+    assert not connection.is_open
+    net.run(LATENCY_US)
+    assert net.client_got() == ["lost"]
+    assert net.server_got() == ["a", "closed"]
+
+
+def test_watched_messages_are_in_the_trace_and_closes_are_not() -> None:
+    net = Net()
+    net.network.watch_messages()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.reply(connection, "x")
+    net.network.close(connection)
+    net.run()
+    assert [event[1:] for event in net.trace.events] == [
+        ("message", "Fetch", "request", "client", "server"),
+        ("message", "Fetch", "response", "server", "client"),
+    ]
+
+
+@pytest.mark.parametrize("cut", [("client", "server"), ("server", "client")])
+def test_a_new_connection_needs_both_directions_of_its_link(cut: tuple[str, str]) -> None:
+    net = Net()
+    net.network.cut(*cut)
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    assert net.server_got() == []
+    net.network.restore(*cut)
+    net.run()
+    assert net.server_got() == ["a"]
+
+
+def test_an_old_connection_goes_on_in_the_direction_that_is_not_cut() -> None:
+    net = Net()
+    connection = net.connect()
+    net.ask(connection, "a")
+    net.run()
+    net.network.cut("server", "client")
+    net.ask(connection, "b")
+    net.run()
+    assert net.server_got() == ["a", "b"]

@@ -1,0 +1,185 @@
+"""The event loop: time, then the order of scheduling; nothing happens to the dead."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator, StepLimitExceeded
+
+Happened = list[tuple[int, Any]]
+
+
+class Loop:
+    """A simulator, two processes, and a note of what happened when."""
+
+    def __init__(self, **options: int) -> None:
+        self.simulator = Simulator(**options)
+        self.one = Process("one")
+        self.other = Process("other")
+        self.happened: Happened = []
+
+    def at(self, at_us: int, what: Any, process: Process | None = None) -> None:
+        self.simulator.schedule(at_us, process or self.one, self._note, what)
+
+    def _note(self, what: Any) -> None:
+        self.happened.append((self.simulator.now_us, what))
+
+    def what(self) -> list[Any]:
+        return [what for _, what in self.happened]
+
+
+@pytest.fixture(params=["run_until", "step"])
+def run(request: pytest.FixtureRequest) -> Any:
+    """Both ways to run have to do the same."""
+
+    def run_until(loop: Loop, end_us: int) -> None:
+        loop.simulator.run_until(end_us)
+
+    def step(loop: Loop, end_us: int) -> None:
+        while loop.simulator.step(end_us):
+            pass
+
+    return run_until if request.param == "run_until" else step
+
+
+def test_events_happen_in_the_order_of_their_times(run: Any) -> None:
+    loop = Loop()
+    for at_us in (30, 10, 20, 0):
+        loop.at(at_us, at_us)
+    run(loop, 25)
+    assert loop.happened == [(0, 0), (10, 10), (20, 20)]
+    run(loop, 30)
+    assert loop.happened[-1] == (30, 30)
+    assert loop.simulator.events_handled == 4
+
+
+def test_ties_happen_in_the_order_of_scheduling(run: Any) -> None:
+    loop = Loop()
+    # Names, processes and arguments that cannot be compared must not matter.
+    for number, process in enumerate([loop.other, loop.one, loop.other, loop.one]):
+        loop.at(5, {"number": number}, process)
+
+    def schedule_now(_: None) -> None:
+        loop.at(5, "last")
+
+    loop.simulator.schedule(5, loop.one, schedule_now, None)
+    loop.at(5, "before last")
+    run(loop, 5)
+    assert loop.what() == [*({"number": n} for n in range(4)), "before last", "last"]
+
+
+def test_run_until_sets_the_clock_and_step_leaves_it_at_the_event() -> None:
+    loop = Loop(start_us=-100)
+    loop.at(-50, "a")
+    loop.at(40, "b")
+    assert loop.simulator.now_us == -100
+    assert loop.simulator.step(0)
+    assert loop.simulator.now_us == -50
+    assert not loop.simulator.step(0)
+    assert loop.simulator.now_us == -50
+    loop.simulator.run_until(10)
+    assert loop.simulator.now_us == 10
+    loop.simulator.run_until(5)
+    assert loop.simulator.now_us == 10
+    assert loop.what() == ["a"]
+
+
+def test_what_was_scheduled_for_an_earlier_life_never_happens(run: Any) -> None:
+    loop = Loop()
+    loop.at(10, "old life")
+    loop.at(10, "other", loop.other)
+    loop.one.kill()
+    loop.one.start()
+    loop.at(20, "new life")
+    run(loop, 30)
+    assert loop.what() == ["other", "new life"]
+    assert loop.simulator.events_handled == 2
+
+
+def test_a_process_can_die_in_the_instant_in_which_more_would_happen_to_it(run: Any) -> None:
+    loop = Loop()
+    loop.simulator.schedule(10, loop.other, lambda _: loop.one.kill(), None)
+    loop.at(10, "same instant, later")
+    run(loop, 10)
+    assert loop.what() == []
+
+
+def test_a_paused_process_gets_its_backlog_in_order_when_it_is_resumed(run: Any) -> None:
+    loop = Loop()
+    for at_us in (10, 20, 30, 70):
+        loop.at(at_us, at_us)
+    loop.at(25, "other", loop.other)
+    loop.one.paused = True
+    run(loop, 60)
+    assert loop.happened == [(25, "other")]
+    loop.simulator.run_until(60)
+    loop.at(60, "at the moment of resuming")  # scheduled earlier, so before the backlog
+    loop.simulator.resume(loop.one)
+    loop.at(60, "afterwards")
+    run(loop, 80)
+    assert loop.happened[1:] == [
+        (60, "at the moment of resuming"),
+        (60, 10),
+        (60, 20),
+        (60, 30),
+        (60, "afterwards"),
+        (70, 70),
+    ]
+
+
+def test_the_backlog_of_a_paused_process_dies_with_it(run: Any) -> None:
+    loop = Loop()
+    loop.at(10, "kept back")
+    loop.one.paused = True
+    run(loop, 20)
+    loop.one.kill(power_loss=True)
+    assert (loop.one.running, loop.one.paused, loop.one.powered) == (False, False, False)
+    loop.one.start()
+    assert (loop.one.running, loop.one.powered) == (True, True)
+    loop.simulator.resume(loop.one)
+    run(loop, 30)
+    assert loop.what() == []
+
+
+def test_a_process_paused_by_its_own_backlog_keeps_the_rest(run: Any) -> None:
+    loop = Loop()
+
+    def pause(_: None) -> None:
+        loop.one.paused = True
+
+    loop.one.paused = True
+    loop.at(1, "first")
+    loop.simulator.schedule(2, loop.one, pause, None)
+    loop.at(3, "third")
+    run(loop, 5)
+    loop.simulator.resume(loop.one)
+    run(loop, 5)
+    assert loop.what() == ["first"]
+    loop.simulator.resume(loop.one)
+    run(loop, 6)
+    assert loop.what() == ["first", "third"]
+
+
+def test_the_step_limit_stops_a_run(run: Any) -> None:
+    loop = Loop(events_limit=3)
+    for at_us in range(5):
+        loop.at(at_us, at_us)
+    run(loop, 2)
+    assert loop.what() == [0, 1, 2]
+    with pytest.raises(StepLimitExceeded, match="more than 3 events"):
+        run(loop, 10)
+    assert len(loop.what()) == 4
+
+
+def test_events_of_the_dead_and_the_paused_do_not_count(run: Any) -> None:
+    loop = Loop(events_limit=1)
+    for _ in range(3):
+        loop.at(0, "old")
+    loop.one.kill()
+    loop.other.paused = True
+    loop.at(1, "kept", loop.other)
+    loop.at(2, "new")
+    run(loop, 5)
+    assert loop.what() == ["new"]
+    assert loop.simulator.events_handled == 1

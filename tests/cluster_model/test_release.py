@@ -1,0 +1,120 @@
+"""Release profiles: what each release does, switch by switch, and the mutants."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from harrow.cluster_model.mutants import MUTANTS, Mutant
+from harrow.cluster_model.release import (
+    ANSWERED_EPOCH,
+    DEFAULT_RELEASE,
+    HIGH_WATERMARK,
+    LEADER_EPOCH,
+    RELEASES,
+    Behaviours,
+    switch_docs,
+)
+from harrow.cluster_model.repairs import REPAIRS, Repair
+
+SWITCHES = [switch.name for switch in fields(Behaviours)]
+
+# From the KIPs and the source of the releases; a column is a release, oldest first.
+ARRIVED = {
+    "follower_truncation": (HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, ANSWERED_EPOCH),  # KIP-101, KIP-279
+    "epoch_entry_on_election": (False, False, True, True),  # KAFKA-7415, 2.0.1
+    "isr_expansion_checks_epoch_start": (False, False, True, True),  # KAFKA-7128, 2.0.1
+    "fetch_leader_epoch_fencing": (False, False, False, True),  # KIP-320, 2.1
+    "broker_epoch": (False, False, False, True),  # KIP-380, 2.2
+    "controller_writes_fenced": (False, False, False, True),  # KAFKA-6082, 2.1
+    "idempotence": (False, True, True, True),  # KIP-98
+    "producer_batches_retained": (0, 1, 5, 5),  # KAFKA-5494, 1.0
+    "idempotent_in_flight_max": (1, 1, 5, 5),  # KAFKA-5494, 1.0
+    "unknown_producer_id_error": (False, False, True, True),  # KAFKA-5793, 1.0
+    "delivery_timeout": (False, False, False, True),  # KIP-91, 2.1
+    "sticky_partitioner": (False, False, False, True),  # KIP-480, 2.4
+    "epoch_cache_cut_at_log_end": (False, False, False, False),  # KAFKA-10706, 2.6.1
+}
+
+IN_EVERY_RELEASE = [
+    "controller_epoch_fencing",
+    "leader_epoch_fencing",
+    "sequence_check",
+    "hw_counts_whole_isr",
+    "ack_waits_for_hw",
+    "consumer_limited_by_hw",
+    "hw_never_falls",
+    "hw_limited_to_log_end",
+    "recovery_point_follows_flush",
+    "epoch_cache_follows_log",
+    "isr_expansion_checks_hw",
+    "isr_shrink_waits_for_write",
+    "refused_isr_write_obeyed",
+    "isr_write_conditional",
+    "min_isr_checked",
+    "deposed_leader_fails_pending",
+    "producer_state_follows_log",
+    "followers_learn_producers",
+    "unclean_election_only_if_enabled",
+    "preferred_leader_from_isr",
+]
+
+
+@pytest.mark.parametrize("switch", ARRIVED)
+def test_what_a_release_does(switch: str) -> None:
+    assert tuple(getattr(release.behaviours, switch) for release in RELEASES.values()) == ARRIVED[switch]
+
+
+@pytest.mark.parametrize("switch", IN_EVERY_RELEASE)
+def test_what_every_release_does(switch: str) -> None:
+    assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {True}
+
+
+def test_releases_are_listed_oldest_first() -> None:
+    assert list(RELEASES) == ["0.10.2", "0.11", "2.0", "2.4"]
+    versions = [release.version for release in RELEASES.values()]
+    assert versions == sorted(versions)
+    assert RELEASES[DEFAULT_RELEASE].behaviours == Behaviours()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
+def test_a_mutant_sets_one_switch_to_a_value_that_the_default_release_does_not_have(mutant: object) -> None:
+    name, switch, value = (getattr(mutant, part) for part in ("name", "switch", "value"))
+    assert MUTANTS[name] is mutant
+    sound = RELEASES[DEFAULT_RELEASE].behaviours
+    assert getattr(sound, switch) != value
+    assert replace(sound, **{switch: value}) != sound
+    assert value in switch_docs()[switch]["choices"]
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_is_documented_and_every_release_has_one_of_its_choices(switch: str) -> None:
+    documented = switch_docs()[switch]
+    assert documented["doc"].endswith(".")
+    assert documented["source"]
+    for release in RELEASES.values():
+        assert getattr(release.behaviours, switch) in documented["choices"]
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_says_what_is_safe_about_it(switch: str) -> None:
+    documented = switch_docs()[switch]
+    assert documented["safe"] in documented["choices"]
+    assert documented["meaning"]
+    assert not documented["meaning"].endswith(".")
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
+def test_no_mutant_is_safe(mutant: Mutant) -> None:
+    assert mutant.value != switch_docs()[mutant.switch]["safe"]
+
+
+@pytest.mark.parametrize("repair", REPAIRS.values(), ids=list(REPAIRS))
+def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
+    if repair.switch is None:
+        assert all(release.version < repair.version for release in RELEASES.values())
+        return
+    since = [release.version >= repair.version[: len(release.version)] for release in RELEASES.values()]
+    assert False in since
+    arrived = RELEASES[list(RELEASES)[since.index(True)]]
+    last_without = RELEASES[list(RELEASES)[since.index(True) - 1]]
+    assert getattr(last_without.behaviours, repair.switch) != getattr(arrived.behaviours, repair.switch)

@@ -1,0 +1,285 @@
+"""Kafka's settings and their defaults in each release, and how one changes another."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    INT_MAX,
+    LONG_MAX,
+    PRODUCER,
+    SCOPES,
+    SETTINGS,
+    TOPIC,
+    Setting,
+    Value,
+    broker_config,
+    conflicts,
+    consumer_config,
+    producer_config,
+    reconciled,
+    scopes_of,
+    setting_names,
+    shared_with,
+    topic_config,
+)
+
+MS = 1_000
+SECOND = 1_000_000
+ALL = tuple(RELEASES)
+UP_TO_2_0 = ("0.10.2", "0.11", "2.0")
+
+
+def by_release(*groups: tuple[tuple[str, ...], Any]) -> dict[str, Any]:
+    return {release: value for releases, value in groups for release in releases}
+
+
+# From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
+DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
+    (BROKER, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),  # KIP-106
+    (TOPIC, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),
+    (BROKER, "min.insync.replicas"): by_release((ALL, 1)),
+    (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
+    (BROKER, "replica.lag.time.max.ms"): by_release((ALL, 10_000)),  # 30 s from 2.5 on (KIP-537)
+    (BROKER, "zookeeper.session.timeout.ms"): by_release((ALL, 6_000)),
+    (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
+    (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
+    (BROKER, "replica.fetch.backoff.ms"): by_release((ALL, 1_000)),
+    (BROKER, "replica.socket.timeout.ms"): by_release((ALL, 30_000)),
+    (BROKER, "controller.socket.timeout.ms"): by_release((ALL, 30_000)),
+    (BROKER, "replica.high.watermark.checkpoint.interval.ms"): by_release((ALL, 5_000)),
+    (BROKER, "log.flush.offset.checkpoint.interval.ms"): by_release((ALL, 60_000)),
+    (BROKER, "log.flush.interval.messages"): by_release((ALL, LONG_MAX)),
+    (BROKER, "log.flush.interval.ms"): by_release((ALL, LONG_MAX)),
+    (TOPIC, "flush.messages"): by_release((ALL, LONG_MAX)),
+    (BROKER, "auto.leader.rebalance.enable"): by_release((ALL, True)),
+    (BROKER, "leader.imbalance.check.interval.seconds"): by_release((ALL, 300)),
+    (BROKER, "leader.imbalance.per.broker.percentage"): by_release((ALL, 10)),
+    (PRODUCER, "acks"): by_release((ALL, "1")),
+    (PRODUCER, "enable.idempotence"): by_release((ALL, False)),
+    (PRODUCER, "retries"): by_release((UP_TO_2_0, 0), (("2.4",), INT_MAX)),  # KIP-91
+    (PRODUCER, "max.in.flight.requests.per.connection"): by_release((ALL, 5)),
+    (PRODUCER, "retry.backoff.ms"): by_release((ALL, 100)),
+    (PRODUCER, "request.timeout.ms"): by_release((ALL, 30_000)),
+    (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
+    (PRODUCER, "linger.ms"): by_release((ALL, 0)),
+    (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
+    (CONSUMER, "request.timeout.ms"): by_release((("0.10.2", "0.11"), 305_000), (("2.0", "2.4"), 30_000)),
+    (CONSUMER, "fetch.max.wait.ms"): by_release((ALL, 500)),
+    (CONSUMER, "max.partition.fetch.bytes"): by_release((ALL, 1024 * 1024)),
+    (CONSUMER, "max.poll.records"): by_release((ALL, 500)),
+    (CONSUMER, "auto.offset.reset"): by_release((ALL, "latest")),
+    (CONSUMER, "retry.backoff.ms"): by_release((ALL, 100)),
+    **{(scope, "metadata.max.age.ms"): by_release((ALL, 300_000)) for scope in (PRODUCER, CONSUMER)},
+    **{(scope, "reconnect.backoff.ms"): by_release((ALL, 50)) for scope in (PRODUCER, CONSUMER)},
+    **{(scope, "reconnect.backoff.max.ms"): by_release((ALL, 1_000)) for scope in (PRODUCER, CONSUMER)},
+}
+
+
+@pytest.mark.parametrize("key", sorted(set(SETTINGS) | set(DEFAULTS)), ids="/".join)
+def test_defaults(key: tuple[str, str]) -> None:
+    assert {release: SETTINGS[key].default(release) for release in RELEASES} == DEFAULTS[key]
+
+
+@pytest.mark.parametrize(
+    ("name", "releases"),
+    [
+        ("acks", ALL),
+        ("enable.idempotence", ALL[1:]),  # KIP-98
+        ("reconnect.backoff.max.ms", ALL[1:]),  # KIP-144
+        ("delivery.timeout.ms", ("2.4",)),  # KIP-91
+    ],
+)
+def test_when_a_setting_arrived(name: str, releases: tuple[str, ...]) -> None:
+    assert tuple(r for r in RELEASES if SETTINGS[PRODUCER, name].exists_in(r)) == releases
+
+
+def test_a_default_holds_from_its_release_on() -> None:
+    setting = Setting("x", BROKER, "int", (("0.10.2", 1), ("2.0", 2), ("2.3", 3)), "")
+    assert [setting.default(release) for release in RELEASES] == [1, 1, 2, 3]
+
+
+def test_every_default_is_a_value_that_may_be_given() -> None:
+    for setting in SETTINGS.values():
+        for _, value in setting.defaults:
+            if setting.kind == "choice":
+                assert value in setting.choices, setting
+            elif setting.kind == "bool":
+                assert isinstance(value, bool), setting
+            else:
+                assert isinstance(value, int), setting
+                assert setting.minimum <= value <= setting.maximum, setting
+
+
+def test_names_and_scopes() -> None:
+    assert scopes_of("min.insync.replicas") == (BROKER, TOPIC)
+    assert scopes_of("retry.backoff.ms") == (PRODUCER, CONSUMER)
+    assert scopes_of("no.such.setting") == ()
+    assert setting_names((TOPIC,)) == [
+        "flush.messages",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+    ]
+    assert setting_names() == sorted({name for _, name in SETTINGS})
+    assert {scope for scope, _ in SETTINGS} == set(SCOPES)
+
+
+# What processes get
+
+
+def test_times_are_microseconds() -> None:
+    config = broker_config(
+        "2.4",
+        {
+            "replica.lag.time.max.ms": 7,
+            "leader.imbalance.check.interval.seconds": 3,
+            "log.flush.interval.ms": 2,
+        },
+    )
+    assert config.replica_lag_time_max_us == 7 * MS
+    assert config.leader_imbalance_check_interval_us == 3 * SECOND
+    assert config.flush_interval_us == 2 * MS
+    never_us = broker_config("2.4", {}).flush_interval_us
+    assert 100 * 365 * 86_400 * SECOND < never_us < LONG_MAX
+
+
+@pytest.mark.parametrize(
+    ("of_brokers", "of_topic", "expected"),
+    [
+        ({}, {}, (False, 1, LONG_MAX)),
+        ({"min.insync.replicas": 2, "unclean.leader.election.enable": True}, {}, (True, 2, LONG_MAX)),
+        ({"log.flush.interval.messages": 9}, {}, (False, 1, 9)),
+        ({"min.insync.replicas": 2}, {"min.insync.replicas": 3, "flush.messages": 1}, (False, 3, 1)),
+        (
+            {"unclean.leader.election.enable": True},
+            {"unclean.leader.election.enable": False},
+            (False, 1, LONG_MAX),
+        ),
+    ],
+)
+def test_a_topic_has_its_own_settings_else_those_of_the_brokers(
+    of_brokers: dict[str, Value], of_topic: dict[str, Value], expected: tuple[bool, int, int]
+) -> None:
+    config = topic_config(of_topic, broker_config("2.4", of_brokers))
+    assert (config.unclean_leader_election, config.min_insync_replicas, config.flush_messages) == expected
+
+
+IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True}
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "acks", "idempotence", "retries", "in_flight"),
+    [
+        ("0.10.2", {}, 1, False, 0, 5),
+        ("0.11", {}, 1, False, 0, 5),
+        ("2.4", {}, 1, False, INT_MAX, 5),
+        # Idempotence changes the defaults of what it needs.
+        ("0.11", IDEMPOTENT, -1, True, INT_MAX, 1),
+        ("2.0", IDEMPOTENT, -1, True, INT_MAX, 5),
+        ("2.4", IDEMPOTENT, -1, True, INT_MAX, 5),
+        ("0.10.2", IDEMPOTENT, 1, False, 0, 5),  # it does not exist yet
+        # What is given is given.
+        ("2.4", {**IDEMPOTENT, "retries": 3}, -1, True, 3, 5),
+        ("2.4", {**IDEMPOTENT, "max.in.flight.requests.per.connection": 1}, -1, True, INT_MAX, 1),
+        ("2.4", {"enable.idempotence": False, "acks": "all", "retries": 0}, -1, False, 0, 5),
+        ("2.4", {"acks": "0"}, 0, False, INT_MAX, 5),
+    ],
+)
+def test_producers(
+    release: str, given: dict[str, Value], acks: int, idempotence: bool, retries: int, in_flight: int
+) -> None:
+    config = producer_config(release, given)
+    assert (config.acks, config.idempotence, config.retries, config.max_in_flight) == (
+        acks,
+        idempotence,
+        retries,
+        in_flight,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "delivery_timeout_ms"),
+    [
+        ({}, 120_000),
+        ({"delivery.timeout.ms": 40_000}, 40_000),
+        # Without one that is given the default gives way (KafkaProducer.configureDeliveryTimeout).
+        ({"request.timeout.ms": 200_000}, 200_000),
+        ({"request.timeout.ms": 119_000, "linger.ms": 2_000}, 121_000),
+        ({"request.timeout.ms": 119_000}, 120_000),
+        # A sum that no int holds is cut to the largest one.
+        ({"linger.ms": INT_MAX}, INT_MAX),
+    ],
+)
+def test_the_delivery_timeout(given: dict[str, Value], delivery_timeout_ms: int) -> None:
+    assert producer_config("2.4", given).delivery_timeout_us == delivery_timeout_ms * MS
+
+
+@pytest.mark.parametrize("config_of", [producer_config, consumer_config])
+@pytest.mark.parametrize(
+    ("release", "given", "first_ms", "most_ms"),
+    [
+        ("2.4", {}, 50, 1_000),
+        ("0.11", {}, 50, 1_000),
+        ("0.10.2", {}, 50, 50),  # before KIP-144
+        ("2.4", {"reconnect.backoff.ms": 200}, 200, 200),  # postProcessReconnectBackoffConfigs
+        ("2.4", {"reconnect.backoff.max.ms": 400}, 50, 400),
+        ("2.4", {"reconnect.backoff.ms": 200, "reconnect.backoff.max.ms": 300}, 200, 300),
+        ("2.4", {"reconnect.backoff.ms": 200, "reconnect.backoff.max.ms": 100}, 200, 200),
+    ],
+)
+def test_the_reconnect_backoff(
+    config_of: Any, release: str, given: dict[str, Value], first_ms: int, most_ms: int
+) -> None:
+    config = config_of(release, given)
+    assert config.reconnect_backoff_us == first_ms * MS
+    assert config.reconnect_backoff_max_us == most_ms * MS
+
+
+def test_consumers() -> None:
+    config = consumer_config("2.4", {"auto.offset.reset": "earliest", "max.poll.records": 3})
+    assert (config.auto_offset_reset, config.max_poll_records) == ("earliest", 3)
+    assert (config.fetch_max_wait_us, config.request_timeout_us) == (500 * MS, 30 * SECOND)
+    assert consumer_config("0.11", {}).request_timeout_us == 305 * SECOND
+
+
+LATEST = RELEASES["2.4"].behaviours
+
+
+@pytest.mark.parametrize(
+    ("chosen", "fixed", "settled"),
+    [
+        ({"enable.idempotence": True, "acks": "1"}, {}, {"enable.idempotence": True, "acks": "all"}),
+        ({"enable.idempotence": True, "retries": 0}, {}, {"enable.idempotence": True}),
+        ({"enable.idempotence": True}, {"acks": "1"}, {"enable.idempotence": False}),
+        ({"acks": "0"}, {"enable.idempotence": True}, {"acks": "all"}),
+        ({"delivery.timeout.ms": 1_000}, {}, {"delivery.timeout.ms": 30_000}),
+        ({"linger.ms": 50}, {"delivery.timeout.ms": 30_000}, {}),
+        ({"delivery.timeout.ms": 1_000}, {"linger.ms": INT_MAX}, {"delivery.timeout.ms": INT_MAX}),
+        ({"min.insync.replicas": 3}, {}, {"min.insync.replicas": 2}),
+        ({"acks": "0", "linger.ms": 5}, {}, {"acks": "0", "linger.ms": 5}),
+    ],
+)
+def test_what_kafka_refuses_gives_way_to_what_asks_for_it(
+    chosen: dict[str, Value], fixed: dict[str, Value], settled: dict[str, Value]
+) -> None:
+    assert reconciled("2.4", chosen, LATEST, fixed=fixed, replicas=2) == settled
+    assert list(conflicts("2.4", {**fixed, **settled}, LATEST)) == []
+
+
+def test_no_release_reconciles_to_what_it_refuses() -> None:
+    chosen: dict[str, Value] = {
+        "enable.idempotence": True,
+        "acks": "1",
+        "retries": 0,
+        "max.in.flight.requests.per.connection": 9,
+        "delivery.timeout.ms": 1,
+    }
+    for release, profile in RELEASES.items():
+        known = shared_with(PRODUCER, release, chosen)
+        refused = list(conflicts(release, known, profile.behaviours))
+        assert bool(refused) == ("enable.idempotence" in known)
+        settled = reconciled(release, known, profile.behaviours)
+        assert list(conflicts(release, settled, profile.behaviours)) == []

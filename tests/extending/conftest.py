@@ -1,0 +1,55 @@
+"""The examples of docs/extending.md, registered for a test as the page says."""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.registry import Registry
+from tests.cli.conftest import ROOT
+from tests.cli.docs_pages import read_page
+
+FILES = read_page(ROOT / "docs" / "extending.md", ROOT).files
+
+Register = Callable[[Registry[Any, Any], str, Any], None]
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
+    """Return what imports a file of the page."""
+    names: list[str] = []
+
+    def load(name: str) -> ModuleType:
+        path = tmp_path / Path(name).name
+        path.write_text(FILES[name], encoding="utf-8")
+        names.append(f"extending_{path.stem}")
+        spec = importlib.util.spec_from_file_location(names[-1], path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[names[-1]] = module
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in names:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    """Return what registers something until the end of the test."""
+    registered: list[tuple[Registry[Any, Any], str]] = []
+
+    def add(registry: Registry[Any, Any], name: str, value: Any) -> None:
+        assert name not in registry
+        registry[name] = value
+        registered.append((registry, name))
+
+    yield add
+    for registry, name in registered:
+        del registry[name]

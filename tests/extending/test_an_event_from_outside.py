@@ -1,0 +1,87 @@
+"""An event that one file and one registration bring is known to everything that reads traces."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import find, settings
+from typer.testing import CliRunner
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import CampaignError, load_campaign, load_text
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.language.schema import json_schema
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.runner import Run
+from harrow.campaigns.search.strategies import conditions
+from harrow.campaigns.story.event_phrases import PHRASES
+from harrow.cli.main import app
+from harrow.cluster_model.events import EVENTS
+from harrow.cluster_model.sim.choices import Choices
+
+LONELY = "lonely_leader"
+WAITING = "script: [{when: {event: {lonely_leader: {broker: 0, left: [1]}}}}]"
+
+
+@pytest.fixture(autouse=True)
+def lonely(example: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
+    module = example("cluster_model/lonely_leader.py")
+    yield module
+    del PHRASES[module.LonelyLeader]
+    del EVENTS[LONELY]
+
+
+def command(*arguments: str) -> str:
+    """Return what a command prints, in this process: another one knows nothing of the example."""
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.output
+    return str(ended.output)
+
+
+@pytest.fixture
+def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
+    """Return the folder of a run in which it happened."""
+    (campaign,) = resolve("acks-all-degrades")
+    plan = load_campaign(campaign).plans[0]
+    run = Run(plan, 0, Choices.from_seed(0))
+    lonely.LonelyLeaders(run.target.trace)
+    result = run.result()
+    return write_run(tmp_path, result, run_as_mapping(result, "harrow run"), campaign_text(plan))
+
+
+def test_it_stands_in_the_trace_with_its_field(recorded: Path) -> None:
+    lines = map(json.loads, (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines())
+    (found,) = (line for line in lines if line["event"] == LONELY)
+    assert (found["broker"], found["partition"], found["left"]) == (0, "t-0", [])
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "json"), ("--format", "html"), ("--format", "mermaid")])
+def test_the_story_tells_it(recorded: Path, options: tuple[str, ...]) -> None:
+    assert "is ALONE in the ISR" in command("trace", str(recorded), "--all", *options)
+
+
+def test_a_diff_takes_it_as_it_comes(recorded: Path) -> None:
+    lines = (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if LONELY in line)
+    shown = " ".join(command("diff", str(recorded), "--at", str(number)).split())
+    assert f"{LONELY} broker=0 partition=t-0 left=[]" in shown
+
+
+def test_a_condition_can_wait_for_it() -> None:
+    plan = load_text(WAITING, "waiting.yaml").plans[0]
+    assert load_text(campaign_text(plan), "again.yaml").plans[0].digest() == plan.digest()
+    assert LONELY in json.dumps(json_schema())
+    with pytest.raises(CampaignError, match="did you mean `left`"):
+        load_text(WAITING.replace("left", "lft"), "waiting.yaml")
+
+
+def test_strategies_draw_it() -> None:
+    def is_about_it(condition: Any) -> bool:
+        return any(pattern.event == LONELY for pattern in condition.patterns())
+
+    drawn = conditions(brokers=(0, 1), partitions=("t-0",), events=(LONELY,))
+    assert is_about_it(find(drawn, is_about_it, settings=settings(database=None)))

@@ -1,0 +1,202 @@
+"""What a campaign can wait for or assert, and what is said when it does not hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.trace import TraceEvent
+from harrow.faults.condition import Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.conditions.replica import ReplicaIs
+from tests.conditions import condition
+
+
+@dataclass(frozen=True)
+class StillReplica:
+    """A replica that does not change."""
+
+    role: str
+    leo: int
+    hw: int
+    leader_epoch: int
+    flushed: int
+    remote: Mapping[int, int]
+    epochs: tuple[tuple[int, int], ...]
+    log: tuple[str, ...]
+    isr: tuple[int, ...] = ()
+
+
+VIEW = StillReplica(
+    role="leader",
+    leo=2,
+    hw=1,
+    leader_epoch=4,
+    flushed=0,
+    remote={1: 1, 2: 0},
+    epochs=((0, 0), (4, 1)),
+    log=("m0", "m1"),
+)
+
+TRACE: list[TraceEvent] = [
+    (10, "truncate", 1, "t-0", 2, 1, "high watermark"),
+    (20, "isr", 0, "t-0", 4, (0, 2), "shrink"),
+    (30, "append", 0, "t-0", 0, 4, -1, -1, ("m0", "m1")),
+]
+
+
+@dataclass
+class Seen:
+    """An observer of a cluster that stands still."""
+
+    replicas: dict[tuple[str, int], StillReplica] = field(default_factory=lambda: {("t-0", 0): VIEW})
+    states: dict[str, tuple[int, int, tuple[int, ...]]] = field(
+        default_factory=lambda: {"t-0": (0, 4, (0, 2))}
+    )
+    events: list[TraceEvent] = field(default_factory=lambda: list(TRACE))
+
+    def replica(self, partition: str, broker: int) -> StillReplica | None:
+        return self.replicas.get((partition, broker))
+
+    def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
+        return self.states.get(partition)
+
+    def controller(self) -> int | None:
+        return 3
+
+    def broker_state(self, broker: int) -> str:
+        return ("up", "down", "paused")[broker]
+
+    def is_registered(self, broker: int) -> bool:
+        return broker == 0
+
+    def is_acked(self, value: str) -> bool:
+        return value == "acked"
+
+    def is_failed(self, value: str) -> bool:
+        return value == "failed"
+
+    def is_consumed(self, value: str) -> bool:
+        return value == "consumed"
+
+    def first_match(self, pattern: EventPattern) -> int | None:
+        return next((n for n, event in enumerate(self.events, 1) if pattern.matches(event)), None)
+
+
+def row(**wanted: Any) -> ReplicaIs:
+    return ReplicaIs(partition="t-0", broker=0, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "mismatch"),
+    [
+        ({}, None),
+        ({"role": "leader", "leo": 2, "hw": 1, "leader_epoch": 4, "flushed": 0}, None),
+        ({"remote": ((2, 0), (1, 1))}, None),
+        ({"remote": ((1, 1),)}, None),  # what is not given does not matter
+        ({"epochs": ((0, 0), (4, 1)), "log": ("m0", "m1")}, None),
+        ({"hw": 0}, "t-0 on broker 0: HW is 1, expected 0"),
+        ({"leo": 3}, "t-0 on broker 0: LEO is 2, expected 3"),
+        ({"role": "follower"}, "t-0 on broker 0: role is leader, expected follower"),
+        ({"leader_epoch": 0}, "t-0 on broker 0: leader epoch is 4, expected 0"),
+        ({"flushed": 2}, "t-0 on broker 0: flushed is 0, expected 2"),
+        ({"remote": ((1, 2),)}, "t-0 on broker 0: remote LEO of 1 is 1, expected 2"),
+        ({"remote": ((9, 0),)}, "t-0 on broker 0: remote LEO of 9 is unknown, expected 0"),
+        ({"epochs": ((0, 0),)}, "t-0 on broker 0: epochs is [[0, 0], [4, 1]], expected [[0, 0]]"),
+        ({"log": ()}, "t-0 on broker 0: log is [m0, m1], expected []"),
+    ],
+)
+def test_a_row_of_a_table(wanted: dict[str, Any], mismatch: str | None) -> None:
+    found = condition(replicas=(row(**wanted),))
+    assert found.mismatches(Seen()) == ([] if mismatch is None else [mismatch])
+    assert found.holds(Seen()) == (mismatch is None)
+
+
+def test_a_replica_that_is_not_there() -> None:
+    found = condition(replicas=(replace(row(leo=0), broker=1),))
+    assert found.mismatches(Seen()) == ["t-0 on broker 1: there is no such replica now"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "mismatches"),
+    [
+        (condition(leader=(("t-0", 0),), leader_epoch=(("t-0", 4),), isr=(("t-0", (0, 2)),)), []),
+        (condition(isr=(("t-0", (2, 0)),)), []),  # an ISR is a set
+        (condition(leader=(("t-0", 1),)), ["leader of t-0 is 0, expected 1"]),
+        (condition(leader=(("t-9", 1),)), ["leader of t-9 is unknown, expected 1"]),
+        (condition(leader_epoch=(("t-0", 5),)), ["leader epoch of t-0 is 4, expected 5"]),
+        (condition(leader_epoch=(("t-9", 0),)), ["leader epoch of t-9 is unknown, expected 0"]),
+        (condition(isr=(("t-0", (0,)),)), ["ISR of t-0 is [0, 2], expected [0]"]),
+        (condition(isr=(("t-9", (0,)),)), ["ISR of t-9 is unknown, expected [0]"]),
+        (condition(controller=(3,)), []),
+        (condition(controller=(0,)), ["controller is 3, expected 0"]),
+        (condition(brokers=((0, "up"), (1, "down"), (2, "paused"))), []),
+        (condition(brokers=((0, "down"),)), ["broker 0 is up, expected down"]),
+        (condition(registered=((0, True), (1, False))), []),
+        (condition(registered=((1, True),)), ["broker 1 is not in /brokers/ids"]),
+        (condition(registered=((0, False),)), ["broker 0 is in /brokers/ids"]),
+        (condition(acked=("acked",), not_acked=("other",), failed=("failed",)), []),
+        (condition(acked=("other",)), ["other is not acked"]),
+        (condition(not_acked=("acked",)), ["acked is acked"]),
+        (condition(failed=("acked",)), ["acked has not failed"]),
+        (condition(consumed=("consumed",), not_consumed=("acked",)), []),
+        (condition(consumed=("acked",)), ["acked is not consumed"]),
+        (condition(not_consumed=("consumed",)), ["consumed is consumed"]),
+        (Condition(), []),
+        # Everything that does not hold is said.
+        (condition(controller=(0,), acked=("x", "acked")), ["controller is 3, expected 0", "x is not acked"]),
+    ],
+)
+def test_what_can_be_seen_from_outside(condition: Condition, mismatches: list[str]) -> None:
+    assert condition.mismatches(Seen()) == mismatches
+
+
+def event(name: str, **wanted: Any) -> EventPattern:
+    return EventPattern(event=name, fields=tuple(wanted.items()))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [
+        (event("truncate"), 1),
+        (event("truncate", broker=1, to_offset=1, reason="high watermark"), 1),
+        (event("truncate", broker=0), None),
+        (event("isr", isr=(0, 2)), 2),
+        (event("isr", isr=2), 2),  # one of a list
+        (event("isr", isr=1), None),
+        (event("isr", isr=(2, 0)), None),
+        (event("append", values="m1"), 3),
+        (event("append", values="m9"), None),
+        (event("hw"), None),
+    ],
+)
+def test_an_event_matches_by_the_given_fields(pattern: EventPattern, position: int | None) -> None:
+    wanted, unwanted = condition(event=(pattern,)), condition(no_event=(pattern,))
+    assert wanted.holds(Seen()) == (position is not None)
+    assert unwanted.holds(Seen()) == (position is None)
+    assert wanted.matched_position(Seen()) == position
+    assert unwanted.matched_position(Seen()) is None
+
+
+def test_what_is_said_of_events() -> None:
+    found = condition(
+        event=(event("hw", broker=0, hw=3),), no_event=(event("isr", isr=(0, 2)), event("truncate"))
+    )
+    assert found.mismatches(Seen()) == [
+        "event hw (broker: 0, hw: 3) has not happened",
+        "event isr (isr: [0, 2]) has happened",
+        "event truncate has happened",
+    ]
+
+
+def test_the_position_behind_the_last_of_several_events() -> None:
+    assert condition(event=(event("append"), event("truncate"))).matched_position(Seen()) == 3
+    assert Condition().matched_position(Seen()) is None
+
+
+def test_the_order_of_an_events_fields_says_nothing() -> None:
+    fields = (("broker", 1), ("partition", "t-0"), ("to_offset", 1))
+    assert EventPattern(event="truncate", fields=fields[::-1]) == EventPattern(
+        event="truncate", fields=fields
+    )

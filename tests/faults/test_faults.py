@@ -1,0 +1,380 @@
+"""Each fault against an environment that only keeps what was done to it."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.fields import draw_duration
+from harrow.cluster_model.sim.choices import RecordedStream
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.broker_isolation import BrokerIsolation
+from harrow.faults.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
+from harrow.faults.message import Message, Release
+from harrow.faults.network_ack_loss import NetworkAckLoss
+from harrow.faults.partition import NetworkPartition
+from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.slow_follower import SlowFollower
+
+SECOND = 1_000_000
+Did = list[tuple[Any, ...]]
+
+
+class FakeEnvironment:
+    """Brokers 0, 1 and 2, of which 2 is down and 1 is paused."""
+
+    def __init__(self) -> None:
+        self.strike = 1
+        self.did: Did = []
+        self.rules: list[MessageRule] = []
+        self.running = {0, 1}
+        self.paused = {1}
+        self.irreplaceable: set[int] = set()
+
+    def broker_ids(self) -> tuple[int, ...]:
+        return (0, 1, 2)
+
+    def client_names(self) -> tuple[str, ...]:
+        return ("producer-0", "consumer-0")
+
+    def may_lose_power(self, broker: int) -> bool:
+        return broker not in self.irreplaceable
+
+    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
+        self.did.append(("crash", broker, power_loss))
+        self.running.discard(broker)
+
+    def start_broker(self, broker: int) -> None:
+        self.did.append(("start", broker))
+
+    def pause_broker(self, broker: int) -> None:
+        self.did.append(("pause", broker))
+
+    def resume_broker(self, broker: int) -> None:
+        self.did.append(("resume", broker))
+
+    def is_running(self, broker: int) -> bool:
+        return broker in self.running
+
+    def is_paused(self, broker: int) -> bool:
+        return broker in self.paused
+
+    def expire_session(self, broker: int) -> None:
+        self.did.append(("expire", broker))
+
+    def delete_controller_znode(self) -> None:
+        self.did.append(("delete /controller",))
+
+    def cut_link(self, sender: int | str, receiver: int | str) -> None:
+        self.did.append(("cut", sender, receiver))
+
+    def restore_link(self, sender: int | str, receiver: int | str) -> None:
+        self.did.append(("restore", sender, receiver))
+
+    def add_message_rule(self, rule: MessageRule) -> None:
+        self.rules.append(rule)
+
+    def remove_message_rules(self) -> None:
+        self.rules.clear()
+
+    def has_message_rule(self, name: str) -> bool:
+        return name == "known"
+
+    def release_messages(self, name: str) -> None:
+        self.did.append(("release", name))
+
+
+def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
+    """Inject a fault if there is something to do it to, and return whether there is."""
+    if not fault.applies(environment):
+        return False
+    fault.inject(environment)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("fault", "did", "undone"),
+    [
+        (BrokerCrash(broker=0), [("crash", 0, False)], []),
+        (BrokerCrash(broker=0, kind="power_loss"), [("crash", 0, True)], []),
+        (BrokerCrash(broker=1), [("crash", 1, False)], []),  # a paused process can be killed
+        (
+            BrokerCrash(broker=0, restart_after=(SECOND, SECOND)),
+            [("crash", 0, False)],
+            [("start", 0)],
+        ),
+        (BrokerRestart(broker=2), [("start", 2)], []),
+        (BrokerPause(broker=0), [("pause", 0)], []),
+        (BrokerPause(broker=0, duration=(SECOND, SECOND)), [("pause", 0)], [("resume", 0)]),
+        (BrokerResume(broker=1), [("resume", 1)], []),
+        (ControllerFailover(broker=0), [("crash", 0, False)], []),
+        (ControllerFailover(broker=0, restart_after=(SECOND, SECOND)), [("crash", 0, False)], [("start", 0)]),
+        (ControllerFailover(broker=0, how="session_expiry"), [("expire", 0)], []),
+        (
+            ControllerFailover(broker=0, how="delete_znode", restart_after=(SECOND, SECOND)),
+            [("delete /controller",)],
+            [],
+        ),
+        (SessionExpiry(broker=0), [("expire", 0)], []),
+        (SessionExpiry(broker=1), [("expire", 1)], []),  # a paused process has a session, too
+        (
+            BrokerIsolation(broker=0, from_="zookeeper", duration=(SECOND, SECOND)),
+            [("cut", 0, "zookeeper"), ("cut", "zookeeper", 0)],
+            [("restore", 0, "zookeeper"), ("restore", "zookeeper", 0)],
+        ),
+        (
+            BrokerIsolation(broker=0),
+            [
+                *(("cut", 0, 1), ("cut", 0, 2), ("cut", 0, "zookeeper")),
+                *(("cut", 1, 0), ("cut", 2, 0), ("cut", "zookeeper", 0)),
+            ],
+            [],
+        ),
+        (Release(id="known"), [("release", "known")], []),
+        (
+            NetworkPartition(between=(0,), and_=(1, "zookeeper")),
+            [("cut", 0, 1), ("cut", 0, "zookeeper"), ("cut", 1, 0), ("cut", "zookeeper", 0)],
+            [],
+        ),
+        (
+            NetworkPartition(between=(0, 1), and_=(1, "producer-0"), one_way=True, duration=(SECOND, SECOND)),
+            [("cut", 0, 1), ("cut", 0, "producer-0"), ("cut", 1, "producer-0")],
+            [("restore", 0, 1), ("restore", 0, "producer-0"), ("restore", 1, "producer-0")],
+        ),
+    ],
+)
+def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) -> None:
+    environment = FakeEnvironment()
+    assert strikes(fault, environment)
+    assert environment.did == did
+    lasts_us = fault.lasts_us() if isinstance(fault, LastingFault) else None
+    assert lasts_us == (SECOND if undone else None)
+    if isinstance(fault, LastingFault) and undone:
+        assert fault.is_in_force(environment) != isinstance(fault, BrokerPause)
+        fault.end(environment)
+    assert environment.did[len(did) :] == undone
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        BrokerCrash(broker=2),
+        BrokerRestart(broker=0),
+        BrokerRestart(broker=1),
+        BrokerPause(broker=1),
+        SessionExpiry(broker=2),
+        BrokerPause(broker=2),
+        BrokerResume(broker=0),
+        BrokerResume(broker=2),
+    ],
+)
+def test_a_fault_that_finds_nothing_to_act_on_says_so(fault: Fault) -> None:
+    assert not fault.applies(FakeEnvironment())
+
+
+@pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
+def test_no_failover_of_a_controller_that_does_not_run(how: Any) -> None:
+    assert not ControllerFailover(broker=2, how=how).applies(FakeEnvironment())
+
+
+def test_only_the_crash_of_a_controller_lasts() -> None:
+    assert ControllerFailover(how="crash").is_lasting()
+    assert not ControllerFailover(how="session_expiry").is_lasting()
+
+
+def test_releasing_what_nobody_holds_finds_nothing() -> None:
+    assert not Release(id="unknown").applies(FakeEnvironment())
+
+
+@pytest.mark.parametrize(
+    ("fault", "started"), [(BrokerCrash(broker=0), 0), (ControllerFailover(broker=0), 0)]
+)
+def test_what_was_started_meanwhile_is_not_in_force(fault: LastingFault, started: int) -> None:
+    environment = FakeEnvironment()
+    fault.inject(environment)
+    assert fault.is_in_force(environment)
+    environment.running.add(started)
+    assert not fault.is_in_force(environment)
+
+
+# Rules for messages
+
+
+def rule_of(fault: Fault) -> MessageRule:
+    environment = FakeEnvironment()
+    assert strikes(fault, environment)
+    (rule,) = environment.rules
+    assert (rule.matched, rule.applied) == (0, 0)
+    return rule
+
+
+def shown(rule: MessageRule) -> dict[str, Any]:
+    """Return the fields of a rule that differ from a rule about everything."""
+    plain = MessageRule(name="", action="")
+    values = {item.name: getattr(rule, item.name) for item in fields(MessageRule)}
+    return {name: value for name, value in values.items() if value != getattr(plain, name)}
+
+
+BROKERS = frozenset({"broker-0", "broker-1", "broker-2"})
+CLIENTS = frozenset({"producer-0", "consumer-0"})
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (
+            NetworkAckLoss(),
+            {
+                "name": "network_ack_loss",
+                "action": "reset",
+                "api": "Produce",
+                "kind": "response",
+                "senders": BROKERS,
+                "receivers": CLIENTS,
+            },
+        ),
+        (
+            NetworkAckLoss(
+                client="producer-0",
+                broker=0,
+                api="Fetch",
+                count=2,
+                skip=1,
+                probability=0.25,
+                how="timeout",
+            ),
+            {
+                "name": "network_ack_loss",
+                "action": "drop",
+                "api": "Fetch",
+                "kind": "response",
+                "senders": frozenset({"broker-0"}),
+                "receivers": frozenset({"producer-0"}),
+                "count": 2,
+                "skip": 1,
+                "probability_millionths": 250_000,
+            },
+        ),
+        (
+            SlowFollower(broker=1),
+            {
+                "name": "slow_follower",
+                "action": "hold",
+                "kind": "request",
+                "senders": frozenset({"broker-1"}),
+                "listener": "replication",
+            },
+        ),
+        (
+            SlowFollower(broker=1, mode="slow", delay=500_000),
+            {
+                "name": "slow_follower",
+                "action": "delay",
+                "kind": "response",
+                "receivers": frozenset({"broker-1"}),
+                "listener": "replication",
+                "delay_us": 500_000,
+            },
+        ),
+        (Message(action="drop"), {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND}),
+        (
+            Message(
+                action="delay",
+                api="Fetch",
+                kind="response",
+                from_=0,
+                to="producer-0",
+                count=3,
+                skip=2,
+                delay=5,
+                id="x",
+            ),
+            {
+                "name": "x",
+                "action": "delay",
+                "api": "Fetch",
+                "kind": "response",
+                "senders": frozenset({"broker-0"}),
+                "receivers": frozenset({"producer-0"}),
+                "count": 3,
+                "skip": 2,
+                "delay_us": 5,
+            },
+        ),
+    ],
+)
+def test_the_rule_that_a_fault_puts_in_force(fault: Fault, expected: dict[str, Any]) -> None:
+    assert shown(rule_of(fault)) == expected
+
+
+@pytest.mark.parametrize("fault", [NetworkAckLoss(), SlowFollower(broker=0), Message(action="drop")])
+def test_the_end_of_a_fault_takes_its_rule_out_of_force(fault: MessageFault) -> None:
+    environment = FakeEnvironment()
+    fault.inject(environment)
+    fault.end(environment)
+    assert environment.rules == []
+
+
+# Durations, names, catalogue
+
+
+@pytest.mark.parametrize(
+    ("duration", "drawn", "expected"),
+    [
+        ((SECOND, SECOND), [5], SECOND),
+        ((0, 10_000), [0], 0),
+        ((0, 10_000), [10], 10_000),
+        ((1_500, 1_500), [1], 1_500),  # what is no range is not rounded
+        ((SECOND, 10 * SECOND), [9000], 10 * SECOND),
+    ],
+)
+def test_durations_are_drawn_in_whole_milliseconds(
+    duration: tuple[int, int], drawn: list[int], expected: int
+) -> None:
+    assert draw_duration(RecordedStream(drawn), duration) == expected
+
+
+def test_the_ends_of_a_link_are_processes() -> None:
+    assert process_name(3) == "broker-3"
+    assert process_names((0, "zookeeper", "producer-0")) == {"broker-0", "zookeeper", "producer-0"}
+
+
+def test_the_catalogue_has_every_fault_under_its_name() -> None:
+    assert set(FAULTS) == {
+        "broker_crash",
+        "broker_restart",
+        "broker_pause",
+        "broker_resume",
+        "controller_failover",
+        "broker_isolation",
+        "session_expiry",
+        "network_ack_loss",
+        "slow_follower",
+        "partition",
+        "message",
+        "release",
+    }
+    for name, fault in FAULTS.items():
+        assert fault.name == name
+        described: Any = fault
+        assert is_dataclass(described)
+        assert all(item.metadata["doc"] for item in fields(described))
+
+
+def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
+    environment = FakeEnvironment()
+    environment.irreplaceable = {0}
+    assert not BrokerCrash(broker=0, kind="power_loss").applies(environment)
+    assert BrokerCrash(broker=0).applies(environment)
+    assert BrokerCrash(broker=1, kind="power_loss").applies(environment)
+
+
+def test_nobody_is_parted_from_itself() -> None:
+    environment = FakeEnvironment()
+    assert not strikes(NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)), environment)
+    assert strikes(NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)), environment)
+    assert {place for _, *links in environment.did for place in links} == {0, 1}

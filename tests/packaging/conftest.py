@@ -1,0 +1,31 @@
+"""What is built once for all tests of the installation; one process of a parallel run makes all of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.distributions import VirtualEnvironment, built
+from tests.plain_environment import ROOT
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("packaging"))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel") / "dist")
+
+
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist") / "dist")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> VirtualEnvironment:
+    return VirtualEnvironment(tmp_path / "environment")

@@ -1,0 +1,107 @@
+"""harrow beside distributions and projects whose packages are called as its folders are."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CAMPAIGNS
+from tests.packaging.distributions import VirtualEnvironment, foreign_wheel
+
+NAMES = ("cli", "checks", "faults", "campaigns", "tests")
+FOREIGN = {f"{name}/__init__.py": f"WHOSE = 'foreign {name}'\n" for name in NAMES}
+WHOSE = f"import {', '.join(NAMES)}\nprint({', '.join(f'{name}.WHOSE' for name in NAMES)}, sep='; ')"
+FOREIGN_SAYS = f"{'; '.join(f'foreign {name}' for name in NAMES)}\n"
+OWN_SAYS = f"{'; '.join(f'own {name}' for name in NAMES)}\n"
+
+TESTS = """
+import cli
+from campaigns import WHOSE
+from checks import judge
+from faults import WHOSE as FAULTS
+
+
+def test_our_own_code() -> None:
+    assert (cli.WHOSE, WHOSE, FAULTS, judge()) == ("own cli", "own campaigns", "own faults", "judged")
+
+
+def test_the_fixture(harrow) -> None:
+    result = harrow.run("campaigns/permitted.yaml", seed=1)
+    assert (result.verdict.status, type(result).__module__.partition(".")[0]) == ("permitted", "harrow")
+    harrow.expect("loss-by-hw-truncation")
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    return foreign_wheel(tmp_path, FOREIGN)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with packages of these names, and with campaigns among its code."""
+    folder = tmp_path / "project"
+    for name in NAMES:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(f"WHOSE = 'own {name}'\n", encoding="utf-8")
+    (folder / "checks" / "__init__.py").write_text(
+        "WHOSE = 'own checks'\ndef judge(): return 'judged'\n", encoding="utf-8"
+    )
+    (folder / "tests" / "test_own.py").write_text(TESTS, encoding="utf-8")
+    (folder / "campaigns" / "permitted.yaml").write_text(CAMPAIGNS["permitted"], encoding="utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\ntestpaths = tests campaigns\nharrow_campaigns = campaigns/*.yaml\nfilterwarnings = error\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.mark.parametrize("foreign_first", [True, False], ids=["foreign-first", "harrow-first"])
+def test_installed_beside_another_distribution_neither_is_overwritten(
+    environment: VirtualEnvironment, wheel: Path, foreign: Path, tmp_path: Path, *, foreign_first: bool
+) -> None:
+    first, second = (foreign, wheel) if foreign_first else (wheel, foreign)
+    environment.install(first)
+    before = environment.files()
+    environment.install(second)
+    after = environment.files()
+    assert {name: after.get(name) for name in before} == before
+    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
+    ran = environment.run("harrow", "run", "loss-by-hw-truncation", "--no-results", folder=tmp_path)
+    assert "as expected" in ran.stdout
+    environment.pip("uninstall", "--yes", "kafka-harrow")
+    left = environment.files()
+    assert {name for name in left if "harrow" in name} == set()
+    assert {name: left.get(name) for name in FOREIGN} == {
+        name: text.encode() for name, text in FOREIGN.items()
+    }
+    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
+
+
+def test_a_project_with_packages_of_these_names(
+    environment: VirtualEnvironment, wheel: Path, foreign: Path, project: Path
+) -> None:
+    """Its code, its tests in every way to start them, the fixture, campaign files and the command all work."""
+    before = contents(project)
+    environment.install(wheel, foreign)
+    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS
+    for words in (("harrow",), ("python", "-m", "harrow")):
+        ran = environment.run(*words, "run", "campaigns/permitted.yaml", folder=project)
+        assert "✓ held" in ran.stdout
+    for pytest_command in (
+        ("python", "-m", "pytest"),
+        ("python", "-m", "pytest", "--import-mode=importlib"),
+        # As the command pytest: the current folder is not on the path.
+        ("python", "-P", "-m", "pytest"),
+        ("python", "-P", "-m", "pytest", "--import-mode=importlib", "-o", "pythonpath=."),
+    ):
+        ran = environment.run(*pytest_command, "-q", "-p", "no:cacheprovider", folder=project)
+        # Two tests, and two campaigns: the base and its variant.
+        assert "4 passed" in ran.stdout, ran.stdout
+    environment.pip("uninstall", "--yes", "kafka-harrow")
+    after = contents(project)
+    assert {name: after.get(name) for name in before} == before
+    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,149 @@
+"""A run is a pure function of plan and choices: in every process, under every hash seed and Python version."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.sim.choices import STREAM_NAMES, Choices, RecordingStream
+from tests.campaigns.run.eventful_plan import digests, eventful_plan
+from tests.plain_environment import PYTHONPATH
+
+ROOT = Path(__file__).parents[2]
+CORE = ("cluster_model", "faults", "checks")
+IMPURE = {
+    "asyncio",
+    "concurrent",
+    "datetime",
+    "io",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "selectors",
+    "signal",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+    "weakref",
+}
+IMPURE_BUILTINS = {
+    "breakpoint",
+    "compile",
+    "eval",
+    "exec",
+    "globals",
+    "hash",
+    "id",
+    "input",
+    "open",
+    "print",
+    "vars",
+}
+
+
+@cache
+def here() -> list[str]:
+    return digests()
+
+
+def elsewhere(python: str, hash_seed: str = "random") -> list[str]:
+    """Run the same plans in a fresh process that has the standard library alone."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
+    command = [python, "-B", "-s", "-S", "-m", "tests.campaigns.run.eventful_plan"]
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
+
+def test_the_same_seed_gives_the_same_run_twice() -> None:
+    assert digests() == here()
+    assert len(set(here())) == len(here()), "seeds and releases differ"
+
+
+def test_the_plans_are_eventful() -> None:
+    """Otherwise the tests here would say little."""
+    probes: dict[str, int] = {}
+    for seed in range(2):
+        for probe, count in run_plan(eventful_plan(), seed).probes.items():
+            probes[probe] = probes.get(probe, 0) + count
+    assert {"controller-changed", "clean-election", "isr-shrank", "isr-expanded", "truncated"} <= set(probes)
+    assert sum(probes.values()) > 50
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
+def test_fresh_processes_agree_under_every_hash_seed(hash_seed: str) -> None:
+    assert elsewhere(sys.executable, hash_seed) == here()
+
+
+def other_pythons() -> dict[str, str]:
+    """Return interpreters of other versions from 3.11 on, by version."""
+    candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
+    versions = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    candidates += [str(path) for path in sorted(versions.glob("3.*/bin/python3"))]
+    found: dict[str, str] = {}
+    for python in filter(None, candidates):
+        script = "import sys; sys.stdout.write('.'.join(map(str, sys.version_info[:2])))"
+        done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False)
+        version = done.stdout
+        if done.returncode == 0 and tuple(map(int, version.split("."))) >= (3, 11):
+            found.setdefault(version, python)
+    found.pop(".".join(map(str, sys.version_info[:2])), None)
+    return found
+
+
+def test_other_versions_of_python_agree() -> None:
+    others = other_pythons()
+    if not others:
+        pytest.skip("there is no second Python from 3.11 on, neither on PATH nor in PYENV_ROOT")
+    for version, python in others.items():
+        assert elsewhere(python) == here(), version
+
+
+@pytest.mark.parametrize("release", ["2.4", "0.10.2"])
+def test_a_recording_of_the_choices_replays_the_run(release: str) -> None:
+    plan = eventful_plan(release, idempotence=release == "2.4", seconds=10)
+    seeded = Choices.from_seed(3)
+    recordings = {name: RecordingStream(getattr(seeded, name)) for name in STREAM_NAMES}
+    recorded = run_plan(plan, 3, Choices(**recordings))
+    replay = Choices.from_recording({name: stream.drawn for name, stream in recordings.items()})
+    assert run_plan(plan, 3, replay).trace_digest == recorded.trace_digest == run_plan(plan, 3).trace_digest
+    assert run_plan(plan, 4).trace_digest != recorded.trace_digest
+
+
+# What the core may use
+
+
+def core_files() -> list[Path]:
+    return [path for room in CORE for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_core_is_pure(path: Path) -> None:
+    """Nothing but the standard library, and of that nothing that reads a clock, draws, waits or does I/O."""
+    allowed = (sys.stdlib_module_names | {"harrow"}) - IMPURE
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported = {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported = {(node.module or "").partition(".")[0]}
+        else:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in IMPURE_BUILTINS, f"line {node.lineno}: {node.func.id}()"
+            continue
+        assert imported <= allowed, f"line {node.lineno}: {imported - allowed}"
+
+
+def test_there_is_a_core_to_look_at() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in core_files()} == set(CORE)
+    assert len(core_files()) > 50

@@ -1,0 +1,194 @@
+"""The control plane is a seam: one that is no ZooKeeper serves a cluster, its clients and its observers."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harrow.campaigns.run.clients import MODEL, Clients
+from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
+from harrow.cluster_model.events import BrokerRegistered, IsrChanged
+from harrow.cluster_model.protocol import InitProducerIdResponse, LeaderAndIsr, LeaderAndIsrPartitionState
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.trace import select
+
+SECOND = 1_000_000
+CONTROLLER_EPOCH = 1
+
+
+class Oracle:
+    """A control plane that is a process of its own, knows everything at once and elects nobody."""
+
+    process_names: tuple[str, ...] = ("oracle",)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.host = cluster.host(Process("oracle"))
+        self.channels = ControllerChannelManager(self.host, 0, 30 * SECOND)
+        self.states: dict[str, LeaderAndIsr] = {}
+        self.registered: dict[int, int] = {}
+        self.producer_ids = 0
+        self.did: list[str] = []
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    def join(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        on_registered: Callable[[int], None],
+    ) -> "Believer":
+        return Believer(self, broker, host, on_registered)
+
+    def register(self, broker: int) -> None:
+        """Take a broker for alive, and tell all who is."""
+        self.registered[broker] = 1
+        self.channels.add_broker(broker, 1)
+        live = tuple(self.registered)
+        RequestBatch(0, CONTROLLER_EPOCH, self.channels).send_update_metadata(live, {}, live)
+
+    def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
+        batch = RequestBatch(0, CONTROLLER_EPOCH, self.channels)
+        for number, replicas in enumerate(assignment):
+            state = self.states[f"{topic}-{number}"] = LeaderAndIsr(replicas[0], 0, replicas, 0)
+            batch.add_leader_and_isr(
+                replicas, f"{topic}-{number}", LeaderAndIsrPartitionState(CONTROLLER_EPOCH, state, replicas)
+            )
+        batch.send(tuple(self.registered))
+
+    def elect_preferred_leaders(self) -> None:
+        self.did.append("elect")
+
+    def expire_session(self, broker: int) -> None:
+        self.did.append(f"expire {broker}")
+        del self.registered[broker]
+
+    def remove_controller(self) -> None:
+        self.did.append("remove controller")
+
+    def controller(self) -> int | None:
+        return 0
+
+    def partition_state(self, partition: str) -> LeaderAndIsr | None:
+        return self.states.get(partition)
+
+    def is_registered(self, broker: int) -> bool:
+        return broker in self.registered
+
+    def registration_time_max_us(self, config: BrokerConfig) -> int:
+        return 0
+
+
+class Believer:
+    """A broker's part in it: it is registered at once, and gets every ISR that it asks for."""
+
+    def __init__(self, oracle: Oracle, broker: int, host: Host, on_registered: Callable[[int], None]) -> None:
+        self.oracle = oracle
+        self.broker = broker
+        self.host = host
+        self.on_registered = on_registered
+
+    @property
+    def alter_partition_manager(self) -> "Believer":
+        return self
+
+    @property
+    def is_active_controller(self) -> bool:
+        return self.broker == 0
+
+    def start(self) -> None:
+        if self.broker not in self.oracle.registered:
+            self.oracle.register(self.broker)
+            self.host.emit(BrokerRegistered, self.broker, 1)
+            self.on_registered(1)
+
+    def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
+        self.oracle.producer_ids += 1
+        on_generated(InitProducerIdResponse("NONE", self.oracle.producer_ids, 0))
+
+    def submit(
+        self,
+        partition: str,
+        state: LeaderAndIsr,
+        controller_epoch: int,
+        on_altered: Callable[[int | None], None],
+    ) -> None:
+        assert controller_epoch == CONTROLLER_EPOCH
+        known = self.oracle.states[partition]
+        if known.partition_epoch != state.partition_epoch:
+            self.host.set_timer(1, on_altered, None)
+            return
+        epoch = known.partition_epoch + 1
+        self.oracle.states[partition] = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, epoch)
+        self.host.set_timer(1, on_altered, epoch)
+
+
+class Believing:
+    """Two brokers under an oracle, with an idempotent producer that wants acks=all."""
+
+    def __init__(self) -> None:
+        spec = ClusterSpec(
+            brokers=(BrokerSpec(id=0), BrokerSpec(id=1)), topics=(TopicSpec(name="t", replication_factor=2),)
+        )
+        self.planes: list[Oracle] = []
+        behaviours = RELEASES["2.4"].behaviours
+        self.cluster = Cluster(
+            spec, "2.4", behaviours, Choices.from_seed(0), make_control_plane=self.make_control_plane
+        )
+        producers = (ProducerSpec(name="p", settings={"enable.idempotence": True}),)
+        self.clients = Clients(producers, MODEL, self.cluster)
+        self.observer = ClusterObserver(self.cluster, self.clients)
+        self.cluster.start()
+        self.clients.start()
+
+    def make_control_plane(self, cluster: Cluster) -> ControlPlane:
+        self.planes.append(Oracle(cluster))
+        return self.planes[0]
+
+    def run(self, seconds: int) -> None:
+        self.cluster.simulator.run_until(self.cluster.simulator.now_us + seconds * SECOND)
+
+
+@pytest.fixture
+def believing() -> Believing:
+    return Believing()
+
+
+def test_brokers_serve_under_any_control_plane(believing: Believing) -> None:
+    believing.clients.sender("p").send("m0", "t-0")
+    believing.run(2)
+    assert believing.observer.is_acked("m0")
+    leader, _, isr = believing.observer.partition_state("t-0") or (None, None, ())
+    assert (leader, set(isr)) == (believing.cluster.replicas_of("t-0")[0], {0, 1})
+    assert (believing.observer.controller(), believing.observer.is_registered(1)) == (0, True)
+
+
+def test_a_leader_shrinks_and_expands_its_isr_under_any_control_plane(believing: Believing) -> None:
+    leader, follower = believing.cluster.replicas_of("t-0")
+    believing.cluster.network.cut(f"broker-{leader}", f"broker-{follower}")
+    believing.clients.sender("p").send("m0", "t-0")
+    believing.run(20)
+    assert believing.observer.is_acked("m0")
+    assert believing.planes[0].states["t-0"].isr == (leader,)
+    believing.cluster.heal()
+    believing.run(40)
+    assert set(believing.planes[0].states["t-0"].isr) == {leader, follower}
+    changes = [event.change for event in select(believing.cluster.trace.events, IsrChanged)]
+    assert changes == ["shrink", "expand"]
+
+
+def test_faults_and_administrators_act_through_the_control_plane(believing: Believing) -> None:
+    believing.cluster.expire_session(1)
+    believing.cluster.delete_controller_znode()
+    believing.cluster.elect_preferred_leaders()
+    assert believing.planes[0].did == ["expire 1", "remove controller", "elect"]
+    assert not believing.observer.is_registered(1)

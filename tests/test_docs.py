@@ -1,0 +1,57 @@
+"""The pages of docs/ say what the code says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate import TABLES, with_tables
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = (
+    *(DOCS.parent / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    DOCS.parent / "results" / "README.md",
+    *sorted(DOCS.glob("*.md")),
+)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert with_tables(text) == text, "make docs"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_stands_somewhere(name: str) -> None:
+    assert any(f"<!-- table: {name} -->" in page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
+def test_links_lead_somewhere(page: Path) -> None:
+    nowhere = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        name, _, anchor = link.partition("#")
+        if "://" in name:
+            continue
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            nowhere.append(link)
+    assert nowhere == []
+
+
+def test_the_index_has_every_page() -> None:
+    listed = re.findall(r"^\| \[([\w.-]+)\]", (DOCS / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.name for page in DOCS.glob("*.md") if page.name != "README.md")
+
+
+def without_code(page: Path) -> str:
+    return re.sub(
+        r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def anchors(page: Path) -> list[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]

@@ -1,0 +1,81 @@
+"""The core needs nothing but Python, and imports go one way."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("cluster_model", "faults", "checks", "campaigns", "cli", "pytest_harrow")
+BELOW = {
+    "cluster_model": set[str](),
+    "faults": {"harrow.cluster_model"},
+    "checks": {"harrow.cluster_model"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names.add(node.module or "")
+    return {
+        ".".join(name.split(".")[:2]) if name.startswith("harrow.") else name.split(".")[0] for name in names
+    }
+
+
+@pytest.mark.parametrize("room", BELOW)
+def test_the_core_imports_the_standard_library_and_the_rooms_below_it(room: str) -> None:
+    allowed = sys.stdlib_module_names | BELOW[room] | {f"harrow.{room}"}
+    for path in sorted((ROOT / room).rglob("*.py")):
+        assert imported(path) <= allowed, path
+
+
+def test_a_machine_with_nothing_but_python_runs_plans() -> None:
+    """Isolated, and without the packages of this environment."""
+    script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import harrow.campaigns.run.runner, harrow.campaigns.record.report"
+    subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
+
+
+def modules() -> dict[str, Path]:
+    return {
+        ".".join(("harrow", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+        for room in ROOMS
+        for path in sorted((ROOT / room).rglob("*.py"))
+    }
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count: they put off a circle and do not undo it."""
+    known = modules()
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        wanted: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                wanted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                wanted |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        graph[name] = {other for other in wanted & known.keys() if not name.startswith(f"{other}.")}
+    TopologicalSorter(graph).prepare()
+
+
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_every_folder_stands_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = {path.parent.relative_to(ROOT) for path in modules().values()} - {Path("campaigns")}
+    assert [folder for folder in sorted(folders) if f"`{folder}/`" not in text] == []
