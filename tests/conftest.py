@@ -88,9 +88,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     numbers = numbers_of(item)
     if numbers is None:
         return
-    test = getattr(item, "obj", None)
-    if is_hypothesis_test(test):
-        seed(numbers.start)(test)
+    if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+        seed(numbers.start)(item.obj)
     if not SOAK_S:
         return
     item.user_properties.append((NUMBERS, len(numbers)))

@@ -138,8 +138,11 @@ class ClusterMachine(RuleBasedStateMachine):
 
 @pytest.mark.soak(size=20, test=1, soak=100)
 def test_whatever_is_done_to_it(numbers: range) -> None:
-    machine = seed(numbers.start)(ClusterMachine)
-    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=len(numbers)))
+    @seed(numbers.start)
+    class Machine(ClusterMachine):
+        pass
+
+    run_state_machine_as_test(Machine, settings=settings(QUICK, max_examples=len(numbers)))
 
 
 def test_the_machine_notices_a_flaw() -> None:
