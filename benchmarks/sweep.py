@@ -20,10 +20,11 @@ import duckdb
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.worker_pool import available_workers
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.definition import Definition, define
 from harrow.campaigns.sweep.engine import Engine
-from harrow.campaigns.sweep.process_engine import ProcessEngine, available_workers
+from harrow.campaigns.sweep.process_engine import ProcessEngine
 from harrow.campaigns.sweep.queries import duck_sql
 from harrow.campaigns.sweep.spark_engine import SparkEngine
 from harrow.campaigns.sweep.spark_session import start_session

@@ -1,16 +1,19 @@
-"""One line on stderr that says what is going on, when a person watches."""
+"""What stderr says of something that takes long: one line that changes, or a line now and then."""
 
 import time
 from typing import Final
 
 from rich.console import Console
 
-from harrow.cli.console import is_unicode
+from harrow.cli.console import is_unicode, say
 
 _APPEARS_S: Final = 1.0
 """What is over by then is better without a line that flashes up."""
 
 _REFRESH_S: Final = 0.1
+_PLAIN_EVERY_S: Final = 30.0
+"""Where lines are kept, as in the log of a CI job. A minute of silence looks like a job that hangs."""
+
 _BAR_WIDTH: Final = 16
 _ERASE_LINE: Final = "\r\x1b[2K"
 
@@ -18,21 +21,26 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and gone before anything else is printed.
 
-    Nothing is shown when stderr is no terminal, nor of what does not take long. Without a *total* nobody
-    knows how many there will be; with one there is a bar.
+    Nothing is shown of what does not take long. Without a *total* nobody knows how many there will be; with one
+    there is a bar. Where stderr is no terminal, a plain line is printed now and then.
     """
 
     def __init__(self, console: Console, *, total: int | None, enabled: bool = True) -> None:
         self._console = console
         self._total = total
-        self._enabled = enabled and console.is_terminal and not console.is_dumb_terminal
+        self._enabled = enabled
+        self._redrawn = console.is_terminal and not console.is_dumb_terminal
         self._shown = False
-        self._next_s = time.monotonic() + _APPEARS_S
+        self._next_s = time.monotonic() + (_APPEARS_S if self._redrawn else _PLAIN_EVERY_S)
 
     def update(self, done: int, doing: str) -> None:
         """Say that *done* runs are finished and what runs now; at most some times a second."""
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
+            return
+        if not self._redrawn:
+            self._next_s = now_s + _PLAIN_EVERY_S
+            say(self._console, f"{done} finished{f' of {self._total}' if self._total else ''}, now: {doing}")
             return
         self._next_s = now_s + _REFRESH_S
         count = f"{done}" if self._total is None else f"{self._bar(done, self._total)} {done}/{self._total}"

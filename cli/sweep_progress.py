@@ -64,9 +64,15 @@ def progress_line(progress: Progress) -> str:
     failed = progress.failed.total()
     missing = len(progress.probes_missing())
     return (
-        f"{progress.already + progress.done} of {progress.planned} runs, {progress.runs_per_s():.0f} runs/s, "
+        f"{progress.already + progress.done} of {progress.planned} runs, {speed_text(progress)}, "
         f"{failed} failed, {missing} probes not reached{_left(progress)}"
     )
+
+
+def speed_text(progress: Progress) -> str:
+    """Return how many runs are made in a second: with a decimal where there are few."""
+    speed = progress.runs_per_s()
+    return f"{speed:.0f} runs/s" if speed >= 10 else f"{speed:.1f} runs/s"
 
 
 def _left(progress: Progress) -> str:
@@ -81,7 +87,7 @@ def _picture(progress: Progress) -> RenderableType:
     first.add_row(
         ProgressBar(total=progress.planned, completed=done, width=_BAR_WIDTH),
         f"{done} of {progress.planned} runs",
-        f"{progress.runs_per_s():.0f} runs/s{_left(progress)}",
+        f"{speed_text(progress)}{_left(progress)}",
     )
     lines: list[RenderableType] = [first]
     if progress.failed:

@@ -1,10 +1,9 @@
-"""`harrow run`: every campaign, variant and seed, one after the other."""
+"""`harrow run`: every campaign, variant and seed, told in this order."""
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -15,8 +14,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
 from harrow.campaigns.record.results_folder import json_line, write_run
+from harrow.campaigns.run.parallel_runs import run_all
 from harrow.campaigns.run.required_probes import as_only_run
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.worker_pool import available_workers
 from harrow.cli.ci.run_suites import RunSuites
 from harrow.cli.commands.run_selection import Selection, select
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
@@ -108,6 +108,8 @@ class _RunSession:
         enabled = not request.quiet and self._watch is None
         self._progress = ProgressLine(messages, total=planned, enabled=enabled)
         self._started_s = time.monotonic()
+        runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
+        self._results = run_all(runs, available_workers() if self._watch is None else 1)
 
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""
@@ -122,6 +124,7 @@ class _RunSession:
             tally.interrupted = True
         finally:
             self._interrupts.hold()
+            self._results.close()
             self._progress.clear()
             watched_s = 0.0 if self._watch is None else self._watch.played_s
             tally.wall_s = time.monotonic() - self._started_s - watched_s
@@ -131,43 +134,35 @@ class _RunSession:
     def _run_campaign(self, selection: Selection) -> None:
         self._printer.begin(selection)
         try:
-            for plan, seed in self._pairs(selection):
-                self._run_one(selection, plan, seed)
+            for plan in selection.plans:
+                for seed in self._seeds:
+                    if self._must_stop():
+                        return
+                    self._run_one(selection, plan, seed)
         finally:
             with self._interrupts.shielded():
                 self._progress.clear()
                 self._printer.end()
 
-    def _pairs(self, selection: Selection) -> Iterator[tuple[Plan, int]]:
-        for plan in selection.plans:
-            for seed in self._seeds:
-                if self._tally.stopped is None:
-                    self._tally.stopped = self._reason_to_stop()
-                if self._tally.stopped is not None:
-                    return
-                yield plan, seed
-
-    def _reason_to_stop(self) -> str | None:
+    def _must_stop(self) -> bool:
         failures_max, time_max_s = self._request.failures_max, self._request.time_max_s
         if failures_max is not None and len(self._tally.failed) >= failures_max:
-            return f"--max-failures {failures_max} reached"
-        if time_max_s is not None and time.monotonic() - self._started_s >= time_max_s:
-            return "--max-time is over"
-        return None
+            self._tally.stopped = f"--max-failures {failures_max} reached"
+        elif time_max_s is not None and time.monotonic() - self._started_s >= time_max_s:
+            self._tally.stopped = "--max-time is over"
+        return self._tally.stopped is not None
 
     def _run_one(self, selection: Selection, plan: Plan, seed: int) -> None:
         overrides = self._request.overrides or ()
         reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides)
         self._progress.update(self._tally.finished, reproduce)
-        begun_s = time.monotonic()
         try:
-            result = run_plan(plan, seed)
+            result = next(self._results)
         except Exception as error:
             error.add_note(f"it happened in: {reproduce}")
             raise
         if not self._tally.several_seeds:
             result = as_only_run(result)
-        result = replace(result, wall_ms=round((time.monotonic() - begun_s) * 1_000))
         mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():
             folder = None

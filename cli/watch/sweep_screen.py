@@ -16,6 +16,7 @@ from harrow.campaigns.sweep.sweep import Progress
 from harrow.checks.finding import STATUSES
 from harrow.cli.render.layout import DIM, STYLES
 from harrow.cli.render.sweep import cell_labels, grouped, percent
+from harrow.cli.sweep_progress import speed_text
 from harrow.cli.watch.canvas import BAD, HEADING, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -50,7 +51,7 @@ def _heading(progress: Progress, definition: Definition, canvas: Canvas) -> Iter
     yield Text.assemble((set_cell_size(shortened(name, room, canvas), room), HEADING), "  ", count)
     yield bar(done / max(1, progress.planned), canvas)
     parts = [
-        f"{progress.runs_per_s():.0f} runs/s with {counted(progress.workers, 'worker')}",
+        f"{speed_text(progress)} with {counted(progress.workers, 'worker')}",
         f"{rough_duration_text(round(progress.elapsed_s()) * US_PER_SECOND)} so far",
     ]
     if progress.left_s is not None:

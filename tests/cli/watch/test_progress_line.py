@@ -53,6 +53,9 @@ def test_without_a_total_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert watched.at(2.0, 5).startswith(f"{ERASE_LINE}5  harrow run")
 
 
-def test_what_is_no_terminal_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_terminal_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch, terminal=False)
-    assert watched.at(5.0, 5) == ""
+    assert watched.at(5.0, 5) + watched.at(29.0, 8) == ""
+    assert watched.at(31.0, 9) == "harrow: 9 finished of 20, now: harrow run swarm --seed 12345678\n"
+    assert watched.at(60.0, 12) == ""
+    assert watched.at(61.5, 13).startswith("harrow: 13 finished of 20")

@@ -1,0 +1,66 @@
+"""Many runs, on all cores of this machine, in the order in which they were asked for.
+
+Processes take a second to start and to import what they need, so runs that are over by then are made here.
+"""
+
+import gc
+import time
+from collections import deque
+from collections.abc import Generator, Iterable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.worker_pool import kill, worker_pool
+
+_ALONE_S: Final = 1.0
+_AHEAD: Final = 4
+"""How many runs a worker has been given: what is finished out of order is kept in memory."""
+
+
+def run_all(runs: Iterable[tuple[Plan, int]], workers: int) -> Generator[RunResult]:
+    """Yield the result of each plan and seed. Closing the iterator ends the processes at once.
+
+    A result is the same wherever it was made. Where a worker dies, for want of memory perhaps, what is left is
+    run here.
+    """
+    waiting = iter(runs)
+    started_s = time.monotonic()
+    while workers == 1 or time.monotonic() - started_s < _ALONE_S:
+        run = next(waiting, None)
+        if run is None:
+            return
+        yield timed_run(*run)
+    given: deque[tuple[Plan, int]] = deque()
+    futures: deque[Future[RunResult]] = deque()
+    pool = worker_pool(__name__, workers, gc.freeze)
+
+    def give(count: int) -> None:
+        for run in islice(waiting, count):
+            given.append(run)
+            futures.append(pool.submit(timed_run, *run))
+
+    try:
+        give(workers * _AHEAD)
+        while given:
+            yield futures.popleft().result()
+            given.popleft()
+            give(1)
+    except BrokenProcessPool:
+        pass
+    finally:
+        kill(pool)
+    for run in chain(given, waiting):
+        yield timed_run(*run)
+
+
+def timed_run(plan: Plan, seed: int) -> RunResult:
+    """Run a plan, and say in the result how long that took."""
+    begun_s = time.monotonic()
+    result = run_plan(plan, seed)
+    return replace(result, wall_ms=round((time.monotonic() - begun_s) * 1_000))
