@@ -41,12 +41,22 @@ class SweepSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedCells:
+    """Settings of the grid that a campaign cannot have together, and why: Kafka refuses them, mostly."""
+
+    campaign: str
+    settings: tuple[tuple[str, str], ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A sweep: its cells, those of one campaign beside each other, and the seeds that each is run with."""
 
     sources: tuple[SweepSource, ...]
     cells: tuple[Cell, ...]
     seeds: range
+    skipped: tuple[SkippedCells, ...] = ()
 
     def name(self) -> str:
         """Return the name of the sweep: the same for the same sweep, on any machine."""
@@ -88,6 +98,10 @@ class Definition:
                     "probes": list(cell.plan.expect.probes),
                 }
                 for cell in self.cells
+            ],
+            "skipped": [
+                {"campaign": each.campaign, "settings": dict(each.settings), "reason": each.reason}
+                for each in self.skipped
             ],
         }
 
@@ -141,16 +155,18 @@ def define(
 ) -> Definition:
     """Return the sweep of campaigns, each with the argument that names it alone.
 
-    *overrides* are laid over all, *variants* are the only ones that are wanted (all when empty).
+    *overrides* are laid over all, *variants* are the only ones that are wanted (all when empty). Where values of
+    the grid do not go together, these cells are skipped.
 
     Raises:
-        CampaignError: a setting of the grid does not fit a campaign, or two have the same name.
+        CampaignError: a value of the grid fits nowhere, or two campaigns have the same name.
         VaryError: the grid leaves cells that cannot be told apart by campaign and name.
 
     """
     sources: list[SweepSource] = []
     cells: list[Cell] = []
     problems: list[Problem] = []
+    refused: dict[SkippedCells, CampaignError] = {}
     for campaign, argument in campaigns:
         # Each has a folder, and not everywhere do folders differ by case.
         same = [s.campaign for s in sources if s.campaign.casefold() == campaign.name.casefold()]
@@ -162,31 +178,38 @@ def define(
             campaign=campaign.name, argument=argument, text=campaign.text, overrides=tuple(overrides)
         )
         sources.append(source)
-        try:
-            cells += _cells(source, campaign.path, varies, frozenset(variants))
-        except CampaignError as error:
+        cells += _cells(source, campaign.path, varies, frozenset(variants), refused)
+    fitting = {setting for cell in cells for setting in cell.settings}
+    for skipped, error in refused.items():
+        # A value that fits nowhere is a mistake; without a grid there is nothing that could fit.
+        if not fitting.issuperset(skipped.settings) or not skipped.settings:
             problems += error.problems
     if problems:
         raise CampaignError(dict.fromkeys(problems))
-    return Definition(sources=tuple(sources), cells=tuple(cells), seeds=seeds)
+    return Definition(sources=tuple(sources), cells=tuple(cells), seeds=seeds, skipped=tuple(refused))
 
 
-def _cells(source: SweepSource, path: Path, varies: Sequence[Vary], variants: frozenset[str]) -> list[Cell]:
+def _cells(
+    source: SweepSource,
+    path: Path,
+    varies: Sequence[Vary],
+    variants: frozenset[str],
+    refused: dict[SkippedCells, CampaignError],
+) -> list[Cell]:
+    """Return the cells of a campaign, and put into *refused* those that it cannot have."""
     cells: list[Cell] = []
-    problems: list[Problem] = []
     for values in itertools.product(*(vary.values for vary in varies)):
         settings = tuple((vary.key, value) for vary, value in zip(varies, values, strict=True))
         try:
             plans = load_cell_plans(source, str(path), settings)
         except CampaignError as error:
-            problems += error.problems
+            reason = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
+            refused[SkippedCells(campaign=source.campaign, settings=settings, reason=reason)] = error
             continue
         found = [cell_of(plan, settings) for plan in plans]
         cells += [cell for cell in found if not variants or cell.variant in variants]
         if any(cell.campaign != source.campaign for cell in found):
             raise VaryError("--vary name: a grid is of one campaign; vary what it does, not its name")
-    if problems:
-        raise CampaignError(dict.fromkeys(problems))
     names = [cell.name for cell in cells]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -21,7 +21,7 @@ from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.record.results_folder import json_line, whole_file
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
-from harrow.campaigns.sweep.definition import Definition, SweepSource, load_cell_plans
+from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 
 SWEEP: Final = "sweep.json"
@@ -291,4 +291,10 @@ def _definition_of(path: Path, state: Mapping[str, Any]) -> Definition:
         if not found:
             raise SweepFolderError(f"{file}: has no cell {said['cell']} any more")
         cells.append(found[0])
-    return Definition(sources=sources, cells=tuple(cells), seeds=range(*state["seeds"]))
+    skipped = tuple(
+        SkippedCells(
+            campaign=said["campaign"], settings=tuple(said["settings"].items()), reason=said["reason"]
+        )
+        for said in state.get("skipped", ())
+    )
+    return Definition(sources=sources, cells=tuple(cells), seeds=range(*state["seeds"]), skipped=skipped)

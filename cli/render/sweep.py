@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import BASE
 from harrow.campaigns.sweep.failures import WrittenFailure
@@ -160,6 +160,9 @@ def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
 
 
 def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
+    for skipped in report.state.get("skipped", ()):
+        settings = " ".join(f"{key}={value}" for key, value in skipped["settings"].items())
+        yield Text(printable(f"skipped: {skipped['campaign']} {settings}: {skipped['reason']}"), DIM)
     for campaign, reason, runs in report.reasons[: None if verbose else _RARE_SHOWN]:
         yield Text(f"inconclusive: {campaign}: {reason} ({grouped(runs)} times)", STYLES[INCONCLUSIVE])
     for missed in report.required:
@@ -187,6 +190,8 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     failed = report.count(FAILED_OUTCOME)
     outcome = f"{grouped(failed)} not as expected" if failed else "none unexpected"
     cells = f" in {len(report.cells)} cells" if len(report.cells) > 1 else ""
+    if skipped := report.state.get("skipped"):
+        cells += f" ({len(skipped)} more of the grid skipped)"
     yield Text(f"{_count(report.runs, 'run')}{cells}: {verdicts}; {outcome}")
     repeated, unequal = int(state.get("repeated", 0)), state.get("unequal") or []
     if unequal:

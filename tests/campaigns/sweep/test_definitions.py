@@ -1,10 +1,13 @@
 """What a sweep is of."""
 
+from pathlib import Path
+
 import pytest
 
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.seeds import SeedError, parse_seeds
 from harrow.campaigns.sweep.definition import VaryError, define, parse_vary
+from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
 
 
@@ -62,6 +65,27 @@ def test_a_setting_of_the_grid_that_does_not_fit_is_said_once() -> None:
     with pytest.raises(CampaignError, match="acks=7") as caught:
         define([(campaign(), "small.yaml")], range(1), varies=acks("1", "7"))
     assert len(caught.value.problems) == 1
+
+
+def test_values_that_do_not_go_together_are_skipped_and_said(tmp_path: Path) -> None:
+    varies = (*acks("1", "all"), parse_vary("enable.idempotence=true,false"))
+    found = define([(campaign(), "small.yaml")], range(2), varies=varies)
+    assert [dict(cell.settings) for cell in found.cells] == [
+        {"acks": "1", "enable.idempotence": "false"},
+        {"acks": "all", "enable.idempotence": "true"},
+        {"acks": "all", "enable.idempotence": "false"},
+    ]
+    (skipped,) = found.skipped
+    assert skipped.settings == (("acks", "1"), ("enable.idempotence", "true"))
+    assert "needs acks=all, not acks=1" in skipped.reason
+    SweepFolder(tmp_path, found).begin()
+    assert read_definition(tmp_path) == found
+
+
+def test_a_value_that_goes_with_no_other_is_refused() -> None:
+    varies = (*acks("1", "all"), parse_vary("enable.idempotence=true"))
+    with pytest.raises(CampaignError, match="needs acks=all, not acks=1"):
+        define([(campaign(), "small.yaml")], range(2), varies=varies)
 
 
 def test_two_campaigns_of_one_name_cannot_be_told_apart() -> None:
