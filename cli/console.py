@@ -10,11 +10,31 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import Final, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from harrow.campaigns.language.spelling import printable
 
 _ENDLESS: Final = 100_000
 """The width of what is not a terminal: no line is broken, nothing cut off."""
+
+
+class _SafeConsole(Console):
+    """A console on which no text moves the cursor, changes colours or breaks a line, wherever it is from.
+
+    Control codes are made here, of styles. Names and values from files, and messages that have such in them,
+    are escaped by `printable` where a layout counts their width; this is for what was overlooked.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of something to print, with nothing in their texts that a terminal obeys."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            if control is None and not text.isprintable():
+                text = "\n".join(map(printable, text.split("\n")))
+                segment = Segment(text, style)  # noqa: PLW2901 - the same one, made harmless
+            yield segment
 
 
 def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Console:
@@ -81,7 +101,7 @@ def say(console: Console, message: str, *, style: str = "") -> None:
 
 
 def _console(file: TextIO, *, no_color: bool) -> Console:
-    console = Console(file=file, no_color=no_color or None, highlight=False, markup=False, emoji=False)
+    console = _SafeConsole(file=file, no_color=no_color or None, highlight=False, markup=False, emoji=False)
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console.width = _ENDLESS
     return console

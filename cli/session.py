@@ -1,6 +1,5 @@
 """What the sessions of all commands share: where output goes, in which format, and what a mistake ends with."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -10,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.record.json_text import json_document
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import Suite, in_total, problem_suites
 from harrow.cli.console import data_console, message_console, say
@@ -83,8 +83,7 @@ def data(request: Request) -> Iterator[Console]:
 
 def write_json(console: Console, document: Mapping[str, Any]) -> None:
     """Write a JSON document."""
-    json.dump(document, console.file, ensure_ascii=False, indent=2)
-    console.file.write("\n")
+    console.file.write(json_document(document))
     console.file.flush()
 
 

@@ -58,7 +58,11 @@ def run_name(campaign: str, variant: str | None) -> str:
 
 def printable(text: str) -> str:
     """Return text with whatever could disturb a terminal or a line of output escaped."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
 
 
 def quoted(text: str) -> str:

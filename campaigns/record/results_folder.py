@@ -4,7 +4,6 @@ Everything is written under a temporary name and renamed, so that a file that ca
 seen is whole, also after a crash or with two processes at work.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.markdown_report import markdown_report
 from harrow.campaigns.record.report import run_id
 from harrow.campaigns.run.run_result import RunResult
@@ -24,8 +24,7 @@ RUN: Final = "run.json"
 FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md"})
 """What the folder of a run has."""
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_encode_name: Final = lru_cache(maxsize=4096)(_encode)
+_encode_name: Final = lru_cache(maxsize=4096)(json_line)
 
 
 def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> Path:
@@ -46,18 +45,13 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
     return folder
 
 
-def json_line(value: Any) -> str:
-    """Return a value as one line of JSON."""
-    return _encode(value)
-
-
 def trace_line(event: TraceEvent) -> str:
     """Return an event as ``trace.jsonl`` has it.
 
     A run has thousands of them, so the names of the fields are not encoded each time.
     """
     values = [
-        value if type(value) is int else _encode_name(value) if type(value) is str else _encode(value)
+        value if type(value) is int else _encode_name(value) if type(value) is str else json_line(value)
         for value in event[2:]
     ]
     return _trace_line_format(event[1]) % (event[0], *values)
@@ -104,7 +98,7 @@ def _fill(folder: Path, result: RunResult, run: Mapping[str, Any], campaign_text
 
 def _write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(_encode(value) + "\n" for value in values)
+        stream.writelines(json_line(value) + "\n" for value in values)
 
 
 def _put_in_place(temporary: Path, folder: Path) -> None:

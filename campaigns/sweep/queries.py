@@ -44,6 +44,15 @@ def duck_sql(folder: Path) -> Sql:
     return Sql("DuckDB", "unnest", lambda query: connection.execute(query).fetchall())
 
 
+IMPOSSIBLE: Final = """
+    SELECT campaign, cell, seed FROM runs
+    WHERE cell IS NULL OR seed IS NULL OR verdict IS NULL OR outcome IS NULL
+        OR least(seed, events, simulated_ms, wall_us, sent, acked, failed, unknown, outages, outage_us) < 0
+        OR (signature IS NOT NULL AND (failed_rule IS NULL OR promise IS NULL OR chain IS NULL))
+    ORDER BY campaign, cell, seed LIMIT 1
+"""
+"""A run that no sweep has written."""
+
 VERDICTS: Final = """
     SELECT campaign, cell, verdict, outcome, count(*) AS runs
     FROM runs GROUP BY campaign, cell, verdict, outcome ORDER BY campaign, cell, verdict, outcome

@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harrow.campaigns.language.problem import CampaignError
-from harrow.campaigns.record.results_folder import json_line, whole_file
+from harrow.campaigns.language.spelling import quoted
+from harrow.campaigns.record.json_text import json_document, json_line
+from harrow.campaigns.record.results_folder import whole_file
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
+from harrow.campaigns.sweep.sweep_state import problem_of
 
 SWEEP: Final = "sweep.json"
 RUNS: Final = "runs"
@@ -116,8 +118,7 @@ class SweepFolder:
 
     def _write_state(self, state: Mapping[str, Any]) -> None:
         with whole_file(self.path / SWEEP) as stream:
-            json.dump({**self._definition.as_mapping(), **state}, stream, indent=1, ensure_ascii=False)
-            stream.write("\n")
+            stream.write(json_document({**self._definition.as_mapping(), **state}))
 
     def missing(self) -> list[tuple[int, range]]:
         """Return the seeds of each cell that no file has yet; leftovers of a killed sweep are removed.
@@ -188,6 +189,24 @@ class SweepFolder:
         except KeyError as error:
             raise SweepFolderError(f"{path}: this sweep has no cell {error}") from None
 
+    def check(self) -> None:
+        """Look whether all files of rows are this sweep's, and whole: what none of them has, no query asks for.
+
+        Raises:
+            SweepFolderError: one is damaged, or has something else in it.
+
+        """
+        for path in self.parts():
+            self.covers(path)
+            try:
+                schema = pq.read_table(path, partitioning=None).schema
+            except (OSError, pa.ArrowException) as error:
+                raise SweepFolderError(f"{path}: is damaged ({error})") from None
+            for field in FILE_SCHEMA:
+                found = schema.get_field_index(field.name)
+                if found < 0 or schema.field(found).type != field.type:
+                    raise SweepFolderError(f"{path}: has no column {field.name} of this version's type")
+
     def add_repeated(self, repeated: Iterable[Repeated]) -> None:
         """Take down runs that were run twice."""
         cells = self._definition.cells
@@ -245,10 +264,12 @@ def read_state(path: Path) -> dict[str, Any]:
         state = json.loads((path / SWEEP).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SweepFolderError(f"{path}: no sweep is there ({SWEEP} is missing)") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SweepFolderError(f"{path / SWEEP}: cannot be read: {error}") from None
     if not isinstance(state, dict) or state.get("schema") != SCHEMA_VERSION:
         raise SweepFolderError(f"{path / SWEEP}: not of a sweep ({SCHEMA_VERSION})")
+    if (problem := problem_of(state)) is not None:
+        raise SweepFolderError(f"{path / SWEEP}: does not say what the sweep is of: {problem}")
     return state
 
 
@@ -261,35 +282,26 @@ def read_definition(path: Path) -> Definition:
 
     """
     state = read_state(path)
-    try:
-        return _definition_of(path, state)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, CampaignError):
-            raise
-        raise SweepFolderError(f"{path / SWEEP}: does not say what the sweep is of: {error!r}") from None
-    except FileNotFoundError as error:
-        raise SweepFolderError(f"{error.filename}: is missing: the campaign as it was swept") from None
-
-
-def _definition_of(path: Path, state: Mapping[str, Any]) -> Definition:
-    sources = tuple(
-        SweepSource(
+    sources = {
+        said["campaign"]: SweepSource(
             campaign=said["campaign"],
             argument=said["argument"],
-            text=(path / CAMPAIGNS / f"{said['campaign']}.yaml").read_text(encoding="utf-8"),
+            text=_campaign_text(path / CAMPAIGNS / f"{said['campaign']}.yaml"),
             overrides=tuple(said["set"]),
         )
         for said in state["campaigns"]
-    )
+    }
     cells = []
     for said in state["cells"]:
-        source = next(source for source in sources if source.campaign == said["campaign"])
+        source = sources.get(said["campaign"])
+        if source is None:
+            raise SweepFolderError(f"{path / SWEEP}: has a cell of {said['campaign']}, and no such campaign")
         settings = tuple(said["settings"].items())
         file = str(path / CAMPAIGNS / f"{source.campaign}.yaml")
         plans = load_cell_plans(source, file, settings)
         found = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == said["cell"]]
         if not found:
-            raise SweepFolderError(f"{file}: has no cell {said['cell']} any more")
+            raise SweepFolderError(f"{file}: has no cell {quoted(said['cell'])} any more")
         cells.append(found[0])
     skipped = tuple(
         SkippedCells(
@@ -297,4 +309,15 @@ def _definition_of(path: Path, state: Mapping[str, Any]) -> Definition:
         )
         for said in state.get("skipped", ())
     )
-    return Definition(sources=sources, cells=tuple(cells), seeds=range(*state["seeds"]), skipped=skipped)
+    return Definition(
+        sources=tuple(sources.values()), cells=tuple(cells), seeds=range(*state["seeds"]), skipped=skipped
+    )
+
+
+def _campaign_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SweepFolderError(f"{path}: is missing: the campaign as it was swept") from None
+    except ValueError:
+        raise SweepFolderError(f"{path}: is no text in UTF-8") from None

@@ -4,13 +4,14 @@ Everything is computed where the rows are (`queries`); what comes here is as lar
 the kinds of failures, not as the sweep.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp
-from typing import Any
+from typing import Any, Final
 
-from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
 from harrow.campaigns.run.probes import PROBES
 from harrow.campaigns.sweep import queries
@@ -20,8 +21,11 @@ from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.queries import Answer, Sql
 from harrow.campaigns.sweep.row import ERROR, OUTCOMES
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
+from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 from harrow.campaigns.version import VERSION
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
+
+_FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +206,14 @@ class SweepReport:
 
 
 def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
-    """Ask for everything that is known of a sweep that has rows."""
+    """Ask for everything that is known of a sweep that has rows.
+
+    Raises:
+        SweepFolderError: a row is none that this sweep could have written.
+
+    """
+    for run in sql.ask(queries.IMPOSSIBLE):
+        raise SweepFolderError(f"no sweep writes a row such as that of {_run_text(*run)}")
     cells = tuple(_cells(sql.ask(queries.VERDICTS), definition))
     probes = sql.ask(queries.PROBES)
     runs: Counter[str] = Counter()
@@ -226,14 +237,20 @@ def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> Swe
     )
 
 
+def _run_text(*parts: object) -> str:
+    return quoted(", ".join(map(str, parts)))
+
+
 def _cells(rows: Answer, definition: Definition) -> Iterator[CellCount]:
     order = {(cell.campaign, cell.name): place for place, cell in enumerate(definition.cells)}
     verdicts: dict[tuple[str, str], Counter[str]] = {}
     outcomes: dict[tuple[str, str], Counter[str]] = {}
     for campaign, cell, verdict, outcome, runs in rows:
+        if (campaign, cell) not in order:
+            raise SweepFolderError(f"the sweep has no cell {_run_text(campaign, cell)}")
         verdicts.setdefault((campaign, cell), Counter())[verdict] += runs
         outcomes.setdefault((campaign, cell), Counter())[outcome] += runs
-    for key in sorted(verdicts, key=lambda key: order.get(key, len(order))):
+    for key in sorted(verdicts, key=order.__getitem__):
         yield CellCount(
             campaign=key[0],
             cell=key[1],
@@ -251,6 +268,8 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
         return Example(cell=cell, seed=seed, reproduce=reproduce, events=events)
 
     for campaign, signature, rule, promise, chain, failures, *examples in rows:
+        if not _FOLDER_NAME.fullmatch(signature):
+            raise SweepFolderError(f"no failure of a sweep is called {quoted(signature)}")
         yield FailureGroup(
             campaign=campaign,
             signature=signature,

@@ -4,7 +4,7 @@ from typing import Final
 
 import typer
 
-from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.record.old_results import OldResults, Result, old_results, remove
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say
@@ -43,7 +43,7 @@ def session(request: CleanRequest) -> int:
         write_json(data_console(), _document(found, dry_run=request.dry_run))
         return exit_code.OK
     if request.dry_run:
-        typer.echo("".join(f"{result.path}\n" for result in removed), nl=False)
+        typer.echo("".join(f"{printable(str(result.path))}\n" for result in removed), nl=False)
     if not request.quiet:
         for path, reason in found.left:
             say(messages, f"left alone: {path}: {reason}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.template import new_campaign
 from harrow.cli import exit_code
 from harrow.cli.completion import SUFFIXES
@@ -20,6 +21,6 @@ def session(request: NewRequest) -> int:
         raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
     path = Path(name if name.endswith(SUFFIXES) else f"{name}.yaml")
     write_new(path, new_campaign(path.stem))
-    typer.echo(path)
+    typer.echo(printable(str(path)))
     say(message_console(), f"now edit it, and try: harrow run {shlex.quote(str(path))}")
     return exit_code.OK

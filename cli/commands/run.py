@@ -12,8 +12,9 @@ from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
-from harrow.campaigns.record.results_folder import json_line, write_run
+from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.parallel_runs import run_all
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.worker_pool import available_workers

@@ -14,8 +14,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
 from harrow.campaigns.language.problem import FileError
 from harrow.campaigns.language.spelling import counted, run_name
+from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import json_line, whole_file, write_run
+from harrow.campaigns.record.results_folder import whole_file, write_run
 from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder

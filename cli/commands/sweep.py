@@ -264,9 +264,12 @@ class _SweepSession:
                 f"a sweep by harrow {state.get('version')}: with this version, {VERSION}, runs may differ"
             )
             say(self._messages, message)
-        has_rows = bool(SweepFolder(path, definition).parts())
+        folder = SweepFolder(path, definition)
+        has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
+        if request.report is not None:
+            folder.check()  # it may come from anywhere
         report = report_of(self._sql(path), definition, state) if has_rows else SweepReport(state=state)
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []

@@ -1,6 +1,5 @@
 """`harrow trace`: read a recorded run, choose what to show of it, and show it."""
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +9,8 @@ from rich.text import Text
 
 from harrow.campaigns.language.literals import LiteralError, time_of_run
 from harrow.campaigns.language.problem import Problem
-from harrow.campaigns.language.spelling import counted, listed, nearest, quoted
+from harrow.campaigns.language.spelling import counted, listed, nearest, printable, quoted
+from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.recorded_run import RecordError, find_run
 from harrow.campaigns.story.trace_record import RecordStory, follow
@@ -46,7 +46,7 @@ def session(request: TraceRequest) -> int:
                     from harrow.campaigns.story.trace_document import trace_document
 
                     document = trace_document(excerpt.story, excerpt.rows, excerpt.record)
-                    console.file.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+                    console.file.write(json_document(document))
                 case "mermaid":
                     _write_mermaid(console, excerpt, request)
                 case "html":
@@ -139,7 +139,7 @@ def _show_text(console: Console, excerpt: _Excerpt, request: TraceRequest) -> No
     is_plain = console.color_system is None or not console.is_terminal
     for line in StoryTable(excerpt.story, readable(excerpt.rows), console).lines():
         if is_plain:
-            console.file.write("".join(text for text, _ in line).rstrip() + "\n")
+            console.file.write("".join(printable(text) for text, _ in line).rstrip() + "\n")
         else:
             console.print(Text.assemble(*line), soft_wrap=True)
     show(console, *ending(finding, record))

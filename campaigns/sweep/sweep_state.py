@@ -1,0 +1,63 @@
+"""What ``sweep.json`` has to say before anything is made of it: a folder may come from anywhere."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from harrow.campaigns.language.literals import campaign_name
+from harrow.cluster_model.settings import LONG_MAX
+
+_Count = Annotated[int, Field(ge=0, le=LONG_MAX + 1)]
+_CampaignName = Annotated[str, AfterValidator(campaign_name)]
+"""It names a file of the folder, and none outside."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Campaign(_Part):
+    campaign: _CampaignName
+    argument: str
+    set: list[str]
+
+
+class _Cell(_Part):
+    campaign: _CampaignName
+    cell: str
+    settings: dict[str, str]
+
+
+class _Skipped(_Part):
+    campaign: _CampaignName
+    settings: dict[str, str]
+    reason: str
+
+
+class _State(_Part):
+    version: str
+    seeds: Annotated[list[_Count], Field(min_length=2, max_length=2)]
+    runs: _Count
+    campaigns: list[_Campaign]
+    cells: list[_Cell]
+    skipped: list[_Skipped] = []
+    complete: bool = False
+    engine: str = ""
+    workers: _Count = 0
+    elapsed_s: Annotated[float, Field(ge=0, le=1e12)] = 0
+    repeated: _Count = 0
+    repeated_elsewhere: _Count = 0
+    unequal: list[tuple[_Count, _Count]] = Field(default=[], strict=False)
+
+
+_WHERE_MAX: Final = 4
+
+
+def problem_of(state: dict[str, Any]) -> str | None:
+    """Return what is wrong with what a ``sweep.json`` says; None where it is fit to be read."""
+    try:
+        _State.model_validate(state)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc'][:_WHERE_MAX]))}: {first['msg']}"
+    return None
