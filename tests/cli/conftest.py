@@ -156,8 +156,8 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
     """Return a function that runs the command in the folder, and on no terminal."""
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        # Some variables are read while modules are imported, and a sweep starts processes itself.
-        if not variables and arguments[:1] != ("sweep",):
+        # Some variables are read while modules are imported.
+        if not variables:
             return warm_process.run(arguments, folder, environment, PATIENCE_S)
         return subprocess.run(
             [sys.executable, "-m", "harrow", *arguments],

@@ -20,8 +20,11 @@ _IMPORTED = (
     "harrow.cli.main",
     "harrow.cli.commands.run",
     "harrow.cli.render.run",
+    "harrow.cli.commands.sweep",
     "harrow.campaigns.language.loader",
     "harrow.campaigns.run.runner",
+    "harrow.campaigns.sweep.sweep",
+    "harrow.campaigns.sweep.sweep_report",
     "yaml",
 )
 _STREAMS = ("stdin", "stdout", "stderr")

@@ -31,7 +31,7 @@ def yardstick() -> Plan:
     return load_campaign(resolve("standard")[0]).plans[0]
 
 
-@pytest.mark.soak(size=30, test=2, soak=100)
+@pytest.mark.soak(size=30, test=1, soak=100)
 def test_a_sound_configuration_is_never_accused(numbers: range) -> None:
     accused = {}
     for seed in numbers:
@@ -52,7 +52,7 @@ def test_a_known_flaw_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["2.0", "2.4"])
-@pytest.mark.soak(size=20, test=1, soak=50)
+@pytest.mark.soak(size=10, test=1, soak=100)
 def test_power_loss_is_never_a_broken_promise(release: str, numbers: range) -> None:
     injection = yardstick().faults[0]
     power_loss = BrokerCrash(

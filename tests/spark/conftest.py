@@ -10,8 +10,12 @@ from harrow.campaigns.sweep.spark_availability import what_is_missing
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process of a parallel run start Spark, and no other; skip everything where it cannot be had."""
+    """Have one process of a parallel run start Spark, and no other; skip everything where it cannot be had.
+
+    They come first: while Java starts and waits, the other processes have all the rest to do.
+    """
     missing = what_is_missing()
     required = os.environ.get("HARROW_REQUIRE_SPARK") == "1"
     for item in items:
@@ -20,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("spark"))
         if missing is not None and not required:
             item.add_marker(pytest.mark.skip(reason=f"no Spark here: {missing}"))
+    items.sort(key=lambda item: HERE not in item.path.parents)
 
 
 @pytest.fixture(autouse=True, scope="session")
