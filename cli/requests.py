@@ -389,6 +389,9 @@ class CheckRequest(WrittenRequest):
             help="Never permit an anomaly, whatever Kafka promises; may be repeated.",
         ),
     ] = None
+    line_max_mib: Annotated[
+        int, typer.Option("--max-line", metavar="MIB", min=1, help="Refuse a history with a longer line.")
+    ] = 64
     settings: Annotated[
         list[str] | None,
         typer.Option(

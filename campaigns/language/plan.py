@@ -133,6 +133,9 @@ class Expectation:
         return replace(self, probes=()) == Expectation()
 
 
+EVENTS_MAX: Final = 1_000_000_000
+"""More than a day of a core."""
+
 OPEN: Final = "open"
 """A failure that still happens."""
 FIXED: Final = "fixed"
@@ -310,6 +313,7 @@ class Plan:
         "How many events of the simulator a run may take; by default 20000000.",
         default=20_000_000,
         key="limits.events",
+        maximum=EVENTS_MAX,
     )
     invariants: tuple[Annotated[str, InvariantMarker], ...] = described(
         "The invariants that are watched: a list of them, `all` (the default) or `none`.",

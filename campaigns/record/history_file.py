@@ -12,6 +12,7 @@ import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
@@ -24,7 +25,11 @@ from harrow.campaigns.record import history_line
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
+LINE_MAX_BYTES: Final = 64 << 20
+"""Longer lines are refused by default: of a compressed file, a line could take all memory."""
+
 _LINES_AT_ONCE: Final = 4096
+_BYTES_AT_ONCE: Final = 4 << 20
 _PROBLEMS_MAX: Final = 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
@@ -58,35 +63,44 @@ class HistoryError(FileError):
 
 
 @contextmanager
-def open_history(path: Path | None, stdin: IO[bytes]) -> Iterator[Iterable[bytes]]:
+def open_history(
+    path: Path | None, stdin: IO[bytes], *, line_max: int = LINE_MAX_BYTES
+) -> Iterator[Iterable[bytes]]:
     """Open a history for reading, from *stdin* where there is no path; compressed ones are unpacked.
+
+    Of a line that is longer than *line_max* bytes only so many and one are read.
 
     Raises ``OSError`` when it cannot be opened.
     """
     if path is None:
-        yield _unpacked(stdin)
+        yield _lines(stdin, line_max)
     else:
         with path.open("rb") as stream:
-            yield _unpacked(stream)
+            yield _lines(stream, line_max)
 
 
-def _unpacked(stream: IO[bytes]) -> Iterable[bytes]:
+def _lines(stream: IO[bytes], line_max: int) -> Iterator[bytes]:
+    return iter(partial(_unpacked(stream).readline, line_max + 1), b"")
+
+
+def _unpacked(stream: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
     peek = getattr(stream, "peek", None)
     if peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
         return gzip.open(stream, "rb")
     return stream
 
 
-def read_history(lines: Iterable[bytes], name: str) -> HistoryIndex:
+def read_history(lines: Iterable[bytes], name: str, *, line_max: int = LINE_MAX_BYTES) -> HistoryIndex:
     """Read a history.
 
-    Raises ``HistoryError`` with every malformed line (the first twenty in full); *name* is what
-    its messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
+    Raises ``HistoryError`` with every malformed line (the first twenty in full), or the first one of more than
+    *line_max* bytes; *name* is what its messages call the file. The garbage collector rests meanwhile: nearly
+    everything is kept.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
-        reader = _Reader(name)
+        reader = _Reader(name, line_max)
         reader.read(iter(lines))
         return reader.history
     finally:
@@ -95,8 +109,9 @@ def read_history(lines: Iterable[bytes], name: str) -> HistoryIndex:
 
 
 class _Reader:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, line_max: int) -> None:
         self._name = name
+        self._line_max = line_max
         self.history = HistoryIndex()
         self._problems: list[Problem] = []
         self._malformed = 0
@@ -113,8 +128,17 @@ class _Reader:
 
     def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
         chunk: list[bytes] = []
+        size = 0
         try:
-            chunk.extend(islice(lines, _LINES_AT_ONCE))
+            for line in islice(lines, _LINES_AT_ONCE):
+                if len(line) > self._line_max:
+                    self._note(line_number + len(chunk), 1, f"longer than {self._line_max} bytes")
+                    self._damaged = True
+                    break
+                chunk.append(line)
+                size += len(line)
+                if size > _BYTES_AT_ONCE:
+                    break
             if line_number == 1 and chunk:
                 chunk[0] = chunk[0].removeprefix(codecs.BOM_UTF8)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
+from harrow.campaigns.record.results_folder import FILES, LATEST, RUN, is_left_over, unfinished
 
 _HIDDEN: Final = "."
 _SWEEP: Final = "sweep.json"
@@ -37,7 +37,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldResults:
-    """What is below a folder of results: what is too old, how many are not, and what is left alone, and why."""
+    """What is below a folder of results: what is too old, how many are not, and what is left alone, and why.
+
+    What a process that was killed had not finished writing, or removing, is too old at once.
+    """
 
     old: tuple[Result, ...]
     kept: int
@@ -56,6 +59,7 @@ def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldRe
     """
     known: dict[str, list[Result]] = {}
     left: list[tuple[Path, str]] = []
+    old: list[Result] = []
     for path in _folders(results):
         if (path / _SWEEP).is_file():
             if with_sweeps:
@@ -63,13 +67,17 @@ def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldRe
             continue
         for folder in _folders(path):
             _sort_in(_run(folder), known, left)
+        old += _left_over(path)
+    old += _left_over(results)
     latest = _latest(results) if keep else None
-    old: list[Result] = []
+    kept = 0
     for found in known.values():
         found.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
-        old += [result for result in found[keep:] if result.path.resolve() != latest]
+        too_old = [result for result in found[keep:] if result.path.resolve() != latest]
+        kept += len(found) - len(too_old)
+        old += too_old
     old.sort(key=lambda result: (result.written_ns, str(result.path)))
-    return OldResults(old=tuple(old), kept=sum(map(len, known.values())) - len(old), left=tuple(left))
+    return OldResults(old=tuple(old), kept=kept, left=tuple(left))
 
 
 def remove(results: Path, result: Result) -> None:
@@ -82,7 +90,7 @@ def remove(results: Path, result: Result) -> None:
 
     """
     pointed_to = _latest(results) == result.path.resolve()
-    hidden = result.path.with_name(f".{result.path.name}.{os.getpid()}")
+    hidden = unfinished(result.path)
     result.path.rename(hidden)
     shutil.rmtree(hidden)
     if pointed_to:
@@ -96,6 +104,18 @@ def _folders(path: Path) -> Iterator[Path]:
     for entry in sorted(path.iterdir()):
         if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(_HIDDEN):
             yield entry
+
+
+def _left_over(path: Path) -> Iterator[Result]:
+    """Yield what killed processes have left in a folder, if nothing in it is from anybody else."""
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir() and not entry.is_symlink() and is_left_over(entry):
+            is_sweep = (entry / _SWEEP).is_file()
+            if _foreign(entry, _SWEEP_FILES if is_sweep else FILES) is None:
+                written_ns = entry.stat().st_mtime_ns
+                yield Result(
+                    path=entry, campaign="", is_sweep=is_sweep, written_ns=written_ns, size_bytes=_size(entry)
+                )
 
 
 def _sort_in(
@@ -116,10 +136,13 @@ def _run(folder: Path) -> Result | tuple[Path, str] | None:
         return folder, f"its {RUN} is not that of a run of this name"
     if (reason := _foreign(folder, FILES)) is not None:
         return folder, reason
-    size = sum(file.lstat().st_size for file in folder.iterdir())
     written_ns = (folder / RUN).stat().st_mtime_ns
     return Result(
-        path=folder, campaign=folder.parent.name, is_sweep=False, written_ns=written_ns, size_bytes=size
+        path=folder,
+        campaign=folder.parent.name,
+        is_sweep=False,
+        written_ns=written_ns,
+        size_bytes=_size(folder),
     )
 
 
@@ -131,9 +154,12 @@ def _sweep(folder: Path) -> Result | tuple[Path, str]:
         return folder, "a sweep that is not complete"
     if (reason := _foreign(folder, _SWEEP_FILES)) is not None:
         return folder, reason
-    size = sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
     written_ns = (folder / _SWEEP).stat().st_mtime_ns
-    return Result(path=folder, campaign="", is_sweep=True, written_ns=written_ns, size_bytes=size)
+    return Result(path=folder, campaign="", is_sweep=True, written_ns=written_ns, size_bytes=_size(folder))
+
+
+def _size(folder: Path) -> int:
+    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
 
 
 def _foreign(folder: Path, known: frozenset[str]) -> str | None:

@@ -5,6 +5,7 @@ seen is whole, also after a crash or with two processes at work.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +35,8 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
     An earlier run with the same id is replaced, file by file: it was the same run.
     """
     folder = results / result.plan.campaign / run_id(result)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+    temporary = unfinished(folder)
+    shutil.rmtree(temporary, ignore_errors=True)  # of a process with this number that was killed
     temporary.mkdir(parents=True)
     try:
         _fill(temporary, result, run, campaign_text)
@@ -61,6 +63,28 @@ def trace_line(event: TraceEvent) -> str:
 def _trace_line_format(name: str) -> str:
     fields = "".join(f',"{field}":%s' for field in event_fields(name))
     return f'{{"at_us":%d,"event":"{name}"{fields}}}\n'
+
+
+_UNFINISHED: Final = re.compile(r"\.(.+)\.([0-9]{1,9})")
+
+
+def unfinished(folder: Path) -> Path:
+    """Return what the folder of a run is called while it is written or removed by this process."""
+    return folder.with_name(f".{folder.name}.{os.getpid()}")
+
+
+def is_left_over(folder: Path) -> bool:
+    """Return whether a folder is an `unfinished` one of a process that is gone."""
+    found = _UNFINISHED.fullmatch(folder.name)
+    if found is None:
+        return False
+    try:
+        os.kill(int(found[2]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # It belongs to somebody else, or the system cannot say.
+        return False
+    return False
 
 
 @contextmanager

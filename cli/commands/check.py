@@ -45,8 +45,9 @@ def session(request: CheckRequest) -> int:
     name = "<stdin>" if path is None else str(path)
     with Interrupts():
         try:
-            with open_history(path, sys.stdin.buffer) as lines:
-                history = read_history(lines, name)
+            line_max = request.line_max_mib << 20
+            with open_history(path, sys.stdin.buffer, line_max=line_max) as lines:
+                history = read_history(lines, name, line_max=line_max)
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +114,25 @@ def test_no_results(harrow: Harrow) -> None:
     ended = harrow("clean")
     assert ended.returncode == 0
     assert "there is no folder results" in ended.stderr
+
+
+def gone_process() -> int:
+    """Return the number of a process that is over."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+def test_what_killed_processes_left_goes_and_what_lives_stays(harrow: Harrow, results: Path) -> None:
+    (whole, *_) = sorted((results / "calm").glob("*-*"))
+    gone = gone_process()
+    left_over = results / "calm" / f".12345678-0-0.2.0.{gone}"
+    shutil.copytree(whole, left_over)
+    foreign = results / "calm" / f".87654321-0-0.2.0.{gone}"
+    foreign.mkdir()
+    (foreign / "mine.txt").touch()
+    living = results / "calm" / f".12345678-1-0.2.0.{os.getpid()}"
+    living.mkdir()
+    assert harrow("clean", "--dry-run").stdout == f"results/calm/{left_over.name}\n"
+    assert harrow("clean").stderr.startswith("harrow: 1 run removed (")
+    assert (left_over.exists(), foreign.exists(), living.exists()) == (False, True, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.record.report import run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import trace_line, whole_file, write_run
+from harrow.campaigns.record.results_folder import trace_line, unfinished, whole_file, write_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.trace import as_mapping
@@ -26,6 +26,15 @@ def test_a_run_is_written_and_latest_points_to_it(tmp_path: Path) -> None:
     assert trace == expected
     assert (tmp_path / "latest").resolve() == folder
     assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "name: loss\n"
+
+
+def test_what_a_killed_process_of_the_same_number_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    result = failed_run()
+    left_over = unfinished(tmp_path / "loss" / run_id(result))
+    left_over.mkdir(parents=True)
+    (left_over / "history.jsonl").write_text("half of a li")
+    folder = write(tmp_path, result)
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name}
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -1,0 +1,33 @@
+"""Histories are read line by line, and no line takes all memory."""
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
+
+LINE = b'{"index":%d,"process":0,"type":"invoke","f":"send","value":[["send","t-0","m%d"]],"time":0}\n'
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path: Path, *, packed: bool) -> None:
+    text = LINE % (0, 0) + b" " * 5_000 + LINE % (1, 1) + LINE % (2, 2)
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with open_history(path, io.BytesIO(), line_max=1_000) as lines:
+        assert [len(line) for line in lines][1] == 1_001
+    with (
+        open_history(path, io.BytesIO(), line_max=1_000) as lines,
+        pytest.raises(HistoryError) as caught,
+    ):
+        read_history(lines, "history", line_max=1_000)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.message) == (2, "longer than 1000 bytes")
+
+
+def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harrow.campaigns.record.history_file._BYTES_AT_ONCE", 300)
+    history = read_history([LINE % (number, number) for number in range(20)], "history")
+    assert len(history.processes) == 20
