@@ -10,7 +10,6 @@ from harrow.campaigns.sweep.spark_availability import what_is_missing
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one process of a parallel run start Spark, and no other; skip everything where it cannot be had.
 
