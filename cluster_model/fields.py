@@ -31,7 +31,10 @@ class DurationRangeMarker(Marker):
 
 
 class LastsMarker(DurationRangeMarker):
-    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here, how long a fault lasts."""
+    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here, how long a fault lasts.
+
+    A campaign may also call it `FOR`, whatever the key of the field is.
+    """
 
 
 class DurationOrNeverMarker(Marker):
@@ -47,7 +50,7 @@ class RateRangeMarker(Marker):
 
 
 class BrokerMarker(Marker):
-    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``."""
+    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``leaders of t``, ``rack a``, ``random 2``, ``50%``, or a list."""
 
 
 class BrokerIdMarker(Marker):
@@ -196,6 +199,8 @@ APIS: Final = (
     "ZooKeeper",
 )
 """The APIs whose messages can be named."""
+
+FOR: Final = "for"
 
 EXTENSIONS: Final[Registry[type[Any], type[Any]]] = Registry()
 """Subclasses with more fields, by the dataclass that they stand in for wherever a field has it."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model import fields
-from harrow.cluster_model.fields import Count, Duration, described
+from harrow.cluster_model.fields import Count, Duration, DurationRange, described
 from harrow.faults.condition import ConditionField
 from harrow.faults.fault import Fault
 
@@ -14,9 +14,9 @@ _STOP: Final = "With `every` and `rate`: until when; by default the workload's e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Once, at this virtual time."""
+    """Once, at this virtual time, or at one that is drawn from a range."""
 
-    at_us: Duration = described("Once, at this virtual time.", key="at")
+    at_us: DurationRange = described("Once, at this virtual time; of a range one is drawn.", key="at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

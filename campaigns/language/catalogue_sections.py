@@ -108,7 +108,13 @@ def _switch_leaf(choices: tuple[Any, ...]) -> Leaf:
 def fault_section(name: str) -> type[Section]:
     """Return the model of one fault."""
     fault = FAULTS[name]
-    return section_models.section_of(fault, fault.__name__, emptiable=_is_emptiable(fault))
+    emptiable = _is_emptiable(fault)
+    lasts = next((item for item in fields_of(fault) if item.kind is kinds.LastsMarker), None)
+    if lasts is None:
+        return section_models.section_of(fault, fault.__name__, emptiable=emptiable)
+    also = section_models.field(kinds.FOR, section_models.annotation_of(lasts), f"The same as `{lasts.key}`.")
+    definitions = [section_models.definitions_of(fault), also]
+    return section_models.model(fault.__name__, definitions, fault.__doc__ or "", emptiable=emptiable)
 
 
 def _is_emptiable(declared: type[Any]) -> bool:

@@ -25,8 +25,9 @@ SLOWEST_HOURS: Final = 1_000_000
 
 DURATION_PATTERN: Final = r"[0-9]{1,12}(\.[0-9]{1,6})?(us|ms|s|m|h)"
 RATE_PATTERN: Final = rf"[0-9]{{1,9}}(\.[0-9]{{1,6}})?/(s|m|h|{DURATION_PATTERN})"
-BROKER_WORDS: Final = ("any", "controller")
-BROKER_PATTERN: Final = "(any|controller|(leader|follower) of .+)"
+BROKER_PATTERN: Final = (
+    "(any|controller|(leader|leaders|follower) of [^ ]+|rack .+|random [1-9][0-9]{0,4}|(100|[1-9][0-9]?)%)"
+)
 
 _US_PER_UNIT: Final = {
     "us": 1,
@@ -46,7 +47,7 @@ _PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
 _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
-_BROKER_OF: Final = re.compile(r"(leader|follower) of ([^ ]+)")
+_BROKER: Final = re.compile(BROKER_PATTERN)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -254,19 +255,24 @@ def choice(options: Collection[str]) -> Callable[[str], str]:
 def broker_reference(text: str) -> int | str:
     """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on."""
     words = " ".join(text.split())
-    if words in BROKER_WORDS or _BROKER_OF.fullmatch(words):
+    if _BROKER.fullmatch(words):
         return words
     if _WHOLE_NUMBER.fullmatch(words):
         return broker_id(words)
     raise LiteralError(
-        f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0` or `follower of t-0`"
+        f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
+        "`leaders of t`, `rack a`, `random 2`, `50%` or a list of such"
     )
 
 
-def partition_of(reference: int | str) -> str | None:
-    """Return the partition that a reference such as ``leader of t-0`` is about."""
-    match = _BROKER_OF.fullmatch(reference) if isinstance(reference, str) else None
-    return match[2] if match else None
+def name_in(reference: str) -> tuple[str, str]:
+    """Return what a reference to brokers names, and how it is called: a partition, a topic, a rack, or nothing."""
+    word, _, rest = reference.partition(" ")
+    if word in ("leader", "follower"):
+        return "partition", rest.removeprefix("of ")
+    if word == "leaders":
+        return "topic", rest.removeprefix("of ")
+    return ("rack", rest) if word == "rack" else ("", "")
 
 
 broker_id: Final = whole_number(0, BROKER_ID_MAX)

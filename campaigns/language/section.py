@@ -69,6 +69,21 @@ def _as_list(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
+class OneOrSeveral(Leaf):
+    """A single value, or a list of such, which is read as a tuple."""
+
+    def __get_pydantic_json_schema__(self, _core: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [dict(self.schema), {"type": "array", "items": dict(self.schema), "minItems": 1}]}
+
+    def _validate(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return super()._validate(value)
+        if not value:
+            raise LiteralError("the list is empty")
+        return tuple(super(OneOrSeveral, self)._validate(each) for each in value)
+
+
+@dataclass(frozen=True, eq=False)
 class NumberOrList:
     """Marks a list of sections with ids that may be written as how many there are, from id 0 on."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import Field, create_model
 
 from harrow.campaigns.language import literals, section
-from harrow.campaigns.language.section import Generated, Leaf, NumberOrList, OneOrMany, Section
+from harrow.campaigns.language.section import Generated, Leaf, NumberOrList, OneOrMany, OneOrSeveral, Section
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
@@ -48,7 +48,7 @@ LEAVES: Final[dict[type[Any], Any]] = {
     kinds.DurationOrNeverMarker: Leaf(literals.duration_or_never, {"anyOf": [{"const": "never"}, _DURATION]}),
     kinds.RateMarker: Leaf(literals.rate, _RATE),
     kinds.RateRangeMarker: Leaf(literals.rate_range, _RATES),
-    kinds.BrokerMarker: Leaf(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
+    kinds.BrokerMarker: OneOrSeveral(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
     kinds.BrokerIdMarker: Leaf(literals.broker_id, _BROKER_ID),
     kinds.BrokerOrNoneMarker: section.whole(-1, BROKER_ID_MAX),
     kinds.EndpointMarker: Leaf(literals.endpoint, {"type": ["integer", "string"]}),

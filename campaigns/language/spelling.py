@@ -34,7 +34,7 @@ def suggestion(word: str, names: Collection[str]) -> str:
     if close is not None:
         return f"; did you mean {quoted(close)}?"
     if 0 < len(names) <= _MOST_NAMES_LISTED:
-        return f"; known: {listed(names)}"
+        return f"; known: {listed(sorted(names) if isinstance(names, frozenset) else names)}"
     return ""
 
 

@@ -1,15 +1,19 @@
 """Injects a plan's faults into a target, when their time or their condition has come."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from harrow.campaigns.language.literals import field_text
+from harrow.campaigns.run.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.run.target import Target
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration
 from harrow.cluster_model.sim.choices import Stream, pick
+from harrow.cluster_model.topology import ClusterSpec
 from harrow.faults.fault import Fault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, When
 
@@ -19,9 +23,10 @@ F = TypeVar("F", bound=Fault)
 class FaultInjector:
     """The schedule of faults, and what is decided about each of them when it strikes."""
 
-    def __init__(self, target: Target, draw: Stream) -> None:
+    def __init__(self, target: Target, cluster: ClusterSpec, draw: Stream) -> None:
         self._target = target
         self._draw = draw
+        self._references = BrokerReferences(target, cluster, draw)
         self._armed: list[_Triggered] = []
         self.injected: list[InjectedFault] = []
 
@@ -31,7 +36,7 @@ class FaultInjector:
         """Put one entry of a campaign's ``faults:`` on the schedule."""
         timing = injection.timing
         if isinstance(timing, At):
-            self._target.at(timing.at_us, self._strike, injection)
+            self._target.at(draw_duration(self._draw, timing.at_us), self._strike, injection)
         elif isinstance(timing, When):
             self._armed.append(_Triggered(injection, timing))
         elif isinstance(timing, Every):
@@ -80,9 +85,16 @@ class FaultInjector:
             self.inject(pick(self._draw, injection.faults))
 
     def inject(self, fault: Fault) -> bool:
-        """Inject a fault now; return False when there was nothing to do it to, and nothing but a broker was drawn."""
-        found = self._with_brokers(fault)
-        if found is None or not found.applies(self._target.environment):
+        """Inject a fault now, into each of the brokers that it means.
+
+        Return False when there was nothing to do it to, and nothing but a broker was drawn.
+        """
+        # All are decided before the first is struck: the leaders of a topic are those of one moment.
+        found = list(self._with_brokers(fault))
+        return any([self._inject(each, fault) for each in found])  # noqa: C419 - none may be left out
+
+    def _inject(self, found: Fault, fault: Fault) -> bool:
+        if not found.applies(self._target.environment):
             return False
         concrete = self._with_durations(found)
         details = _details(concrete, fault)
@@ -115,17 +127,15 @@ class FaultInjector:
 
     # What is decided
 
-    def _with_brokers(self, fault: F) -> F | None:
-        """Return the fault with ids of brokers; None where a reference means none now."""
-        decided: dict[str, int] = {}
+    def _with_brokers(self, fault: F) -> Iterator[F]:
+        """Yield the fault with ids of brokers, once for each; not at all where a reference means none now."""
+        decided: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
             reference = item.of(fault)
-            if item.kind is markers.BrokerMarker and isinstance(reference, str):
-                broker = self.resolve_broker(reference)
-                if broker is None:
-                    return None
-                decided[item.attribute] = broker
-        return _replaced(fault, decided)
+            if item.kind is markers.BrokerMarker and isinstance(reference, (str, tuple)):
+                decided[item.attribute] = self._references.brokers(reference)
+        for brokers in product(*decided.values()):
+            yield _replaced(fault, dict(zip(decided, brokers, strict=True)))
 
     def _with_durations(self, fault: F) -> F:
         """Return the fault with one duration of each range; that of a fault that doesn't last is not drawn."""
@@ -137,24 +147,6 @@ class FaultInjector:
                 duration_us = draw_duration(self._draw, bounds)
                 decided[item.attribute] = (duration_us, duration_us)
         return _replaced(fault, decided)
-
-    def resolve_broker(self, reference: int | str) -> int | None:
-        """Return the broker that a reference means now; None when there is none."""
-        observer = self._target.observer
-        if isinstance(reference, int):
-            return reference
-        if reference == "any":
-            return pick(self._draw, self._target.environment.broker_ids())
-        if reference == "controller":
-            return observer.controller()
-        role, _, partition = reference.partition(" of ")
-        state = observer.partition_state(partition)
-        if state is None or state[0] < 0:
-            return None
-        if role == "leader":
-            return state[0]
-        followers = [broker for broker in observer.replicas_of(partition) if broker != state[0]]
-        return pick(self._draw, followers) if followers else None
 
 
 class _Strike(NamedTuple):

@@ -68,7 +68,7 @@ class Run:
         self._seed = seed
         self._watched = watched_in(plan.invariants, plan.kafka, plan.demand)
         self.target: Target = ModelTarget(plan, choices, self._watched) if target is None else target
-        self.injector = FaultInjector(self.target, choices.schedule)
+        self.injector = FaultInjector(self.target, plan.cluster, choices.schedule)
         self.script = Script(plan.script, self.target, self.injector)
         self._unfinished: list[str] = []
         self._given_up: str | None = None

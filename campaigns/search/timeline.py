@@ -37,7 +37,7 @@ def timeline(plan: Plan) -> tuple[Moment, ...]:
             found += [Moment(at_us=step.at_us, action=action) for action in step.actions]
     for injection in plan.faults:
         if _is_single(injection) and isinstance(injection.timing, At):
-            found.append(Moment(at_us=injection.timing.at_us, action=injection.faults[0], scripted=False))
+            found.append(Moment(at_us=injection.timing.at_us[0], action=injection.faults[0], scripted=False))
     return tuple(sorted(found, key=lambda moment: moment.at_us))
 
 
@@ -46,7 +46,7 @@ def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
     ordered = sorted(moments, key=lambda moment: moment.at_us)
     script = _steps(m for m in ordered if m.scripted) if _is_timed(plan) else plan.script
     faults = tuple(
-        Injection(timing=At(at_us=moment.at_us), faults=(moment.action,))  # type: ignore[arg-type]  # not scripted: a fault
+        Injection(timing=At(at_us=(moment.at_us, moment.at_us)), faults=(moment.action,))  # type: ignore[arg-type]  # not scripted: a fault
         for moment in ordered
         if not moment.scripted
     )
@@ -100,4 +100,6 @@ def _is_timed(plan: Plan) -> bool:
 
 
 def _is_single(injection: Injection) -> bool:
-    return isinstance(injection.timing, At) and len(injection.faults) == 1 and injection.together == 1
+    timing = injection.timing
+    is_fixed = isinstance(timing, At) and timing.at_us[0] == timing.at_us[1]
+    return is_fixed and len(injection.faults) == 1 and injection.together == 1

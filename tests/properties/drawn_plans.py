@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from harrow.campaigns.language.plan import Core, Expectation, Plan, Step
+from harrow.campaigns.language.plan import EVENTS_MAX, Core, Expectation, Plan, Step
 from harrow.campaigns.language.readers.judgement import Judgement
 from harrow.campaigns.search import strategies
 from harrow.checks.finding import STATUSES
@@ -42,6 +42,10 @@ class Names:
     def __init__(self, cluster: ClusterSpec, producers: Sequence[str], consumers: Sequence[str]) -> None:
         self.brokers = [broker.id for broker in cluster.brokers]
         self.partitions = list(cluster.partition_names())
+        self.topics = [topic.name for topic in cluster.topics]
+        racks = {broker.rack for broker in cluster.brokers if broker.rack}
+        # A reference is words with single spaces between.
+        self.racks = sorted(rack for rack in racks if " ".join(rack.split()) == rack)
         self.producers = list(producers)
         self.clients = [*producers, *consumers]
         self.replicas = {
@@ -54,13 +58,24 @@ class Names:
         """Return what a fault's field can hold where a campaign file takes more than runs need."""
         references = [*self.brokers, "any", "controller"]
         references += [f"{role} of {name}" for role in ("leader", "follower") for name in self.partitions]
+        references += [
+            *(f"leaders of {name}" for name in self.topics),
+            *(f"rack {rack}" for rack in self.racks),
+        ]
+        references += ["random 2", "50%"]
+        brokers = st.sampled_from(references)
         return {
             **VALUES,
-            markers.BrokerMarker: st.sampled_from(references),
+            markers.BrokerMarker: brokers | st.lists(brokers, min_size=1, max_size=3).map(tuple),
             markers.ProbabilityMarker: st.floats(0, 1).map(abs),
             markers.MessageRuleNameMarker: texts,
             markers.MessageRuleMarker: texts,
         }
+
+
+def _ranges(longest_us: int) -> st.SearchStrategy[tuple[int, int]]:
+    times = st.integers(0, longest_us)
+    return st.one_of(times.map(lambda us: (us, us)), st.tuples(times, times).map(sorted).map(tuple))
 
 
 def faults(names: Names) -> st.SearchStrategy[Any]:
@@ -207,7 +222,7 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
         stop_us = duration_us
     timings: list[st.SearchStrategy[Timing]] = [
         st.builds(When, condition=conditions(names), times=st.integers(1, 5)),
-        st.builds(At, at_us=st.integers(0, duration_us)),
+        st.builds(At, at_us=_ranges(duration_us)),
         st.integers(1, stop_us - start_us - 1).map(
             lambda us: Every(period_us=us, start_us=start_us, stop_us=stop_us)
         ),
@@ -270,7 +285,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
         duration_us=duration_us,
         script_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
         recovery_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
-        events_limit=draw(st.just(20_000_000) | st.integers(1, 2**62)),
+        events_limit=draw(st.just(20_000_000) | st.integers(1, EVENTS_MAX)),
         invariants=invariants,
         core=core,
         demand=tuple(sorted(demand)),

@@ -119,7 +119,9 @@ def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
         st.lists(
             st.builds(
                 Injection,
-                timing=st.integers(0, 100).map(lambda tenths: At(at_us=tenths * 100 * MS)),
+                timing=st.integers(0, 100).map(
+                    lambda tenths: At(at_us=(tenths * 100 * MS, tenths * 100 * MS))
+                ),
                 faults=st.tuples(faults(brokers, power_loss=power_loss)),
             ),
             max_size=6,
@@ -209,7 +211,7 @@ class Running:
         self.cluster = target.cluster
         target.start()
         target.clients.start()
-        injector = FaultInjector(target, choices.schedule)
+        injector = FaultInjector(target, plan.cluster, choices.schedule)
         for injection in plan.faults:
             injector.schedule(injection)
 

@@ -160,7 +160,7 @@ def test_what_shrinks_is_plain() -> None:
     cluster = find(clusters(), lambda _: True, settings=quiet)
     assert (len(cluster.brokers), cluster.partition_names()) == (1, ("t-0",))
     assert find(producers(), lambda _: True, settings=quiet).settings["enable.idempotence"] is False
-    assert find(schedules(), lambda schedule: len(schedule) > 1, settings=quiet)[0].timing == At(at_us=0)
+    assert find(schedules(), lambda schedule: len(schedule) > 1, settings=quiet)[0].timing == At(at_us=(0, 0))
     assert find(workloads(), lambda _: True, settings=quiet).names() == ("producer-0",)
 
 

@@ -49,13 +49,14 @@ class ClusterReader:
         self._ids = tuple(brokers)
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
-        self._check_racks([broker for broker, _ in brokers.values()], specs)
-        references = References(self._draft, brokers, specs, has_all=self._has_all)
+        known = [broker for broker, _ in brokers.values()]
+        self._check_racks(known, specs)
+        references = References(self._draft, known, specs, has_all=self._has_all)
         spec = SectionReader(self._draft, references).read(
             ClusterSpec,
             self._section,
             ("cluster",),
-            brokers=tuple(broker for broker, _ in brokers.values()),
+            brokers=tuple(known),
             topics=specs,
             settings=plain(self._settings.broker()),
         )

@@ -9,7 +9,7 @@ from harrow.campaigns.language.readers.section import SectionReader, only_entry
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.cluster_model.fields import MessageRuleMarker, MessageRuleNameMarker, fields_of
+from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import Fault
 from harrow.faults.injection import TIMINGS, At, Every, Injection, Timing, When
@@ -33,7 +33,11 @@ class FaultReader:
     def fault(self, name: str, section: Section, path: Path) -> Fault:
         """Return the fault *name* that stands at *path*."""
         fault: Fault = self._sections.read(FAULTS[name], section, path)
+        given = section.given()
         for item in fields_of(type(fault)):
+            if item.kind is LastsMarker and FOR in given and item.key in given:
+                message = f"`{FOR}` and `{item.key}` are the same: write one of them"
+                self._draft.problem((*path, FOR), message, at_key=True)
             if item.kind is MessageRuleNameMarker:
                 self._rules.add(item.of(fault))
             elif item.kind is MessageRuleMarker:
@@ -100,7 +104,7 @@ class FaultReader:
         if self._duration_us == 0 and kind in (At, When):
             message = "this never strikes: there is no script, and the workload has no `duration`"
             self._draft.problem(path, message)
-        elif given.get("at", 0) > self._duration_us:
+        elif given.get("at", (0, 0))[0] > self._duration_us:
             message = f"this never strikes: the workload ends at {duration_text(self._duration_us)}"
             self._draft.problem((*path, "at"), message)
 

@@ -8,7 +8,7 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.topology import ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import BrokerSpec, ProducerSpec, TopicSpec
 
 ZOOKEEPER = "zookeeper"
 
@@ -21,10 +21,12 @@ class References:
     """
 
     def __init__(
-        self, draft: Draft, brokers: Iterable[int], topics: Sequence[TopicSpec], *, has_all: bool
+        self, draft: Draft, brokers: Iterable[BrokerSpec], topics: Sequence[TopicSpec], *, has_all: bool
     ) -> None:
         self._draft = draft
-        self._brokers = frozenset(brokers)
+        known = tuple(brokers)
+        self._brokers = frozenset(broker.id for broker in known)
+        self._racks = frozenset(broker.rack for broker in known if broker.rack is not None)
         self._topics = {topic.name: topic.partitions for topic in topics}
         self._replicas = {
             f"{topic.name}-{number}": replicas
@@ -95,13 +97,22 @@ class References:
             message = f"broker {broker} has no replica of {partition}; its assignment is {list(replicas)}"
             self._draft.problem(path, message, at_key=at_key)
 
-    def broker_reference(self, path: Path, reference: int | str) -> None:
-        """Check a broker's id, or the partition in ``leader of t-0``."""
-        partition = literals.partition_of(reference)
+    def broker_reference(self, path: Path, reference: int | str | tuple[int | str, ...]) -> None:
+        """Check a broker's id, or what ``leader of t-0``, ``leaders of t`` and ``rack a`` name."""
+        if isinstance(reference, tuple):
+            for index, each in enumerate(reference):
+                self.broker_reference((*path, index), each)
+            return
         if isinstance(reference, int):
             self.broker(path, reference)
-        elif partition is not None:
-            self.partition(path, partition)
+            return
+        noun, name = literals.name_in(reference)
+        if noun == "partition":
+            self.partition(path, name)
+        elif noun == "topic" and name not in self._topics and self._checks_partitions:
+            self._draft.unknown(path, noun, name, self._topics)
+        elif noun == "rack" and name not in self._racks and self._checks_brokers:
+            self._draft.unknown(path, noun, name, self._racks)
 
     def endpoint(self, path: Path, endpoint: int | str) -> None:
         """Check one end of a link."""

@@ -71,6 +71,8 @@ def _given(section: Section | None, item: DeclaredField) -> Iterator[tuple[Path,
     for key in keys[:-1]:
         section = None if section is None else section.given().get(key)
     given = {} if section is None else section.given()
+    if item.kind is kinds.LastsMarker and keys[-1] not in given:
+        keys = [kinds.FOR]
     if keys[-1] in given:
         yield tuple(keys), given[keys[-1]]
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.yaml_text import Items, Word
+from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 
 FORMS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
@@ -52,5 +53,7 @@ def value_of(item: DeclaredField, value: Any) -> Any:
         return Items(map(section_map, value)) if item.many else section_map(value)
     if item.many:
         return [value_of(replace(item, depth=item.depth - 1), each) for each in value]
+    if isinstance(value, tuple) and item.kind is kinds.BrokerMarker:
+        return list(value)
     text = field_text(item.kind, value)
     return value if text is None else Word(text)

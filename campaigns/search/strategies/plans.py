@@ -59,7 +59,7 @@ def _at_times_or_upon(strikes: list[tuple[int | Condition, Fault]]) -> tuple[Inj
 def injections(strikes: list[tuple[int, Fault]]) -> tuple[Injection, ...]:
     """Return strikes as a campaign has them, those at one time in the order in which they were drawn."""
     return tuple(
-        Injection(timing=At(at_us=at_us), faults=(fault,))
+        Injection(timing=At(at_us=(at_us, at_us)), faults=(fault,))
         for at_us, fault in sorted(strikes, key=lambda strike: strike[0])
     )
 

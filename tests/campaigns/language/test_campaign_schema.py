@@ -17,7 +17,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.schema import json_schema
 from harrow.campaigns.language.template import new_campaign
 from harrow.cluster_model.events import EVENTS, event_fields
-from harrow.cluster_model.fields import Broker, described, fields_of
+from harrow.cluster_model.fields import FOR, Broker, LastsMarker, described, fields_of
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import SETTINGS, setting_names
@@ -106,8 +106,10 @@ def test_schema_never_wants_null_as_default() -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_has_a_syntax(name: str) -> None:
-    keys = fault_section(name).keys()
-    assert set(keys) == {item.key for item in fields_of(FAULTS[name])}
+    keys = set(fault_section(name).keys())
+    lasts = any(item.kind is LastsMarker for item in fields_of(FAULTS[name]))
+    assert keys - {FOR} == {item.key for item in fields_of(FAULTS[name])}
+    assert (FOR in keys) == lasts
     assert all(item.doc for item in fields_of(FAULTS[name]))
 
 

@@ -48,7 +48,7 @@ def test_reference_example() -> None:
     )
     assert base.consumers == (ConsumerSpec(name="consumer-0", partitions=("t-0",)),)
     assert [injection.timing for injection in base.faults] == [
-        At(at_us=2 * US_PER_SECOND),
+        At(at_us=(2 * US_PER_SECOND, 2 * US_PER_SECOND)),
         When(condition=condition(leader=(("t-0", 1),))),
         Every(period_us=10 * US_PER_SECOND, start_us=0, stop_us=60 * US_PER_SECOND),
         Rate(mean_us=5 * US_PER_SECOND, start_us=0, stop_us=60 * US_PER_SECOND),
@@ -318,7 +318,7 @@ def test_faults() -> None:
         """
     )
     assert [entry.timing for entry in found.faults] == [
-        At(at_us=5 * US_PER_SECOND),
+        At(at_us=(5 * US_PER_SECOND, 5 * US_PER_SECOND)),
         When(condition=condition(leader=(("t-0", 1),)), times=3),
         Every(period_us=2 * US_PER_SECOND, start_us=US_PER_SECOND, stop_us=20 * US_PER_SECOND),
         Rate(mean_us=3_600 * US_PER_SECOND, start_us=0, stop_us=30 * US_PER_SECOND),

@@ -124,7 +124,7 @@ def test_golden() -> None:
             Step(when=condition(brokers=((1, "up"),)), actions=(Wait(),)),
         ),
         faults=(
-            Injection(timing=At(at_us=2 * SECOND), faults=(ControllerFailover(),)),
+            Injection(timing=At(at_us=(2 * SECOND, 2 * SECOND)), faults=(ControllerFailover(),)),
             Injection(
                 timing=When(condition=condition(controller=(0,)), times=2), faults=(BrokerCrash(broker=0),)
             ),
@@ -392,7 +392,7 @@ def test_hostile_values_survive(value: str) -> None:
         (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "speaks twice of t-0"),
         (replace(SMALL, invariants=("log-matching", "hw-monotonic")), "something else of invariants"),
         (
-            replace(SMALL, faults=(Injection(timing=At(at_us=5), faults=(BrokerCrash(broker=0),)),)),
+            replace(SMALL, faults=(Injection(timing=At(at_us=(5, 5)), faults=(BrokerCrash(broker=0),)),)),
             "never strikes",
         ),
     ],

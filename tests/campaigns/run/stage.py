@@ -37,7 +37,7 @@ class Stage:
         self.target = ModelTarget(plan, choices, tuple(INVARIANTS))
         self.cluster = self.target.cluster
         self.environment = self.target.environment
-        self.injector = FaultInjector(self.target, choices.schedule)
+        self.injector = FaultInjector(self.target, spec, choices.schedule)
         self.script = Script(steps, self.target, self.injector)
         self.target.start()
         self.target.clients.start()

@@ -74,7 +74,7 @@ def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[in
 @pytest.mark.parametrize(
     ("timing", "draws", "times"),
     [
-        (At(at_us=7 * SECOND), (), [7]),
+        (At(at_us=(7 * SECOND, 7 * SECOND)), (), [7]),
         (Every(period_us=10 * SECOND, start_us=0, stop_us=40 * SECOND), (), [10, 20, 30]),
         (Every(period_us=10 * SECOND, start_us=5 * SECOND, stop_us=36 * SECOND), (), [15, 25, 35]),
         (Every(period_us=10 * SECOND, start_us=5 * SECOND, stop_us=15 * SECOND), (), []),
@@ -118,7 +118,7 @@ def test_a_triggered_fault_strikes_each_time_its_condition_comes_to_hold(
     assert stage.injector.has_triggers()
     for at in (2, 6, 10):
         pause = BrokerPause(broker=1, duration=(SECOND, SECOND))
-        stage.injector.schedule(Injection(timing=At(at_us=at * SECOND), faults=(pause,)))
+        stage.injector.schedule(Injection(timing=At(at_us=(at * SECOND, at * SECOND)), faults=(pause,)))
     stage.run(20 * SECOND)
     assert [at_us for at_us, _ in struck.struck] == [at * SECOND for at in expected]
     assert stage.injector.has_triggers() == (times == 9)
@@ -149,7 +149,7 @@ def test_a_fault_can_be_triggered_by_an_event() -> None:
 def test_healing_ends_what_is_scheduled_and_what_is_under_way() -> None:
     stage = Stage()
     struck = strike(stage)
-    stage.injector.schedule(Injection(timing=At(at_us=5 * SECOND), faults=(struck,)))
+    stage.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(struck,)))
     stage.injector.inject(BrokerPause(broker=1, duration=(3 * SECOND, 3 * SECOND)))
     stage.environment.add_message_rule(MessageRule(name="hold", action=HOLD, api="Fetch"))
     stage.environment.cut_link(0, 2)
@@ -240,32 +240,6 @@ def test_the_broker_that_was_meant_is_noted() -> None:
 
 
 # The environment, and references to it
-
-
-@pytest.mark.parametrize(
-    ("reference", "drawn", "broker"),
-    [
-        (2, 0, 2),
-        ("any", 0, 0),
-        ("any", 2, 2),
-        ("controller", 0, 0),
-        ("leader of t-0", 0, 0),
-        ("follower of t-0", 0, 1),
-        ("follower of t-0", 1, 2),
-        ("leader of no-such-0", 0, None),
-    ],
-)
-def test_what_a_reference_means(reference: int | str, drawn: int, broker: int | None) -> None:
-    assert Stage(draws=(drawn,)).injector.resolve_broker(reference) == broker
-
-
-def test_references_follow_the_cluster() -> None:
-    stage = Stage(brokers=2, replication_factor=1, controller=1)
-    assert stage.injector.resolve_broker("follower of t-0") is None  # it has no followers
-    stage.environment.crash_broker(0, power_loss=False)
-    stage.cluster.simulator.run_until(30 * SECOND)
-    assert stage.injector.resolve_broker("leader of t-0") is None
-    assert stage.injector.resolve_broker("controller") == 1
 
 
 def test_processes_can_be_crashed_paused_and_started() -> None:

@@ -13,7 +13,7 @@ PLAN = Plan(
     cluster=ClusterSpec(brokers=(BrokerSpec(id=0),), topics=(TopicSpec(name="t"),)),
     producers=(ProducerSpec(name="producer-0"),),
     script=(Step(actions=(SEND,)),),
-    faults=(Injection(timing=At(at_us=1_000), faults=(BrokerCrash(broker=0),)),),
+    faults=(Injection(timing=At(at_us=(1_000, 1_000)), faults=(BrokerCrash(broker=0),)),),
 )
 
 

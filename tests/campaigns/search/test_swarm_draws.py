@@ -13,7 +13,7 @@ from harrow.faults.controller_failover import ControllerFailover
 from harrow.faults.injection import At, Injection
 
 KINDS = (BrokerCrash(broker="any"), BrokerPause(broker="any"), ControllerFailover(how="session_expiry"))
-ALWAYS = Injection(timing=At(at_us=1_000_000), faults=(BrokerCrash(broker=0),))
+ALWAYS = Injection(timing=At(at_us=(1_000_000, 1_000_000)), faults=(BrokerCrash(broker=0),))
 
 
 def open_plan(swarm: Swarm) -> Plan:
