@@ -49,7 +49,6 @@ class LinkKind(Generic[P]):
     is_cause: bool = False
 
     def __call__(self, at_us: int | None, actor: Actor, /, *_: P.args, **operands: P.kwargs) -> "Link":
-        """Return a link of this kind."""
         return self._link(at_us, actor, operands)
 
     def conclude(self, *_: P.args, **operands: P.kwargs) -> "Link":
@@ -68,7 +67,6 @@ class LinkKind(Generic[P]):
 
 
 def kind_named(name: str) -> LinkKind[...]:
-    """Return a kind of link by its name."""
     return KINDS[name]
 
 

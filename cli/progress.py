@@ -55,7 +55,6 @@ class ProgressLine:
         return full * filled + empty * (_BAR_WIDTH - filled)
 
     def clear(self) -> None:
-        """Take the line away."""
         if self._shown:
             self._console.file.write(_ERASE_LINE)
             self._console.file.flush()

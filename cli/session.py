@@ -82,7 +82,6 @@ def data(request: Request) -> Iterator[Console]:
 
 
 def write_json(console: Console, document: Mapping[str, Any]) -> None:
-    """Write a JSON document."""
     console.file.write(json_document(document))
     console.file.flush()
 

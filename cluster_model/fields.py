@@ -257,7 +257,6 @@ class DeclaredField:
 
     @property
     def required(self) -> bool:
-        """Return whether a campaign has to say it."""
         return self.default is MISSING and not self.options.implied
 
     @property
@@ -267,7 +266,6 @@ class DeclaredField:
 
     @property
     def minimum(self) -> int | None:
-        """Return the least number that it may be."""
         return self.options.minimum if self.options.minimum is not None else _LEAST.get(self.kind)
 
     def of(self, owner: Any) -> Any:

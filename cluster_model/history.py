@@ -106,7 +106,6 @@ class History:
         time_us: int,
         error: str | None = None,
     ) -> None:
-        """Append an operation."""
         self.operations.append(Operation(len(self.operations), process, type_, f, value, time_us, error))
 
     def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
@@ -128,6 +127,5 @@ class History:
     def polled(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int
     ) -> None:
-        """A consumer's poll returned *records*."""
         self.add(process, INVOKE, POLL, ((POLL,),), invoked_us)
         self.add(process, OK, POLL, ((POLL, records),), time_us)

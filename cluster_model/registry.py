@@ -20,12 +20,10 @@ class Registry(dict[K, V]):
     changes: ClassVar[int] = 0
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Register *value*."""
         Registry.changes += 1
         super().__setitem__(key, value)
 
     def __delitem__(self, key: K) -> None:
-        """Take a registration back."""
         Registry.changes += 1
         super().__delitem__(key)
 

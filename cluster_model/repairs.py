@@ -21,7 +21,6 @@ class Repair:
 
     @property
     def version(self) -> Version:
-        """The release as numbers."""
         return version_of(self.since)
 
 

@@ -50,7 +50,6 @@ class Setting:
     since: str = "0.10.2"
 
     def default(self, release: str) -> Value:
-        """Return the default in *release*."""
         version = RELEASES[release].version
         value = self.defaults[0][1]
         for first, candidate in self.defaults:
@@ -59,7 +58,6 @@ class Setting:
         return value
 
     def exists_in(self, release: str) -> bool:
-        """Return whether *release* knows the setting."""
         return version_of(self.since) <= RELEASES[release].version
 
 
@@ -307,12 +305,10 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
-    """Return a broker's configuration in *release*."""
     return Resolved(BROKER, release, given).of(BrokerConfig)
 
 
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
-    """Return a topic's configuration on a broker."""
     return TopicConfig(
         unclean_leader_election=bool(
             given.get("unclean.leader.election.enable", broker.unclean_leader_election)
@@ -465,6 +461,5 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
-    """Return a consumer's configuration in *release*."""
     s = Resolved(CONSUMER, release, given)
     return s.of(ConsumerConfig, reconnect_backoff_max_us=s.reconnect_backoff_max_us())

@@ -27,7 +27,6 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The campaign's name."""
         return self.campaign.name
 
     @property
@@ -49,7 +48,6 @@ class Source:
         return names[wanted]
 
     def run(self, plan: Plan, seed: int) -> RunResult:
-        """Run a plan of this campaign."""
         try:
             return run_plan(plan, seed)
         except Exception as error:

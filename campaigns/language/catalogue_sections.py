@@ -84,7 +84,6 @@ def _choices_in_yaml(setting: Setting) -> list[str | int]:
 
 @derived
 def behaviours_section() -> type[Section]:
-    """Return the model of the switches."""
     fields = (
         section_models.field(name, _switch_leaf(switch["choices"]), f"{switch['doc']} ({switch['source']})")
         for name, switch in switch_docs().items()
@@ -106,7 +105,6 @@ def _switch_leaf(choices: tuple[Any, ...]) -> Leaf:
 
 @derived
 def fault_section(name: str) -> type[Section]:
-    """Return the model of one fault."""
     fault = FAULTS[name]
     emptiable = _is_emptiable(fault)
     lasts = next((item for item in fields_of(fault) if item.kind is kinds.LastsMarker), None)
@@ -213,7 +211,6 @@ _read_number: Final = literals.whole_number(-LONG_MAX)
 
 @derived
 def events_section() -> type[Section]:
-    """Return the model of trace events."""
     fields = (section_models.field(event, _event_section(event), "") for event in EVENTS)
     return section_models.model(
         "Events", fields, "Trace events by name, as in trace.jsonl.", noun="event", named_alone=True

@@ -61,7 +61,6 @@ class LiteralError(ValueError):
 
 
 def boolean(text: str) -> bool:
-    """Return what ``true`` or ``false`` says."""
     word = text.lower()
     if word in ("true", "false"):
         return word == "true"
@@ -72,8 +71,6 @@ def boolean(text: str) -> bool:
 
 
 def whole_number(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], int]:
-    """Return the reader of whole numbers from *minimum* to *maximum*."""
-
     def read(text: str) -> int:
         if not _WHOLE_NUMBER.fullmatch(text):
             raise LiteralError(f"expected a whole number, not {quoted(text)}{_whole_number_hint(text)}")
@@ -108,7 +105,6 @@ def time_of_run(text: str) -> int:
 
 
 def positive_duration(text: str) -> int:
-    """Return a duration of more than nothing, in microseconds."""
     us = duration(text)
     if us == 0:
         raise LiteralError(f"{text} is too short: it has to be more than 0")
@@ -199,7 +195,6 @@ def _bound_text(text: Callable[[int], str]) -> Callable[[tuple[str, int]], str]:
 
 
 def duration_or_never(text: str) -> int | None:
-    """Return a duration in microseconds, None for ``never``."""
     return None if text == "never" else positive_duration(text)
 
 
@@ -292,7 +287,6 @@ def campaign_name(text: str) -> str:
 
 
 def variant_name(text: str) -> str:
-    """Return a variant's name."""
     _check_name(text, _VARIANT, "variant", "at most 100 characters, no slash, no line break")
     if text == "base":
         raise LiteralError("`base` is the campaign without a variant; choose another name")
@@ -306,7 +300,6 @@ def topic_name(text: str) -> str:
 
 
 def client_name(text: str) -> str:
-    """Return a producer's or consumer's name."""
     _check_name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
     if _RESERVED_CLIENT.fullmatch(text):
         raise LiteralError(f"{quoted(text)} cannot name a client: something else has this name")
@@ -319,7 +312,6 @@ def _check_name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> N
 
 
 def release(text: str) -> str:
-    """Return a release's name."""
     if text in RELEASES:
         return text
     close = next((name for name in RELEASES if text.startswith(f"{name}.")), None)
@@ -396,7 +388,6 @@ def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Call
 
 
 def duration_or_never_text(us: int | None) -> str:
-    """Return a time, ``never`` for None."""
     return "never" if us is None else duration_text(us)
 
 

@@ -329,7 +329,6 @@ class Plan:
     expect: Expectation = described("What is expected at the end.", default=Expectation(), shrinks=False)
 
     def clients(self) -> tuple[Any, ...]:
-        """Return all clients."""
         return (*self.producers, *self.consumers, *self.applications)
 
     def behaviour_switches(self) -> Behaviours:

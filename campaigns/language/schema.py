@@ -41,7 +41,6 @@ ALL_RULES: Final = "all"
 
 @derived
 def step_section() -> type[Section]:
-    """Return the model of a step of the script."""
     return _for_variants(Step, section_models.definitions_of(Step))
 
 
@@ -94,7 +93,6 @@ def body_section() -> type[Section]:
 
 @derived
 def file_section() -> type[Section]:
-    """Return the model of a campaign file."""
     doc = "Keys that are merged over those of the campaign; `expect` replaces all of its `expect`."
     variant = section_models.model("Variant", [], doc, body_section())
     variants = dict[Annotated[str, Leaf(literals.variant_name, NAME.schema)], variant]  # type: ignore[valid-type]  # made at run time

@@ -174,7 +174,6 @@ class Section(BaseModel):
 
     @classmethod
     def has_key(cls, key: str) -> bool:
-        """Return whether the section knows a key."""
         return key in cls.keys()  # noqa: SIM118  # a class method that returns a mapping, not a dict's
 
     @classmethod
@@ -219,7 +218,6 @@ def number_schema(minimum: int, maximum: int = LONG_MAX) -> dict[str, Any]:
 
 
 def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
-    """Return the leaf for whole numbers from *minimum* to *maximum*."""
     return Leaf(literals.whole_number(minimum, maximum), number_schema(minimum, maximum))
 
 

@@ -77,7 +77,6 @@ MODELS: Final[dict[type[Any], Callable[[DeclaredField], type[Section]]]] = {}
 
 
 def field(key: str, annotation: Any, doc: str, *, required: bool = False) -> Definitions:
-    """Return the definition of a field, for `model`."""
     if not required and (_is_section(annotation) or get_args(annotation)[:1] == (Section,)):
         # Without it JSON Schema has no place for a description that is the section's own.
         annotation |= None
@@ -137,12 +136,10 @@ def definitions_of(declared: type[Any], **more: Sequence[Definitions]) -> Defini
 
 
 def definition_of(item: DeclaredField, key: str | None = None, *, optional: bool = False) -> Definitions:
-    """Return the definition of a declared field."""
     return field(key or item.key, annotation_of(item), item.doc, required=item.required and not optional)
 
 
 def annotation_of(item: DeclaredField) -> Any:
-    """Return the annotation of a field in its section's model."""
     inner = _single(item)
     for _ in range(item.depth - 1):
         inner = list[inner]  # type: ignore[valid-type]  # made at run time

@@ -24,7 +24,6 @@ _FINDINGS_MAX: Final = 50
 
 
 def markdown_report(result: RunResult, reproduce: str) -> str:
-    """Return the report of a run."""
     sections = (
         _head(result),
         f"```console\n$ {reproduce}\n```",

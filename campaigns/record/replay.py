@@ -77,7 +77,6 @@ def replay(recorded: RecordedRun) -> Replay:
 
 
 def replay_document(found: Replay) -> dict[str, Any]:
-    """Return a replay as JSON has it."""
     recorded, result, difference = found.recorded, found.result, found.difference
     return {
         "schema": SCHEMA,

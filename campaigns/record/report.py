@@ -155,7 +155,6 @@ def run_id(result: RunResult) -> str:
 
 
 def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
-    """Return a run as JSON has it."""
     verdict = result.verdict
     return {
         "campaign": result.plan.campaign,
@@ -217,7 +216,6 @@ def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
 
 
 def finding_as_mapping(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON has it."""
     line: dict[str, Any] = {
         "partition": finding.partition,
         "offset": finding.offset,

@@ -63,7 +63,6 @@ class RunEvents:
 
 
 def events_of_result(result: RunResult) -> RunEvents:
-    """Return what happened in a run that is in memory."""
     evidence = result.evidence
     operations = (operation.as_mapping() for operation in evidence.operations)
     return _merged(result.plan, evidence.trace, operations, evidence.process_names)

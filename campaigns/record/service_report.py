@@ -85,7 +85,6 @@ def outage_rows(levels: ServiceLevels, shown_max: int) -> Iterator[tuple[str, st
 
 
 def consumer_text(level: ConsumerLevel) -> str:
-    """Return what a consumer read."""
     lag = f"at most {counted(level.lag_max, 'acked record')} behind"
     return f"{counted(level.records, 'record')}, {lag}, {level.lag} at the end"
 

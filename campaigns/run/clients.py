@@ -86,12 +86,10 @@ class Clients:
         self._clients = {spec.name: make_client(spec, target, host) for spec in specs}
 
     def start(self) -> None:
-        """Start all of them."""
         for client in self._clients.values():
             client.start()
 
     def names(self) -> tuple[str, ...]:
-        """Return the clients' names."""
         return tuple(self._clients)
 
     def sender(self, name: str) -> Sender:
@@ -101,11 +99,9 @@ class Clients:
         return client
 
     def unfinished(self) -> int:
-        """Return how many records the clients have not reported on."""
         return sum(client.unfinished() for client in self._clients.values())
 
     def is_consumed(self, value: str) -> bool:
-        """Return whether a client of the workload got a record."""
         return any(client.has_consumed(value) for client in self._clients.values())
 
     def start_reader(self) -> Reader:
@@ -129,7 +125,6 @@ class Clients:
         return reader
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
-        """Return what was promised to each producer session, by history process."""
         return {
             number: settings
             for client in self._clients.values()

@@ -31,11 +31,9 @@ class LiveRun:
 
     @property
     def now_us(self) -> int:
-        """Virtual time."""
         return self._run.target.now_us
 
     def advance(self, duration_us: int) -> None:
-        """Let time pass."""
         self._run.target.advance(self.now_us + duration_us)
 
     def inject(self, fault: Fault) -> bool:
@@ -50,7 +48,6 @@ class LiveRun:
         return missed
 
     def send(self, value: str, *, producer: str = "producer-0", partition: str | None = None) -> None:
-        """Hand a record to a producer."""
         self.take(Send(producer=producer, value=value, partition=partition))
 
     def restart_producer(self, producer: str = "producer-0") -> None:
@@ -58,7 +55,6 @@ class LiveRun:
         self.take(RestartProducer(producer=producer))
 
     def elect_preferred_leaders(self) -> None:
-        """Ask for preferred leader election."""
         self.take(ElectPreferredLeaders())
 
     def is_running(self, broker: int) -> bool:

@@ -43,7 +43,6 @@ class UnreachedProbes:
     runs: int
 
     def reason(self) -> str:
-        """Return it as a sentence."""
         return f"{run_name(self.campaign, self.variant)}: {_never_reached(self.probes)} (in {self.runs} {'run' if self.runs == 1 else 'runs'})"
 
 
@@ -54,7 +53,6 @@ class RequiredProbes:
         self._plans: dict[tuple[str, str | None, str], UnreachedProbes] = {}
 
     def add(self, result: RunResult) -> None:
-        """Count a run."""
         campaign, variant, probes = result.plan.campaign, result.plan.variant, result.plan.expect.probes
         if probes:
             key = (campaign, variant, result.plan_digest())

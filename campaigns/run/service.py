@@ -31,8 +31,6 @@ Measure = Callable[[ServiceLevels], int | None]
 
 
 def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) -> dict[str, Measure]:
-    """Return a measure for each percentile of a latency."""
-
     def measure(percentile: str) -> Measure:
         def value(found: ServiceLevels) -> int | None:
             latency = latency_of(found)

@@ -43,7 +43,6 @@ def draw_for_seed(plan: Plan, seed: int) -> Draw:
 
 
 def draw(plan: Plan, stream: Stream) -> Draw:
-    """Draw what a plan leaves open from a stream of choices."""
     assert plan.swarm is not None
     return _Drawing(plan, plan.swarm, stream).result()
 

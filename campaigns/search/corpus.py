@@ -122,7 +122,6 @@ def check_file(file: Path, run: Callable[[Plan, int], RunResult] = run_plan) -> 
 
 
 def entry_result(file: Path, plan: Plan, result: RunResult) -> EntryResult:
-    """Return how an entry came out."""
     assert plan.found is not None
     outcome, as_recorded, why = _outcome(plan, plan.found, result)
     return EntryResult(file=file, outcome=outcome, as_recorded=as_recorded, why=why, plan=plan, result=result)

@@ -149,7 +149,6 @@ _TIMES: Final[Mapping[type[Any], Callable[[str], Any]]] = {
 
 
 def brokers_of(fault: Fault) -> frozenset[int]:
-    """Return the brokers that a fault names."""
     found: list[Any] = []
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)):

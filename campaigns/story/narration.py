@@ -76,7 +76,6 @@ class EventContext:
 
 
 def broker_lane(broker: int) -> str:
-    """Return the name of a broker's lane."""
     return f"broker {broker}"
 
 

@@ -119,7 +119,6 @@ class Fates:
         }
 
     def of(self, entry: LogEntry) -> RecordFate:
-        """Return the fate of a record."""
         partition = self._partition
         place = (entry.offset, entry.value)
         sends = partition.sends.get(entry.value, [])

@@ -38,7 +38,6 @@ class DiffMoment:
 
     @property
     def is_end(self) -> bool:
-        """Whether it is the end of the run."""
         return self.at_us is None and self.number is None
 
 

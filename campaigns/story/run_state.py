@@ -19,15 +19,12 @@ class RunState(ClusterState):
         self._faults = FaultsInForce(self)
 
     def broker_ids(self) -> tuple[int, ...]:
-        """Return the brokers that there are."""
         return tuple(self.brokers)
 
     def is_running(self, broker: int) -> bool:
-        """Return whether a broker's process exists."""
         return self.broker(broker).is_live
 
     def is_paused(self, broker: int) -> bool:
-        """Return whether a broker's process is paused."""
         return self.broker(broker).is_paused
 
     @property

@@ -235,7 +235,6 @@ def _lost(state: PartitionState, fates: Fates) -> Iterator[str]:
 
 
 def runs_document(found: RunsDiff) -> dict[str, Any]:
-    """Return two runs as JSON has them."""
     difference = found.difference
     return {
         "schema": SCHEMA,

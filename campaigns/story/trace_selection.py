@@ -69,7 +69,6 @@ class Window:
     to_us: int | None = None
 
     def has(self, event: StoryEvent) -> bool:
-        """Return whether an event is within."""
         return (self.from_us is None or event.at_us >= self.from_us) and (
             self.to_us is None or event.at_us <= self.to_us
         )

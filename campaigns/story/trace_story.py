@@ -45,7 +45,6 @@ class StoryEvent:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The fields of the event by their names."""
         if self.source is None:
             return {}
         return {name: getattr(self.source, name) for name in event_fields(self.source.name)}
@@ -63,7 +62,6 @@ class TraceStory:
 
     @property
     def partitions(self) -> list[str]:
-        """The partitions of the cluster."""
         return sorted(self.run.replicas)
 
     @property

@@ -19,7 +19,6 @@ class Cell:
 
     @property
     def campaign(self) -> str:
-        """The name of the campaign."""
         return self.plan.campaign
 
     @property
@@ -34,5 +33,4 @@ class Cell:
 
 
 def cell_of(plan: Plan, settings: tuple[tuple[str, str], ...] = ()) -> Cell:
-    """Return the cell of a plan."""
     return Cell(plan=plan, digest=plan.digest(), settings=settings)

@@ -69,7 +69,6 @@ class Definition:
         return len(self.cells) * len(self.seeds)
 
     def source_of(self, campaign: str) -> SweepSource:
-        """Return where a campaign of the sweep is from."""
         return next(source for source in self.sources if source.campaign == campaign)
 
     def reproduce(self, cell: Cell, seed: int) -> str:

@@ -32,7 +32,6 @@ class ProcessEngine:
         self._cancelled = False
 
     def run(self, chunk: Chunk) -> pa.Table:
-        """Run a chunk; see `Engine`."""
         pool = self._living_pool()
         try:
             futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
@@ -43,7 +42,6 @@ class ProcessEngine:
             raise ChunkLostError("a worker process died") from error
 
     def cancel(self) -> None:
-        """Give up what is under way."""
         self._cancelled = True
         with self._lock:
             pool, self._pool = self._pool, None
@@ -51,7 +49,6 @@ class ProcessEngine:
             kill(pool)
 
     def close(self) -> None:
-        """End the processes."""
         self.cancel()
 
     def _living_pool(self) -> ProcessPoolExecutor:

@@ -28,7 +28,6 @@ class Sql:
     rows: Callable[[str], Iterable[Sequence[Any]]]
 
     def ask(self, query: str) -> Answer:
-        """Return what one of the queries brings."""
         return [tuple(row) for row in self.rows(query.format(explode=self.explode))]
 
 

@@ -55,7 +55,6 @@ class SparkEngine:
             raise
 
     def run(self, chunk: Chunk) -> pa.Table:
-        """Run a chunk; see `Engine`."""
         try:
             numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
             table: pa.Table = numbers.mapInArrow(

@@ -59,11 +59,9 @@ class Progress:
         return failed
 
     def elapsed_s(self) -> float:
-        """Return how long the sweep has been running."""
         return time.monotonic() - self.begun_s
 
     def runs_per_s(self) -> float:
-        """Return how many runs are finished in a second."""
         return self.done / max(1e-9, self.elapsed_s())
 
     def probes_missing(self) -> list[str]:

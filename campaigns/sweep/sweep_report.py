@@ -181,7 +181,6 @@ class SweepReport:
         return worst([*verdicts, *([INCONCLUSIVE] if self.required else [])])
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {
             "schema": SCHEMA_VERSION,
             "version": VERSION,

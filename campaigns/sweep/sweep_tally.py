@@ -36,7 +36,6 @@ class SweepTally:
     probes: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: pa.Table) -> None:
-        """Count the rows of finished runs."""
         columns = [rows.column(name).to_pylist() for name in ("campaign", "cell", "verdict")]
         for campaign, cell, verdict in zip(*columns, strict=True):
             self.runs[campaign, cell] += 1

@@ -124,7 +124,6 @@ class HistoryIndex:
 
     @property
     def sends_total(self) -> int:
-        """How many sends there are."""
         return sum(len(session.sends) for session in self.sessions)
 
     def finish(self) -> None:

@@ -42,7 +42,6 @@ class VersionOrder:
 
     @cached_property
     def offsets_of(self) -> dict[Value, list[int]]:
-        """The offsets of each value, sorted."""
         found: dict[Value, list[int]] = {}
         for offset, value in sorted(self.pairs, key=_by_offset):
             found.setdefault(value, []).append(offset)
@@ -83,7 +82,6 @@ class VersionOrders:
         self._read: dict[str, frozenset[Value]] = {}
 
     def of(self, partition: str) -> VersionOrder:
-        """Return the version order of a partition."""
         order = self._orders.get(partition)
         if order is None:
             known = self.history.partitions[partition]

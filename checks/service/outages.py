@@ -83,7 +83,6 @@ class Outage:
 
     @property
     def length_us(self) -> int:
-        """How long it lasted."""
         return self.end_us - self.start_us
 
 
@@ -205,7 +204,6 @@ class _Disturbances:
             self._standstills[broker][-1] = replace(last[0], end_us=at_us)
 
     def explained(self, outage: Outage) -> Outage:
-        """Return an outage with what began and ended it."""
         leader = _before(outage, self._leaders[outage.partition], NO_LEADER)
         began, began_broker = self._began(outage, leader)
         ended, ended_broker = outage.ended, -1

@@ -53,7 +53,6 @@ class _SuiteSeeds:
         self._wall_ms = 0
 
     def add(self, run: FinishedRun) -> None:
-        """Count a run."""
         cases = list(cases_of(run))
         status = Suite(name="", cases=tuple(cases)).status
         if not self._seeds or worst_status((status, self._status)) is not self._status:

@@ -50,7 +50,6 @@ class _Finished:
         return ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.search.outcomes.items()))
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {
             "campaign": self.plan.campaign,
             "variant": self.plan.variant,

@@ -50,7 +50,6 @@ class Tally:
     interrupted: bool = False
 
     def add(self, run: FinishedRun) -> None:
-        """Count a run."""
         plan = run.result.plan
         self.campaigns.add(plan.campaign)
         self.verdicts[run.result.verdict.status, run.outcome] += 1
@@ -63,11 +62,9 @@ class Tally:
 
     @property
     def finished(self) -> int:
-        """How many runs are finished."""
         return self.verdicts.total()
 
     def exit_code(self) -> int:
-        """Return the exit code of the command."""
         if self.interrupted:
             return exit_code.INTERRUPTED
         outcomes = [outcome for _, outcome in self.verdicts]

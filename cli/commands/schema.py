@@ -10,6 +10,5 @@ from harrow.cli.requests import SchemaRequest
 
 
 def session(_request: SchemaRequest) -> int:
-    """Print the schema."""
     typer.echo(json.dumps(json_schema(), ensure_ascii=False, indent=2))
     return exit_code.OK

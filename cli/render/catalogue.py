@@ -46,14 +46,12 @@ class CatalogueEntry:
     parts: Mapping[str, Terms] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return the entry as JSON has it."""
         about = {"about": self.about} if self.about else {}
         head = {"kind": self.kind, "name": self.name, **self.columns, "doc": self.summary}
         return {**head, **about, **self.parts}
 
 
 def entries(kind: Kind) -> list[CatalogueEntry]:
-    """Return a whole catalogue."""
     return list(_CATALOGUES[kind]())
 
 

@@ -68,7 +68,6 @@ class CellSigns:
         self._used: set[str] = set()
 
     def of(self, name: str) -> str:
-        """Return a sign."""
         self._used.add(name)
         return self._signs[name]
 

@@ -29,7 +29,6 @@ _VALUES_SHOWN: Final = 8
 
 
 def show_runs_diff(console: Console, found: RunsDiff, *, only_different: bool) -> None:
-    """Print two runs side by side."""
     for side, run in zip(_SIDES, found.runs, strict=True):
         show(console, *_title(side, run))
     if found.is_same:

@@ -48,7 +48,6 @@ def sparkline(counts: Sequence[int], bars: str) -> str:
 
 
 def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:
-    """Yield the service levels of a run."""
     if not levels.total.sent and not levels.consumers:
         return
     rows = terms(style=DIM, gap=2)

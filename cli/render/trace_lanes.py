@@ -31,12 +31,10 @@ class LaneStates:
             self._next += 1
 
     def is_down(self, lane: str) -> bool:
-        """Return whether an actor is not running."""
         broker = self._broker(lane)
         return lane in self._stopped_clients if broker is None else not broker.is_live
 
     def is_paused(self, lane: str) -> bool:
-        """Return whether a broker is paused."""
         broker = self._broker(lane)
         return broker is not None and broker.is_paused
 

@@ -26,12 +26,10 @@ class ProducerBatch:
     sequence_was_reset: bool = False
 
     def has_sequence(self) -> bool:
-        """Return whether the batch has been given a sequence number."""
         return self.base_sequence != NO_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record."""
         return self.base_sequence + len(self.values) - 1
 
     def record_batch(self) -> RecordBatch:

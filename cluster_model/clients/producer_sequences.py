@@ -54,7 +54,6 @@ class ProducerSequences:
         return all(other.base_sequence > batch.base_sequence for other in in_flight if other.has_sequence())
 
     def acked(self, batch: ProducerBatch) -> None:
-        """A batch has been acknowledged."""
         if batch.has_sequence() and batch.producer_id == self.producer_id:
             last = self._last_acked.get(batch.partition, -1)
             self._last_acked[batch.partition] = max(last, batch.last_sequence)

@@ -48,7 +48,6 @@ class WatchedPartition:
     isr: tuple[int, ...] = ()
 
     def replica(self, broker: int) -> WatchedReplica:
-        """Return the replica on a broker."""
         replica = self.replicas.get(broker)
         if replica is None:
             disk = self.disks[broker]

@@ -66,5 +66,4 @@ class Disk:
         return self.checkpoints.get(name, {}).get(partition, 0)
 
     def write_checkpoint(self, name: str, offsets: dict[str, int]) -> None:
-        """Replace a checkpoint file."""
         self.checkpoints[name] = offsets

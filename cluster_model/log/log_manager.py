@@ -59,7 +59,6 @@ class LogManager:
             self._flush(partition, log)
 
     def truncate(self, partition: str, offset: int, reason: str) -> None:
-        """Cut a log back to *offset*."""
         log = self._logs[partition]
         before = log.log_end_offset
         if log.truncate_to(offset):

@@ -84,7 +84,6 @@ class ProducerStates:
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def append(self, batch: RecordBatch) -> None:
-        """Remember a batch that has been appended."""
         if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
             return
         entry = self.entries.get(batch.producer_id)

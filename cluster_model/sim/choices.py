@@ -42,7 +42,6 @@ class SeededStream:
         self._draw = _draws(f"{seed}/{name}").__next__
 
     def below(self, bound: int) -> int:
-        """Return a whole number in ``[0, bound)``."""
         # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use.
         return (self._draw() * bound) >> 64
 
@@ -105,7 +104,6 @@ class Choices:
 
     @classmethod
     def from_seed(cls, seed: int) -> "Choices":
-        """Return the choices that *seed* stands for."""
         return cls(*(SeededStream(seed, name) for name in STREAM_NAMES))
 
     @classmethod

@@ -86,7 +86,6 @@ class Cluster:
         }
 
     def host(self, process: Process) -> SimulatedHost:
-        """Return the host that a process runs on."""
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
@@ -95,7 +94,6 @@ class Cluster:
         return self.assignments[topic][int(number)]
 
     def broker_config(self, broker: int) -> BrokerConfig:
-        """Return a broker's configuration."""
         return self._configs[broker]
 
     def topic_config(self, topic: str, broker: int) -> TopicConfig:
@@ -192,7 +190,6 @@ class Cluster:
                 self.network.machine_booted(process)
 
     def pause_broker(self, broker: int) -> None:
-        """Stop a broker's process."""
         self.processes[broker].paused = True
         self.trace.emit(events.BrokerPaused, broker)
 
@@ -244,11 +241,9 @@ class Cluster:
     # What can be seen
 
     def controller(self) -> int | None:
-        """Return the broker that is controller."""
         return self.control_plane.controller()
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
-        """Return a partition's leader and ISR, as the control plane has them."""
         return self.control_plane.partition_state(partition)
 
     def is_registered(self, broker: int) -> bool:
@@ -263,9 +258,7 @@ class _LiveReplicas:
         self._brokers = brokers
 
     def log(self, broker: int, partition: str) -> UnifiedLog:
-        """Return the log that a broker has opened."""
         return self._brokers[broker].replicas.logs.log(partition)
 
     def leader(self, broker: int, partition: str) -> Partition:
-        """Return a replica that leads, as its broker knows it."""
         return self._brokers[broker].replicas.partitions[partition]

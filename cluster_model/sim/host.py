@@ -87,9 +87,7 @@ class SimulatedHost:
         self.close_by_server = network.close_by_server
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back after *delay_us*, unless the process has died by then."""
         self._simulator.schedule(self._simulator.now_us + delay_us, self._process, callback, argument)
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
-        """Open a connection."""
         return self._network.connect(self._process, server, listener, endpoint)

@@ -98,7 +98,6 @@ class Network:
             self._send(connection, False, (connection, -1, CLOSE))
 
     def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        """Send a request."""
         message = (connection, correlation_id, body)
         if connection.server.incarnation != connection.server_incarnation:
             self._refuse(connection)

@@ -35,7 +35,6 @@ class ZkControlPlane:
         StateChanges(trace, self._zookeeper)
 
     def start(self) -> None:
-        """Start ZooKeeper."""
         self._zookeeper.start()
 
     def join(

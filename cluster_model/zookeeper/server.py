@@ -83,7 +83,6 @@ class ZooKeeper:
         return node.data.leader_and_isr(node.version)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is such a znode."""
         return path in self._nodes
 
     # Faults and administrators
@@ -102,7 +101,6 @@ class ZooKeeper:
     # Requests
 
     def receive_request(self, message: Message) -> None:
-        """Answer a client."""
         connection, correlation_id, body = message
         if isinstance(body, zk.ConnectRequest):
             answer: object = self._connect(connection, body)

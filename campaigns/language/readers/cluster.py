@@ -44,7 +44,6 @@ class ClusterReader:
         self._has_all = True
 
     def read(self) -> CheckedCluster:
-        """Return the cluster."""
         brokers = self._brokers()
         self._ids = tuple(brokers)
         topics = self._topics()

@@ -29,7 +29,6 @@ class ConditionReader:
         self._references = references
 
     def read(self, section: Section, path: Path) -> Condition:
-        """Return the condition that stands at *path*."""
         given = section.given()
         if not given and not self._draft.has_lost(path):
             self._draft.problem(path, "a condition needs something that has to hold")

@@ -102,7 +102,6 @@ def plain(settings: GivenSettings) -> dict[str, Value]:
 
 
 def switches_of(body: Any) -> dict[str, Value]:
-    """Return the switches that a campaign sets."""
     return body.behaviours.given() if body.behaviours is not None else {}
 
 

@@ -31,7 +31,6 @@ class FaultReader:
         return None if entry is None else self.fault(*entry, (*path, entry[0]))
 
     def fault(self, name: str, section: Section, path: Path) -> Fault:
-        """Return the fault *name* that stands at *path*."""
         fault: Fault = self._sections.read(FAULTS[name], section, path)
         given = section.given()
         for item in fields_of(type(fault)):

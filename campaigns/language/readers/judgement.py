@@ -21,7 +21,6 @@ class Judgement:
     core: bool = True
 
     def rules(self) -> frozenset[str]:
-        """Return the names of the rules."""
         from harrow.checks.rules.catalogue import rules_for  # noqa: PLC0415  # rules are not needed to read other campaigns
 
         return frozenset(rules_for(self.invariants, core=self.core))
@@ -47,7 +46,6 @@ def judgement_of(plan: Plan) -> Judgement:
 
 
 def rule_names() -> frozenset[str]:
-    """Return the names of all rules."""
     return Judgement().rules()
 
 

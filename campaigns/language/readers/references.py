@@ -123,12 +123,10 @@ class References:
             self._draft.unknown(path, "end of a link", endpoint, known)
 
     def client(self, path: Path, name: str) -> None:
-        """Check a client's name."""
         if name not in self._clients and self._checks_clients:
             self._draft.unknown(path, "client", name, self._clients)
 
     def producer(self, path: Path, name: str) -> None:
-        """Check a producer's name."""
         if name not in self._producers and self._checks_clients:
             self._draft.unknown(path, "producer", name, self._producers)
 

@@ -28,7 +28,6 @@ class ScriptReader:
         self._last_at_path: Path = ()
 
     def step(self, section: Section, path: Path) -> Step:
-        """Return the step that stands at *path*."""
         given = section.given()
         if not given.keys() & _KEYS and not self._draft.has_lost(path):
             self._draft.problem(path, "a step has something to wait for (`at`, `after`, `when`) or to `do`")

@@ -13,7 +13,6 @@ from harrow.faults.injection import Injection
 
 
 def script_items(plan: Plan) -> Items:
-    """Return the section ``script``."""
     only_producer = plan.producers[0].name if len(plan.producers) == 1 else None
     return Items(_step(step, only_producer) for step in plan.script)
 

@@ -28,7 +28,6 @@ class DrawnStream:
         self._draw = draw
 
     def below(self, bound: int) -> int:
-        """Return a whole number in ``[0, bound)``."""
         return self._draw(st.integers(0, bound - 1))
 
 

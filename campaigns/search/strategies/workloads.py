@@ -38,7 +38,6 @@ class Workload:
     applications: tuple[Any, ...] = ()
 
     def names(self) -> tuple[str, ...]:
-        """Return the clients' names."""
         return tuple(client.name for client in (*self.producers, *self.consumers, *self.applications))
 
 
