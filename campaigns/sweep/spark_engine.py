@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from harrow.campaigns.sweep.cell import Cell
@@ -28,7 +29,7 @@ from harrow.campaigns.sweep.spark_session import in_short
 NAME: Final = "spark"
 
 _MANY_ROWS: Final = 100_000
-_SCALARS: Final = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint"}
+_SCHEMA: Final = from_arrow_schema(TRANSPORT_SCHEMA)
 
 
 class SparkEngine:
@@ -43,7 +44,6 @@ class SparkEngine:
         self.name = NAME
         self.session = session
         self._cells = tuple(cells)
-        self._schema = _ddl_of_schema(TRANSPORT_SCHEMA)
         self.workers = _parallelism(session) if workers is None else workers
         # Executors may ask for the archive whenever they start, so it stays until the end.
         self._archive = tempfile.TemporaryDirectory(prefix="harrow-")
@@ -57,9 +57,8 @@ class SparkEngine:
     def run(self, chunk: Chunk) -> pa.Table:
         try:
             numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
-            table: pa.Table = numbers.mapInArrow(
-                _on_executor(self._cells, chunk.tasks), self._schema
-            ).toArrow()
+            rows = numbers.mapInArrow(_on_executor(self._cells, chunk.tasks), _SCHEMA)
+            table: pa.Table = rows.toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
                 raise EngineLostError(f"it does not answer any more ({in_short(error)})") from error
@@ -127,23 +126,7 @@ def _check_executors(session: SparkSession) -> None:
 
     """
     try:
-        session.range(0, 1, 1, 1).mapInArrow(_on_executor((), ()), _ddl_of_schema(TRANSPORT_SCHEMA)).toArrow()
+        session.range(0, 1, 1, 1).mapInArrow(_on_executor((), ()), _SCHEMA).toArrow()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
         raise EngineError(message) from error
-
-
-def _ddl_of_schema(schema: pa.Schema) -> str:
-    return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in schema)
-
-
-def _ddl(kind: pa.DataType) -> str:
-    """Return an Arrow type as Spark SQL writes it."""
-    if pa.types.is_map(kind):
-        return f"map<{_ddl(kind.key_type)},{_ddl(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"array<{_ddl(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        fields = (kind.field(place) for place in range(kind.num_fields))
-        return f"struct<{','.join(f'`{field.name}`:{_ddl(field.type)}' for field in fields)}>"
-    return _SCALARS[kind]
