@@ -39,10 +39,18 @@ class Simulator:
 
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and at *end_us*, and set the clock to it."""
+        self._handle(end_us, self.events_limit - self.events_handled + 1)
+        self.now_us = max(self.now_us, end_us)
+
+    def step(self, end_us: int) -> bool:
+        """Handle the next event if it is due by *end_us*; return whether one was handled."""
+        return self._handle(end_us, 1) == 1
+
+    def _handle(self, end_us: int, events_max: int) -> int:
+        """Handle events up to and at *end_us*, so many at the most, and return how many there were."""
         queue = self._queue
         handled = 0
-        limit = self.events_limit - self.events_handled
-        while queue and queue[0][0] <= end_us:
+        while handled < events_max and queue and queue[0][0] <= end_us:
             at_us, _, process, incarnation, callback, argument = heappop(queue)
             if process.incarnation != incarnation:
                 continue
@@ -52,29 +60,10 @@ class Simulator:
             self.now_us = at_us
             callback(argument)
             handled += 1
-            if handled > limit:
-                self.events_handled += handled
-                raise StepLimitExceeded(f"more than {self.events_limit} events")
         self.events_handled += handled
-        self.now_us = max(self.now_us, end_us)
-
-    def step(self, end_us: int) -> bool:
-        """Handle the next event if it is due by *end_us*; return whether one was handled."""
-        queue = self._queue
-        while queue and queue[0][0] <= end_us:
-            at_us, _, process, incarnation, callback, argument = heappop(queue)
-            if process.incarnation != incarnation:
-                continue
-            if process.paused:
-                process.backlog.append((callback, argument))
-                continue
-            self.now_us = at_us
-            callback(argument)
-            self.events_handled += 1
-            if self.events_handled > self.events_limit:
-                raise StepLimitExceeded(f"more than {self.events_limit} events")
-            return True
-        return False
+        if self.events_handled > self.events_limit:
+            raise StepLimitExceeded(f"more than {self.events_limit} events")
+        return handled
 
     def resume(self, process: Process) -> None:
         """Let a paused *process* run on; what came in meanwhile happens now, in order."""
