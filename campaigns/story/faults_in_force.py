@@ -9,7 +9,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.fields import all_fields_of, by_kind
-from harrow.cluster_model.trace import TraceEvent
+from harrow.cluster_model.trace import TraceEvent, decode
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import BrokerProcesses, Fault, LastingFault, MessageFault
 
@@ -49,66 +49,47 @@ class FaultsInForce:
         """Take the next event into account; *number* is its line of ``trace.jsonl``."""
         handler = _HANDLERS.get(event[1])
         if handler is not None:
-            handler(self, number, event[0], *event[2:])
+            handler(self, number, decode(event))
 
-    def _strike(
-        self,
-        number: int,
-        at_us: int,
-        fault: str,
-        phase: str,
-        details: tuple[tuple[str, Any], ...],
-        strike: int,
-    ) -> None:
-        struck = struck_fault(fault, details)
+    def _strike(self, number: int, event: events.FaultStruck) -> None:
+        struck = struck_fault(event.fault, event.details)
         self._end(lambda other: struck.ends(other.struck))
         if isinstance(struck, LastingFault) and struck.is_lasting():
             self.faults.append(
                 FaultInForce(
-                    fault=fault,
-                    details=details,
-                    at_us=at_us,
+                    fault=event.fault,
+                    details=event.details,
+                    at_us=event.at_us,
                     number=number,
-                    strike=strike,
+                    strike=event.strike,
                     struck=struck,
                     left=struck.messages() if isinstance(struck, MessageFault) else None,
                 )
             )
 
-    def _end_strike(
-        self, number: int, at_us: int, fault: str, details: tuple[tuple[str, Any], ...], strike: int
-    ) -> None:
-        self._end(lambda other: other.strike == strike)
+    def _end_strike(self, _: int, event: events.FaultEnded) -> None:
+        self._end(lambda other: other.strike == event.strike)
 
-    def _touch(
-        self,
-        number: int,
-        at_us: int,
-        rule: str,
-        action: str,
-        api: str,
-        kind: str,
-        sender: str,
-        receiver: str,
-        strike: int | None,
-    ) -> None:
+    def _touch(self, _: int, event: events.MessageRuleApplied) -> None:
         for position, fault in enumerate(self.faults):
-            if fault.strike == strike:
+            if fault.strike == event.strike:
                 if fault.left == 1:
                     del self.faults[position]
                 elif fault.left is not None:
                     self.faults[position] = replace(fault, left=fault.left - 1)
                 return
 
-    def _look(self, number: int, at_us: int, *_: object) -> None:
+    def _look(
+        self, _: int, _event: events.BrokerStarted | events.BrokerResumed | events.BrokerStopped
+    ) -> None:
         """End what a change of a broker's process has ended: a pause by its death, a crash by its start."""
         self._end(lambda fault: not fault.struck.is_in_force(self._processes))
 
-    def _heal(self, number: int, at_us: int) -> None:
+    def _heal(self, _: int, _event: events.Healed) -> None:
         self.faults.clear()
 
-    def _heal_core(self, number: int, at_us: int, brokers: tuple[int, ...]) -> None:
-        outside = set(self._processes.broker_ids()).difference(brokers)
+    def _heal_core(self, _: int, event: events.CoreHealed) -> None:
+        outside = frozenset(self._processes.broker_ids()).difference(event.brokers)
         self._end(lambda fault: not outside & brokers_of(fault.struck))
 
     def _end(self, is_over: Callable[[FaultInForce], bool]) -> None:
@@ -124,7 +105,7 @@ class FaultsInForce:
         events.Healed: _heal,
         events.CoreHealed: _heal_core,
     }
-    """What each kind of event changes: called with its number, its time, and its fields."""
+    """What each kind of event changes: called with its number, and the event."""
 
 
 _HANDLERS: Final = {kind.name: handler for kind, handler in FaultsInForce.HANDLERS.items()}
