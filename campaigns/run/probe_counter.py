@@ -315,27 +315,19 @@ _PROBE_BY_EVENT: Final = {
     events.IsrRefused.name: "isr-write-refused",
 }
 """What is hit by each event of a kind, whatever the event says."""
+_OF_PARTITIONS: Final[set[type[Event]]] = {
+    events.LeaderElected,
+    events.IsrReduced,
+    events.IsrWritten,
+    events.IsrChanged,
+    events.BecameLeader,
+    events.BecameFollower,
+    events.LogOpened,
+    events.LogTruncated,
+    events.UnflushedLost,
+}
 _STRUCTURE: Final = frozenset(
-    kind.name
-    for kind in (
-        events.BrokerStarted,
-        events.BrokerStopped,
-        events.BrokerPaused,
-        events.BrokerResumed,
-        events.BrokerRegistered,
-        events.SessionExpired,
-        events.ControllerElected,
-        events.ControllerResigned,
-        events.LeaderElected,
-        events.IsrReduced,
-        events.IsrWritten,
-        events.IsrChanged,
-        events.BecameLeader,
-        events.BecameFollower,
-        events.LogOpened,
-        events.LogTruncated,
-        events.UnflushedLost,
-    )
+    kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
 """What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
 _WANTED: Final = _STRUCTURE | _HANDLERS.keys()
