@@ -17,7 +17,6 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
@@ -78,6 +77,11 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         InvariantMonitor(invariants, self.trace, self.disks, _LiveReplicas(self.brokers))
         self.control_plane = make_control_plane(self)
+        self.expire_session = self.control_plane.expire_session
+        self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
+        self.controller = self.control_plane.controller
+        self.partition_state = self.control_plane.partition_state
+        self.is_registered = self.control_plane.is_registered
 
     def _broker_configs(self, release: str) -> dict[int, BrokerConfig]:
         return {
@@ -200,20 +204,12 @@ class Cluster:
             self.trace.emit(events.BrokerResumed, broker)
             self.simulator.resume(process)
 
-    def expire_session(self, broker: int) -> None:
-        """Have the control plane take a broker for dead."""
-        self.control_plane.expire_session(broker)
-
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""
         controller = self.controller()
         if controller is not None:
             self.control_plane.remove_controller()
             self.trace.emit(events.ControllerZnodeDeleted, controller)
-
-    def elect_preferred_leaders(self) -> None:
-        """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
-        self.control_plane.elect_preferred_leaders()
 
     def heal_core(self, brokers: Collection[int]) -> None:
         """Heal these brokers, and all links but those of the other ones; drop what is planned.
@@ -237,18 +233,6 @@ class Cluster:
         for broker in self.processes:
             self.resume_broker(broker)
             self.start_broker(broker)
-
-    # What can be seen
-
-    def controller(self) -> int | None:
-        return self.control_plane.controller()
-
-    def partition_state(self, partition: str) -> LeaderAndIsr | None:
-        return self.control_plane.partition_state(partition)
-
-    def is_registered(self, broker: int) -> bool:
-        """Return whether the control plane takes a broker for alive."""
-        return self.control_plane.is_registered(broker)
 
 
 class _LiveReplicas:
