@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from docs.fault_tables import fault_tables
+from docs.promise_tables import anomaly_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
 from harrow.campaigns.sweep.row_table import COLUMNS
-from harrow.checks.promise_table import anomaly_table, promise_table
 from harrow.cluster_model.mutants import MUTANTS
 
 

@@ -2,13 +2,13 @@
 
 It has separate streams, so that drawing once more from one leaves the others as
 they were: a fault that draws a broker does not change the latency of a message.
-What feeds a stream can be a seed (`SeededStream`), a recording (`RecordedStream`)
-or, through the `Stream` protocol, anything else that can pick a number below *n*.
+What feeds a stream can be a seed (`SeededStream`) or, through the `Stream` protocol,
+anything else that can pick a number below *n*, such as a recording.
 """
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Final, Protocol, TypeVar
@@ -54,45 +54,6 @@ def _draws(key: str) -> Iterator[int]:
     )
 
 
-class RecordingStream:
-    """Pass another stream on and keep what it answered, for `RecordedStream`."""
-
-    __slots__ = ("_source", "drawn")
-
-    def __init__(self, source: Stream) -> None:
-        self._source = source
-        self.drawn: list[int] = []
-
-    def below(self, bound: int) -> int:
-        """Return what the source draws, and remember it."""
-        draw = self._source.below(bound)
-        self.drawn.append(draw)
-        return draw
-
-
-class RecordedStream:
-    """Play back recorded choices.
-
-    A draw past the end of the recording, or one that is out of range because the
-    plan has changed since, becomes the smallest choice, so that a replay on an
-    altered plan still runs (this is what shrinking needs).
-    """
-
-    __slots__ = ("_drawn", "_position")
-
-    def __init__(self, drawn: Iterable[int]) -> None:
-        self._drawn = tuple(drawn)
-        self._position = 0
-
-    def below(self, bound: int) -> int:
-        """Return the next recorded choice, or 0 where there is none that fits."""
-        if self._position >= len(self._drawn):
-            return 0
-        draw = self._drawn[self._position]
-        self._position += 1
-        return draw if draw < bound else 0
-
-
 @dataclass(slots=True, eq=False)
 class Choices:
     """The streams of a run: ``network``, ``disk``, ``schedule`` and ``workload``."""
@@ -105,11 +66,6 @@ class Choices:
     @classmethod
     def from_seed(cls, seed: int) -> "Choices":
         return cls(*(SeededStream(seed, name) for name in STREAM_NAMES))
-
-    @classmethod
-    def from_recording(cls, recording: dict[str, Sequence[int]]) -> "Choices":
-        """Return the choices of a recording, a list of draws for each stream name."""
-        return cls(*(RecordedStream(recording.get(name, ())) for name in STREAM_NAMES))
 
 
 def between(stream: Stream, low: int, high: int) -> int:

@@ -14,6 +14,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Message
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.trace import Emit, Trace, TraceEvent
+from tests.recorded_choices import recorded_choices
 
 MS = 1_000
 SECOND = 1_000_000
@@ -67,7 +68,7 @@ class FakeHost:
         self.emit: Emit = trace.emit
         self.publish: Emit = trace.publish
         self.subscribe = trace.subscribe
-        self.choices = choices or Choices.from_recording(dict(SMALLEST_CHOICES))
+        self.choices = choices or recorded_choices(dict(SMALLEST_CHOICES))
         self.name = name
         self.sent: list[Sent] = []
         self.responses: list[Message] = []

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.fields import draw_duration
-from harrow.cluster_model.sim.choices import RecordedStream
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.broker_isolation import BrokerIsolation
@@ -19,6 +18,7 @@ from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
 from harrow.faults.session_expiry import SessionExpiry
 from harrow.faults.slow_follower import SlowFollower
+from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000
 Did = list[tuple[Any, ...]]

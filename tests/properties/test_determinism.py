@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.sim.choices import STREAM_NAMES, Choices, RecordingStream
+from harrow.cluster_model.sim.choices import STREAM_NAMES, Choices
 from tests.campaigns.run.eventful_plan import digests, eventful_plan
 from tests.plain_environment import PYTHONPATH
+from tests.recorded_choices import RecordingStream, recorded_choices
 
 ROOT = Path(__file__).parents[2]
 CORE = ("cluster_model", "faults", "checks")
@@ -116,7 +117,7 @@ def test_a_recording_of_the_choices_replays_the_run(release: str) -> None:
     seeded = Choices.from_seed(3)
     recordings = {name: RecordingStream(getattr(seeded, name)) for name in STREAM_NAMES}
     recorded = run_plan(plan, 3, Choices(**recordings))
-    replay = Choices.from_recording({name: stream.drawn for name, stream in recordings.items()})
+    replay = recorded_choices({name: stream.drawn for name, stream in recordings.items()})
     assert run_plan(plan, 3, replay).trace_digest == recorded.trace_digest == run_plan(plan, 3).trace_digest
     assert run_plan(plan, 4).trace_digest != recorded.trace_digest
 

@@ -7,8 +7,8 @@ from harrow.campaigns.run.fault_injector import FaultInjector
 from harrow.campaigns.run.model_target import ModelTarget
 from harrow.campaigns.run.script import Script
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from tests.recorded_choices import recorded_choices
 
 
 class Stage:
@@ -33,7 +33,7 @@ class Stage:
             kafka="2.4",
             producers=(ProducerSpec(name="producer-0", settings={"acks": "all"}),),
         )
-        choices = Choices.from_recording({"schedule": draws})
+        choices = recorded_choices({"schedule": draws})
         self.target = ModelTarget(plan, choices, tuple(INVARIANTS))
         self.cluster = self.target.cluster
         self.environment = self.target.environment

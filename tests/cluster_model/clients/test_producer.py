@@ -12,8 +12,8 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.protocol import InitProducerIdResponse, MetadataResponse, ProduceResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import Value, producer_config
-from harrow.cluster_model.sim.choices import Choices, RecordedStream
 from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent
+from tests.recorded_choices import RecordedStream, recorded_choices
 
 P, Q = "t-0", "t-1"
 IDEMPOTENT: dict[str, Any] = {"enable_idempotence": True}
@@ -653,7 +653,7 @@ def test_records_without_a_partition(release: str, parts: list[str]) -> None:
 
 
 def test_choices_of_the_workload_decide_about_the_partition() -> None:
-    host = FakeHost("producer", Choices.from_recording({"workload": [1]}))
+    host = FakeHost("producer", recorded_choices({"workload": [1]}))
     history = History()
     config = producer_config("2.4", {})
     behaviours = RELEASES["2.4"].behaviours

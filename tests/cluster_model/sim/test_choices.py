@@ -7,14 +7,13 @@ import pytest
 from harrow.cluster_model.sim.choices import (
     STREAM_NAMES,
     Choices,
-    RecordedStream,
-    RecordingStream,
     SeededStream,
     Stream,
     between,
     happens,
     pick,
 )
+from tests.recorded_choices import RecordedStream, RecordingStream, recorded_choices
 
 # Recordings and regression corpora rest on these: if one of them changes, every seed means another run.
 GOLDEN = {
@@ -98,7 +97,7 @@ def test_a_recording_that_does_not_fit_gives_the_smallest_choice(
 
 
 def test_a_recording_of_some_streams_leaves_the_others_at_the_smallest_choice() -> None:
-    choices = Choices.from_recording({"disk": [4, 2]})
+    choices = recorded_choices({"disk": [4, 2]})
     assert draws(choices.disk, 3) == [4, 2, 0]
     assert draws(choices.network, 3) == draws(choices.schedule, 3) == draws(choices.workload, 3) == [0, 0, 0]
 

@@ -14,6 +14,7 @@ from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
 from tests.cluster_model.fakes import FakeEndpoint
+from tests.recorded_choices import recorded_choices
 
 LATENCY_US = 100
 ANSWERED = 10_000
@@ -39,7 +40,7 @@ class Net:
     def __init__(self, latency_max_us: int = LATENCY_US, seed: int | None = None) -> None:
         self.simulator = Simulator()
         self.trace = Trace(self.simulator)
-        choices = Choices.from_recording({}) if seed is None else Choices.from_seed(seed)
+        choices = recorded_choices({}) if seed is None else Choices.from_seed(seed)
         spec = NetworkSpec(latency_min_us=LATENCY_US, latency_max_us=latency_max_us)
         self.network = Network(self.simulator, choices, spec, self.trace)
         self.client_process, self.server_process = Process("client"), Process("server")

@@ -1,4 +1,4 @@
-"""The promises and the anomalies as tables in Markdown; `make docs` puts them into docs/."""
+"""The promises, and the anomalies of a history, as Markdown."""
 
 from collections.abc import Iterable, Sequence
 
