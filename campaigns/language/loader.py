@@ -7,23 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language import literals
+from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.overlay import Override, OverrideError, merged, overridden, parse_override
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import read_plan
 from harrow.campaigns.language.spelling import listed, printable, quoted
-from harrow.campaigns.language.yaml_positions import (
-    MAX_BYTES,
-    MapNode,
-    Mark,
-    Mistake,
-    Scalar,
-    YamlError,
-    compose,
-    size,
-    without,
-)
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 
@@ -86,23 +76,23 @@ def _read(path: Path) -> str:
     """Return a file's text; a file larger than a campaign may be is not read to its end."""
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(nodes.MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CampaignError([Problem(str(path), 0, 0, f"cannot be read: {reason}")]) from None
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        if len(content) > MAX_BYTES:
+        if len(content) > nodes.MAX_BYTES:
             return content.decode("utf-8", errors="replace")
         mark = _mark_of_end(content[: error.start].decode("utf-8"))
         message = f"not UTF-8: the byte 0x{content[error.start]:02x}"
         raise CampaignError([Problem(str(path), mark.line, mark.column, message)]) from None
 
 
-def _mark_of_end(text: str) -> Mark:
+def _mark_of_end(text: str) -> nodes.Mark:
     lines = f"{text}|".splitlines()
-    return Mark(len(lines), len(lines[-1]))
+    return nodes.Mark(len(lines), len(lines[-1]))
 
 
 def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Campaign | None:
@@ -112,7 +102,7 @@ def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Ca
     root, options = _with_overrides(root, overrides, report)
     name = _name(root, path, report)
     variants = _variants(root, report)
-    base = without(root, [("name",), ("variants",)])
+    base = nodes.without(root, [("name",), ("variants",)])
     plans: list[Plan] = []
     if not _is_too_much(base, variants, report):
         names = _variant_names(root)
@@ -125,32 +115,32 @@ def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Ca
     return Campaign(name=name, description=plans[0].description, path=path, plans=tuple(plans), text=text)
 
 
-def _root(text: str, report: Report) -> MapNode | None:
+def _root(text: str, report: Report) -> nodes.MapNode | None:
     """Return the document's mapping, None when there is nothing to go on with."""
-    if len(text) > MAX_BYTES or len(text.encode("utf-8", errors="replace")) > MAX_BYTES:
-        report.add(Mark(1, 1), "the file is larger than 1 MiB", None)
+    if len(text) > nodes.MAX_BYTES or len(text.encode("utf-8", errors="replace")) > nodes.MAX_BYTES:
+        report.add(nodes.Mark(1, 1), "the file is larger than 1 MiB", None)
         return None
     try:
-        document = compose(text)
-    except YamlError as error:
+        document = nodes.compose(text)
+    except nodes.YamlError as error:
         _note(error.mistakes, report)
         return None
     _note(document.mistakes, report)
-    if not isinstance(document.root, MapNode):
+    if not isinstance(document.root, nodes.MapNode):
         message = "a campaign is a mapping (`key: value`); `harrow new NAME` writes one to start from"
         report.add(document.root.mark, message, None)
         return None
     return document.root
 
 
-def _note(mistakes: Sequence[Mistake], report: Report) -> None:
+def _note(mistakes: Sequence[nodes.Mistake], report: Report) -> None:
     for mistake in mistakes:
         report.add(mistake.mark, mistake.message, None)
 
 
 def _with_overrides(
-    root: MapNode, overrides: Sequence[str], report: Report
-) -> tuple[MapNode, list[Override]]:
+    root: nodes.MapNode, overrides: Sequence[str], report: Report
+) -> tuple[nodes.MapNode, list[Override]]:
     options: list[Override] = []
     for text in overrides:
         try:
@@ -160,7 +150,9 @@ def _with_overrides(
     return _overridden(root, options, None, report), options
 
 
-def _overridden(tree: MapNode, options: Sequence[Override], variant: str | None, report: Report) -> MapNode:
+def _overridden(
+    tree: nodes.MapNode, options: Sequence[Override], variant: str | None, report: Report
+) -> nodes.MapNode:
     for option in options:
         if variant is not None and option.parts[0] == "name":
             continue
@@ -171,14 +163,14 @@ def _overridden(tree: MapNode, options: Sequence[Override], variant: str | None,
     return tree
 
 
-def _name(root: MapNode, path: Path, report: Report) -> str:
+def _name(root: nodes.MapNode, path: Path, report: Report) -> str:
     entry = root.entries.get("name")
     if entry is None:
         stem = "".join(
             char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in path.stem
         )
         return stem.lstrip("._-")[:100] or "campaign"
-    if not isinstance(entry.value, Scalar) or entry.value.is_null():
+    if not isinstance(entry.value, nodes.Scalar) or entry.value.is_null():
         report.add(entry.value.mark, "name: expected text", None)
         return ""
     try:
@@ -188,29 +180,29 @@ def _name(root: MapNode, path: Path, report: Report) -> str:
         return ""
 
 
-def _variant_names(root: MapNode) -> tuple[str, ...]:
+def _variant_names(root: nodes.MapNode) -> tuple[str, ...]:
     entry = root.entries.get("variants")
-    return tuple(entry.value.entries) if entry is not None and isinstance(entry.value, MapNode) else ()
+    return tuple(entry.value.entries) if entry is not None and isinstance(entry.value, nodes.MapNode) else ()
 
 
-def _variants(root: MapNode, report: Report) -> dict[str, MapNode]:
+def _variants(root: nodes.MapNode, report: Report) -> dict[str, nodes.MapNode]:
     entry = root.entries.get("variants")
     if entry is None:
         return {}
-    if not isinstance(entry.value, MapNode):
+    if not isinstance(entry.value, nodes.MapNode):
         report.add(entry.value.mark, "variants: expected a mapping of names to what is different", None)
         return {}
     if len(entry.value.entries) > VARIANTS_MAX:
         message = f"{len(entry.value.entries)} variants are too many: at most {VARIANTS_MAX}"
         report.add(entry.key_mark, message, None)
         return {}
-    found: dict[str, MapNode] = {}
+    found: dict[str, nodes.MapNode] = {}
     for name, variant in entry.value.entries.items():
         try:
             literals.variant_name(name)
         except literals.LiteralError as error:
             report.add(variant.key_mark, str(error), None)
-        if isinstance(variant.value, MapNode):
+        if isinstance(variant.value, nodes.MapNode):
             found[name] = variant.value
         else:
             message = f"variant {quoted(name)}: expected a mapping of what is different"
@@ -218,13 +210,13 @@ def _variants(root: MapNode, report: Report) -> dict[str, MapNode]:
     return found
 
 
-def _is_too_much(base: MapNode, variants: Mapping[str, MapNode], report: Report) -> bool:
+def _is_too_much(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], report: Report) -> bool:
     if not variants:
         return False
-    total = size(base) + sum(size(base) + size(over) for over in variants.values())
+    total = nodes.size(base) + sum(nodes.size(base) + nodes.size(over) for over in variants.values())
     if total <= _NODES_MAX:
         return False
-    report.add(Mark(1, 1), f"the variants together have more than {_NODES_MAX} keys and values", None)
+    report.add(nodes.Mark(1, 1), f"the variants together have more than {_NODES_MAX} keys and values", None)
     return True
 
 

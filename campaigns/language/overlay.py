@@ -4,28 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.open_choices import without_choice
 from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import quoted, suggestion
-from harrow.campaigns.language.yaml_positions import (
-    MAX_DEPTH,
-    ListNode,
-    MapEntry,
-    MapNode,
-    Mark,
-    Mistake,
-    Node,
-    Path,
-    Scalar,
-    YamlError,
-    compose,
-    lookup,
-    without,
-)
 from harrow.cluster_model.settings import scopes_of, setting_names
 
 _SETTINGS: Final = "settings"
-_OWNERS: Final[tuple[Path, ...]] = (
+_OWNERS: Final[tuple[nodes.Path, ...]] = (
     ("cluster", "brokers"),
     ("cluster", "topics"),
     ("workload", "producers"),
@@ -34,7 +20,7 @@ _OWNERS: Final[tuple[Path, ...]] = (
 """The lists of what can have settings of its own."""
 
 
-def merged(base: MapNode, variant: MapNode) -> MapNode:
+def merged(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
     """Return a campaign with a variant's keys over its own; the variant's ``expect`` stands alone."""
     expect = variant.entries.get("expect")
     result = _merged(base, variant)
@@ -43,15 +29,19 @@ def merged(base: MapNode, variant: MapNode) -> MapNode:
     return result
 
 
-def _merged(base: MapNode, over: MapNode) -> MapNode:
+def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
     entries = dict(base.entries)
     for key, entry in over.entries.items():
         below = entries.get(key)
-        if below is not None and isinstance(below.value, MapNode) and isinstance(entry.value, MapNode):
-            entries[key] = MapEntry(entry.key_mark, _merged(below.value, entry.value))
+        if (
+            below is not None
+            and isinstance(below.value, nodes.MapNode)
+            and isinstance(entry.value, nodes.MapNode)
+        ):
+            entries[key] = nodes.MapEntry(entry.key_mark, _merged(below.value, entry.value))
         else:
             entries[key] = entry
-    return MapNode(entries, base.mark, base.lost | over.lost)
+    return nodes.MapNode(entries, base.mark, base.lost | over.lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +52,17 @@ class Override:
     """
 
     parts: tuple[str, ...]
-    value: Node
-    mark: Mark
+    value: nodes.Node
+    mark: nodes.Mark
     everywhere: bool = False
 
 
 class OverrideError(Exception):
     """An option that cannot be applied."""
 
-    def __init__(self, mark: Mark, message: str) -> None:
+    def __init__(self, mark: nodes.Mark, message: str) -> None:
         super().__init__(message)
-        self.mistake = Mistake(mark, message)
+        self.mistake = nodes.Mistake(mark, message)
 
 
 def parse_override(option: str) -> Override:
@@ -82,7 +72,7 @@ def parse_override(option: str) -> Override:
         OverrideError: it has no value, or names nothing that there is.
 
     """
-    mark = Mark(0, 0, option)
+    mark = nodes.Mark(0, 0, option)
     key, equals, text = option.partition("=")
     key = key.strip()
     if not option.isprintable():
@@ -93,8 +83,8 @@ def parse_override(option: str) -> Override:
     if scopes_of(key):
         return Override((_SETTINGS, key), value, mark, everywhere=True)
     parts = _parts(key)
-    if len(parts) > MAX_DEPTH:
-        raise OverrideError(mark, f"more than {MAX_DEPTH} levels deep")
+    if len(parts) > nodes.MAX_DEPTH:
+        raise OverrideError(mark, f"more than {nodes.MAX_DEPTH} levels deep")
     fields = file_section().keys().keys() - {"variants"}
     if parts[0] == "variants":
         raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
@@ -115,30 +105,31 @@ def _parts(key: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _value(text: str, mark: Mark) -> Node:
+def _value(text: str, mark: nodes.Mark) -> nodes.Node:
     """Return an option's value: a YAML scalar, or a list or mapping in brackets."""
     if not text.startswith(("[", "{", '"', "'")):
-        return Scalar(text, mark)
+        return nodes.Scalar(text, mark)
     try:
-        document = compose(text)
-    except YamlError as error:
+        document = nodes.compose(text)
+    except nodes.YamlError as error:
         raise OverrideError(mark, error.mistakes[0].message) from None
     if document.mistakes:
         raise OverrideError(mark, document.mistakes[0].message)
     return _marked(document.root, mark)
 
 
-def _marked(node: Node, mark: Mark) -> Node:
-    if isinstance(node, MapNode):
-        return MapNode(
-            {key: MapEntry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()}, mark
+def _marked(node: nodes.Node, mark: nodes.Mark) -> nodes.Node:
+    if isinstance(node, nodes.MapNode):
+        return nodes.MapNode(
+            {key: nodes.MapEntry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()},
+            mark,
         )
-    if isinstance(node, ListNode):
-        return ListNode(tuple(_marked(item, mark) for item in node.items), mark)
-    return Scalar(node.text, mark, node.plain)
+    if isinstance(node, nodes.ListNode):
+        return nodes.ListNode(tuple(_marked(item, mark) for item in node.items), mark)
+    return nodes.Scalar(node.text, mark, node.plain)
 
 
-def overridden(root: MapNode, override: Override) -> MapNode:
+def overridden(root: nodes.MapNode, override: Override) -> nodes.MapNode:
     """Return a campaign with an option applied; a swarm does not draw any more what the option says.
 
     Raises:
@@ -151,26 +142,28 @@ def overridden(root: MapNode, override: Override) -> MapNode:
     return without_choice(root, override.parts, override.value)
 
 
-def _put(node: Node | None, parts: Sequence[str], override: Override) -> Node:
+def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
     if not parts:
         return override.value
-    if isinstance(node, Scalar) and node.is_null():
+    if isinstance(node, nodes.Scalar) and node.is_null():
         node = None
-    if isinstance(node, ListNode) or (node is None and parts[0] == "0"):
-        return _put_into_list(node or ListNode((), override.mark), parts, override)
-    if node is None or isinstance(node, MapNode):
-        return _put_into_mapping(node or MapNode({}, override.mark), parts, override)
+    if isinstance(node, nodes.ListNode) or (node is None and parts[0] == "0"):
+        return _put_into_list(node or nodes.ListNode((), override.mark), parts, override)
+    if node is None or isinstance(node, nodes.MapNode):
+        return _put_into_mapping(node or nodes.MapNode({}, override.mark), parts, override)
     where = ".".join(override.parts[: len(override.parts) - len(parts)])
     raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here and has no `{parts[0]}`")
 
 
-def _put_into_mapping(node: MapNode, parts: Sequence[str], override: Override) -> MapNode:
+def _put_into_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:
     below = node.entries.get(parts[0])
     value = _put(below.value if below else None, parts[1:], override)
-    return MapNode({**node.entries, parts[0]: MapEntry(override.mark, value)}, node.mark, node.lost)
+    return nodes.MapNode(
+        {**node.entries, parts[0]: nodes.MapEntry(override.mark, value)}, node.mark, node.lost
+    )
 
 
-def _put_into_list(node: ListNode, parts: Sequence[str], override: Override) -> ListNode:
+def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Override) -> nodes.ListNode:
     length = len(node.items)
     if not (parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7 and int(parts[0]) <= length):
         where = ".".join(override.parts[: len(override.parts) - len(parts)])
@@ -183,14 +176,14 @@ def _put_into_list(node: ListNode, parts: Sequence[str], override: Override) -> 
         items.append(_put(None, parts[1:], override))
     else:
         items[index] = _put(items[index], parts[1:], override)
-    return ListNode(tuple(items), node.mark, node.lost)
+    return nodes.ListNode(tuple(items), node.mark, node.lost)
 
 
-def _without_setting(root: MapNode, name: str) -> MapNode:
+def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:
     """Return a campaign whose brokers, topics and clients do not have a setting of their own."""
-    paths: list[Path] = []
+    paths: list[nodes.Path] = []
     for place in _OWNERS:
-        owners = lookup(root, place)[2]
-        if isinstance(owners, ListNode):
+        owners = nodes.lookup(root, place)[2]
+        if isinstance(owners, nodes.ListNode):
             paths += [(*place, index, _SETTINGS, name) for index in range(len(owners.items))]
-    return without(root, paths)
+    return nodes.without(root, paths)

@@ -10,23 +10,7 @@ from typing import Any, Final, TypeVar
 
 from harrow.checks.history.records import SendRecord
 from harrow.checks.index import Index
-from harrow.cluster_model.events import (
-    BatchAcknowledged,
-    BatchAppended,
-    BatchReplicated,
-    BecameLeader,
-    BrokerPaused,
-    BrokerResumed,
-    BrokerStarted,
-    BrokerStopped,
-    Event,
-    FaultEnded,
-    Healed,
-    IsrChanged,
-    IsrReduced,
-    LeaderElected,
-    RequestRejected,
-)
+from harrow.cluster_model import events
 from harrow.cluster_model.history import INFO, INVOKE, OK
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -174,24 +158,24 @@ class _Disturbances:
         for _, event in index.events(*_OF_PARTITIONS):
             self._note(event)
         for _, event in index.events(*_OF_BROKERS):
-            if isinstance(event, BrokerStopped):
+            if isinstance(event, events.BrokerStopped):
                 self._stand_still(event.broker, LEADER_DOWN, STARTED, event.at_us)
-            elif isinstance(event, BrokerPaused):
+            elif isinstance(event, events.BrokerPaused):
                 self._stand_still(event.broker, LEADER_PAUSED, RESUMED, event.at_us)
-            elif isinstance(event, BrokerStarted | BrokerResumed):
+            elif isinstance(event, events.BrokerStarted | events.BrokerResumed):
                 self._go_on(event.broker, event.at_us)
-        self._fault_ends = [(event.at_us,) for _, event in index.events(FaultEnded, Healed)]
+        self._fault_ends = [(event.at_us,) for _, event in index.events(events.FaultEnded, events.Healed)]
 
-    def _note(self, event: Event) -> None:
-        if isinstance(event, LeaderElected | IsrReduced):
+    def _note(self, event: events.Event) -> None:
+        if isinstance(event, events.LeaderElected | events.IsrReduced):
             self._leaders[event.partition].append((event.at_us, event.leader))
             self._isrs[event.partition].append((event.at_us, event.isr))
-            if isinstance(event, IsrReduced):
+            if isinstance(event, events.IsrReduced):
                 self._altered[event.partition].append((event.at_us, "shrink", event.leader))
-        elif isinstance(event, IsrChanged):
+        elif isinstance(event, events.IsrChanged):
             self._isrs[event.partition].append((event.at_us, event.isr))
             self._altered[event.partition].append((event.at_us, event.change, event.broker))
-        elif isinstance(event, RequestRejected) and event.api == "Produce":
+        elif isinstance(event, events.RequestRejected) and event.api == "Produce":
             self._errors[event.partition].append((event.at_us, event.error, event.broker))
 
     def _stand_still(self, broker: int, began: str, ended: str, at_us: int) -> None:
@@ -246,32 +230,34 @@ class _Disturbances:
 
     def _waits_for_replicas(self, outage: Outage) -> bool:
         """Return whether the acks that did not come were those of acks=all."""
-        acks = _within(outage, self._batches.get(outage.partition, {}).get(BatchAcknowledged, ()))
+        acks = _within(outage, self._batches.get(outage.partition, {}).get(events.BatchAcknowledged, ()))
         return not acks or acks[-1][3] == _ACKS_ALL
 
     @cached_property
-    def _batches(self) -> Mapping[str, Mapping[type[Event], Sequence[tuple[int, int, int, int]]]]:
+    def _batches(self) -> Mapping[str, Mapping[type[events.Event], Sequence[tuple[int, int, int, int]]]]:
         """Return when batches were appended, copied and acked, by whom, and for which acks, by partition."""
         found: defaultdict[str, Any] = defaultdict(lambda: defaultdict(list))
-        lines: Sequence[TraceLine[BatchAppended | BatchReplicated | BatchAcknowledged]]
-        lines = self._index.events(BatchAppended, BatchReplicated, BatchAcknowledged)
+        lines: Sequence[TraceLine[events.BatchAppended | events.BatchReplicated | events.BatchAcknowledged]]
+        lines = self._index.events(events.BatchAppended, events.BatchReplicated, events.BatchAcknowledged)
         for _, event in lines:
-            acks = event.acks if isinstance(event, BatchAcknowledged) else 0
+            acks = event.acks if isinstance(event, events.BatchAcknowledged) else 0
             found[event.partition][type(event)].append((event.at_us, event.base_offset, event.broker, acks))
         return found
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
         """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
-        for _, led in self._index.events(BecameLeader, partition=outage.partition):
+        for _, led in self._index.events(events.BecameLeader, partition=outage.partition):
             if led.broker == leader and outage.start_us < led.at_us <= outage.end_us:
                 return UNAWARE, leader
         batches = self._batches.get(outage.partition, {})
-        appended = _within(outage, batches.get(BatchAppended, ()))
+        appended = _within(outage, batches.get(events.BatchAppended, ()))
         if not appended or appended[0][0] - outage.start_us > outage.length_us // 2:
             return UNREACHABLE, leader
         offset = appended[0][1]
         acked_us = [
-            moment[0] for moment in _within(outage, batches.get(BatchAcknowledged, ())) if moment[1] == offset
+            moment[0]
+            for moment in _within(outage, batches.get(events.BatchAcknowledged, ()))
+            if moment[1] == offset
         ]
         if acked_us and outage.end_us - acked_us[0] > acked_us[0] - outage.start_us:
             return ANSWER_LOST, leader
@@ -279,7 +265,7 @@ class _Disturbances:
             return UNKNOWN, -1
         copied = [
             broker
-            for _, copy, broker, _ in _within(outage, batches.get(BatchReplicated, ()))
+            for _, copy, broker, _ in _within(outage, batches.get(events.BatchReplicated, ()))
             if copy >= offset
         ]
         isr = _before(outage, self._isrs[outage.partition], ())
@@ -302,7 +288,7 @@ class _Disturbances:
         if began == UNAWARE:
             found += [
                 (led.at_us, TOLD, led.broker)
-                for _, led in self._index.events(BecameLeader, partition=outage.partition)
+                for _, led in self._index.events(events.BecameLeader, partition=outage.partition)
                 if led.broker == leader and outage.start_us < led.at_us <= outage.end_us
             ]
         if found:
@@ -313,8 +299,8 @@ class _Disturbances:
         return (CAUGHT_UP, blamed) if began in _MEMBERS else (ANSWERED, -1)
 
 
-_OF_PARTITIONS: Final = (LeaderElected, IsrReduced, IsrChanged, RequestRejected)
-_OF_BROKERS: Final = (BrokerStopped, BrokerStarted, BrokerPaused, BrokerResumed)
+_OF_PARTITIONS: Final = (events.LeaderElected, events.IsrReduced, events.IsrChanged, events.RequestRejected)
+_OF_BROKERS: Final = (events.BrokerStopped, events.BrokerStarted, events.BrokerPaused, events.BrokerResumed)
 _MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
 _MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {

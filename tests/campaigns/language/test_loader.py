@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from harrow.campaigns.language import loader
+from harrow.campaigns.language import yaml_positions
 from harrow.campaigns.language.loader import CampaignError, Problem, load_campaign, load_text
 from harrow.campaigns.language.template import new_campaign
 from harrow.campaigns.language.yaml_positions import Document, compose
@@ -106,7 +106,7 @@ def test_a_text_is_parsed_once_whatever_variants_and_options_it_has(monkeypatch:
         parsed.append(text)
         return compose(text)
 
-    monkeypatch.setattr(loader, "compose", counted)
+    monkeypatch.setattr(yaml_positions, "compose", counted)
     text = variants(5)
     assert len(load_text(text, "f.yaml", ["acks=0", "kafka=2.0"]).plans) == 6
     assert parsed == [text]
