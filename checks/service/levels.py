@@ -13,7 +13,7 @@ from typing import Final
 
 from harrow.checks.history.records import SendRecord
 from harrow.checks.index import Index
-from harrow.checks.service.outages import OUTAGE_MIN_US, Outage, explain, outages_of
+from harrow.checks.service.outages import Disturbances, Outage, outages_of
 from harrow.cluster_model.history import FAIL, INFO, OK, POLL, SEND
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -166,20 +166,13 @@ def service_levels(index: Index, left_out: frozenset[str] = frozenset()) -> Serv
 
 
 def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel]) -> None:
-    found: list[Outage] = []
+    disturbances = Disturbances(index)
     end_us = index.history.times_us[-1] if index.history.times_us else 0
     for name, level in partitions.items():
         known = index.history.partitions[name]
-        outages, level.longest = outages_of(name, chain.from_iterable(known.sends.values()), end_us)
-        found += outages
-        if level.longest is not None and level.longest not in outages:
-            found.append(level.longest)
-    for outage in explain(found, index):
-        level = partitions[outage.partition]
-        if outage.length_us >= OUTAGE_MIN_US:
-            level.outages = (*level.outages, outage)
-        if level.longest is not None and level.longest.start_us == outage.start_us:
-            level.longest = outage
+        outages, longest = outages_of(name, chain.from_iterable(known.sends.values()), end_us)
+        level.outages = tuple(map(disturbances.explained, outages))
+        level.longest = None if longest is None else disturbances.explained(longest)
 
 
 def _readings(index: Index, left_out: frozenset[str]) -> dict[str, "_Reading"]:

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import itemgetter
+from itertools import zip_longest
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.history.records import SendRecord
@@ -14,7 +14,6 @@ from harrow.cluster_model import events
 from harrow.cluster_model.history import INFO, INVOKE, OK
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.trace import TraceLine
 
 OUTAGE_MIN_US: Final = US_PER_SECOND
 """Shorter ones are latency."""
@@ -127,14 +126,6 @@ def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, in
     return found
 
 
-def explain(outages: Sequence[Outage], index: Index) -> list[Outage]:
-    """Return outages with what began and ended them, as far as the trace tells."""
-    if not outages:
-        return []
-    known = _Disturbances(index)
-    return [known.explained(outage) for outage in outages]
-
-
 @dataclass(frozen=True, slots=True)
 class _Standstill:
     """A broker's process was dead or paused."""
@@ -145,59 +136,51 @@ class _Standstill:
     end_us: int | None
 
 
-class _Disturbances:
-    """What a trace tells that can begin and end outages: by partition or broker, each in the order of time."""
+class Disturbances:
+    """What a trace tells that can begin and end outages. Events are grouped when they are first asked for."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._leaders: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        self._isrs: defaultdict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-        self._altered: defaultdict[str, list[tuple[int, str, int]]] = defaultdict(list)
-        self._errors: defaultdict[str, list[tuple[int, str, int]]] = defaultdict(list)
-        self._standstills: defaultdict[int, list[_Standstill]] = defaultdict(list)
-        for _, event in index.events(*_OF_PARTITIONS):
-            self._note(event)
-        for _, event in index.events(*_OF_BROKERS):
-            if isinstance(event, events.BrokerStopped):
-                self._stand_still(event.broker, LEADER_DOWN, STARTED, event.at_us)
-            elif isinstance(event, events.BrokerPaused):
-                self._stand_still(event.broker, LEADER_PAUSED, RESUMED, event.at_us)
-            elif isinstance(event, events.BrokerStarted | events.BrokerResumed):
-                self._go_on(event.broker, event.at_us)
-        self._fault_ends = [(event.at_us,) for _, event in index.events(events.FaultEnded, events.Healed)]
-
-    def _note(self, event: events.Event) -> None:
-        if isinstance(event, events.LeaderElected | events.IsrReduced):
-            self._leaders[event.partition].append((event.at_us, event.leader))
-            self._isrs[event.partition].append((event.at_us, event.isr))
-            if isinstance(event, events.IsrReduced):
-                self._altered[event.partition].append((event.at_us, "shrink", event.leader))
-        elif isinstance(event, events.IsrChanged):
-            self._isrs[event.partition].append((event.at_us, event.isr))
-            self._altered[event.partition].append((event.at_us, event.change, event.broker))
-        elif isinstance(event, events.RequestRejected) and event.api == "Produce":
-            self._errors[event.partition].append((event.at_us, event.error, event.broker))
-
-    def _stand_still(self, broker: int, began: str, ended: str, at_us: int) -> None:
-        self._go_on(broker, at_us)
-        self._standstills[broker].append(_Standstill(began, ended, at_us, None))
-
-    def _go_on(self, broker: int, at_us: int) -> None:
-        last = self._standstills[broker][-1:]
-        if last and last[0].end_us is None:
-            self._standstills[broker][-1] = replace(last[0], end_us=at_us)
+        self._grouped: dict[tuple[type[events.Event], ...], Mapping[str | int, Sequence[Any]]] = {}
 
     def explained(self, outage: Outage) -> Outage:
-        leader = _before(outage, self._leaders[outage.partition], NO_LEADER)
+        """Return an outage with what began and ended it, as far as the trace tells."""
+        elected = _before(outage, self._events(outage.partition, *_ELECTIONS))
+        leader = NO_LEADER if elected is None else elected.leader
         began, began_broker = self._began(outage, leader)
         ended, ended_broker = outage.ended, -1
         if ended == ANSWERED:
             ended, ended_broker = self._ended(outage, leader, began, began_broker)
         return replace(outage, began=began, began_broker=began_broker, ended=ended, ended_broker=ended_broker)
 
+    def _events(self, owner: str | int, *kinds: type[events.Event]) -> Sequence[Any]:
+        """Return the events of some kinds that are about a partition, or about a broker's process."""
+        if kinds not in self._grouped:
+            found = defaultdict(list)
+            for _, event in self._index.events(*kinds):
+                found[getattr(event, "partition" if isinstance(owner, str) else "broker")].append(event)
+            self._grouped[kinds] = found
+        return self._grouped[kinds].get(owner, ())
+
+    def _isr(self, outage: Outage) -> tuple[int, ...]:
+        changed = _before(outage, self._events(outage.partition, *_ELECTIONS, events.IsrChanged))
+        return () if changed is None else changed.isr
+
+    def _told(self, outage: Outage, leader: int) -> Sequence[events.BecameLeader]:
+        """Return when a leader was told that it led, after the outage had begun."""
+        led = _within(outage, self._events(outage.partition, events.BecameLeader))
+        return [event for event in led if event.broker == leader and event.at_us > outage.start_us]
+
+    def _standstills(self, broker: int) -> Iterator[_Standstill]:
+        moments = self._events(broker, *_PROCESS)
+        for event, later in zip_longest(moments, moments[1:]):
+            words = _STANDSTILL.get(type(event))
+            if words is not None:
+                yield _Standstill(*words, event.at_us, None if later is None else later.at_us)
+
     def _standstill(self, broker: int, outage: Outage) -> _Standstill | None:
         """Return the first time that a broker stood still for some of an outage."""
-        for stood in self._standstills.get(broker, ()):
+        for stood in self._standstills(broker):
             if stood.start_us <= outage.end_us and (stood.end_us is None or stood.end_us >= outage.start_us):
                 return stood
         return None
@@ -217,90 +200,74 @@ class _Disturbances:
             yield max(stood.start_us, outage.start_us), stood.began, leader
         if leader == NO_LEADER:
             yield outage.start_us, NO_LEADER_KNOWN, -1
-        for at_us, later in _within(outage, self._leaders[outage.partition]):
-            if later == NO_LEADER:
-                yield at_us, NO_LEADER_KNOWN, -1
-        for at_us, error, broker in _within(outage, self._errors[outage.partition]):
-            if error in _BY_ERROR:
-                yield at_us, _BY_ERROR[error], broker
-        for member in _before(outage, self._isrs[outage.partition], ()):
+        for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
+            if election.leader == NO_LEADER:
+                yield election.at_us, NO_LEADER_KNOWN, -1
+        for refused in _within(outage, self._events(outage.partition, events.RequestRejected)):
+            if refused.api == "Produce" and refused.error in _BY_ERROR:
+                yield refused.at_us, _BY_ERROR[refused.error], refused.broker
+        for member in self._isr(outage):
             stood = None if member == leader else self._standstill(member, outage)
             if stood is not None and self._waits_for_replicas(outage):
                 yield max(stood.start_us, outage.start_us), _MEMBER[stood.began], member
 
     def _waits_for_replicas(self, outage: Outage) -> bool:
         """Return whether the acks that did not come were those of acks=all."""
-        acks = _within(outage, self._batches.get(outage.partition, {}).get(events.BatchAcknowledged, ()))
-        return not acks or acks[-1][3] == _ACKS_ALL
-
-    @cached_property
-    def _batches(self) -> Mapping[str, Mapping[type[events.Event], Sequence[tuple[int, int, int, int]]]]:
-        """Return when batches were appended, copied and acked, by whom, and for which acks, by partition."""
-        found: defaultdict[str, Any] = defaultdict(lambda: defaultdict(list))
-        lines: Sequence[TraceLine[events.BatchAppended | events.BatchReplicated | events.BatchAcknowledged]]
-        lines = self._index.events(events.BatchAppended, events.BatchReplicated, events.BatchAcknowledged)
-        for _, event in lines:
-            acks = event.acks if isinstance(event, events.BatchAcknowledged) else 0
-            found[event.partition][type(event)].append((event.at_us, event.base_offset, event.broker, acks))
-        return found
+        acked = _within(outage, self._events(outage.partition, events.BatchAcknowledged))
+        return not acked or acked[-1].acks == _ACKS_ALL
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
         """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
-        for _, led in self._index.events(events.BecameLeader, partition=outage.partition):
-            if led.broker == leader and outage.start_us < led.at_us <= outage.end_us:
-                return UNAWARE, leader
-        batches = self._batches.get(outage.partition, {})
-        appended = _within(outage, batches.get(events.BatchAppended, ()))
-        if not appended or appended[0][0] - outage.start_us > outage.length_us // 2:
+        if self._told(outage, leader):
+            return UNAWARE, leader
+        appended = _within(outage, self._events(outage.partition, events.BatchAppended))
+        if not appended or appended[0].at_us - outage.start_us > outage.length_us // 2:
             return UNREACHABLE, leader
-        offset = appended[0][1]
-        acked_us = [
-            moment[0]
-            for moment in _within(outage, batches.get(events.BatchAcknowledged, ()))
-            if moment[1] == offset
-        ]
-        if acked_us and outage.end_us - acked_us[0] > acked_us[0] - outage.start_us:
+        offset = appended[0].base_offset
+        acked = _within(outage, self._events(outage.partition, events.BatchAcknowledged))
+        acked_us = next((event.at_us for event in acked if event.base_offset == offset), None)
+        if acked_us is not None and outage.end_us - acked_us > acked_us - outage.start_us:
             return ANSWER_LOST, leader
         if not self._waits_for_replicas(outage):
             return UNKNOWN, -1
-        copied = [
-            broker
-            for _, copy, broker, _ in _within(outage, batches.get(events.BatchReplicated, ()))
-            if copy >= offset
-        ]
-        isr = _before(outage, self._isrs[outage.partition], ())
-        behind = [member for member in isr if member not in (leader, *copied)] or copied[-1:]
+        replicated = _within(outage, self._events(outage.partition, events.BatchReplicated))
+        copied = [event.broker for event in replicated if event.base_offset >= offset]
+        behind = [member for member in self._isr(outage) if member not in (leader, *copied)] or copied[-1:]
         return (MEMBER_BEHIND, behind[0]) if behind else (UNKNOWN, -1)
 
     def _ended(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
         """Return the last change before the ack that can have brought it about."""
         found: list[tuple[int, str, int]] = []
-        for at_us, later in _within(outage, self._leaders[outage.partition]):
-            if later not in (leader, NO_LEADER):
-                found.append((at_us, ELECTED, later))
-                leader = later
-        for at_us, change, broker in _within(outage, self._altered[outage.partition]):
-            found.append((at_us, ISR_GREW if change == "expand" else ISR_SHRANK, broker))
+        for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
+            if election.leader not in (leader, NO_LEADER):
+                leader = election.leader
+                found.append((election.at_us, ELECTED, leader))
+        for event in _within(outage, self._events(outage.partition, events.IsrReduced, events.IsrChanged)):
+            by = event.leader if isinstance(event, events.IsrReduced) else event.broker
+            has_grown = isinstance(event, events.IsrChanged) and event.change == "expand"
+            found.append((event.at_us, ISR_GREW if has_grown else ISR_SHRANK, by))
         for broker in dict.fromkeys((leader, blamed)):
-            for stood in self._standstills.get(broker, ()):
+            for stood in self._standstills(broker):
                 if stood.end_us is not None and outage.start_us <= stood.end_us <= outage.end_us:
                     found.append((stood.end_us, stood.ended, broker))
         if began == UNAWARE:
-            found += [
-                (led.at_us, TOLD, led.broker)
-                for _, led in self._index.events(events.BecameLeader, partition=outage.partition)
-                if led.broker == leader and outage.start_us < led.at_us <= outage.end_us
-            ]
+            found += [(event.at_us, TOLD, leader) for event in self._told(outage, leader)]
         if found:
             return max(found, key=itemgetter(0))[1:]
         # The end of just any fault will not do: it has to be followed by the ack.
-        if any(at_us >= outage.end_us - _SOON_US for (at_us,) in _within(outage, self._fault_ends)):
+        ends = [event for _, event in self._index.events(events.FaultEnded, events.Healed)]
+        if any(event.at_us >= outage.end_us - _SOON_US for event in _within(outage, ends)):
             return FAULT_ENDED, -1
         return (CAUGHT_UP, blamed) if began in _MEMBERS else (ANSWERED, -1)
 
 
-_OF_PARTITIONS: Final = (events.LeaderElected, events.IsrReduced, events.IsrChanged, events.RequestRejected)
-_OF_BROKERS: Final = (events.BrokerStopped, events.BrokerStarted, events.BrokerPaused, events.BrokerResumed)
+_ELECTIONS: Final = (events.LeaderElected, events.IsrReduced)
+_PROCESS: Final = (events.BrokerStopped, events.BrokerStarted, events.BrokerPaused, events.BrokerResumed)
+_STANDSTILL: Final = {
+    events.BrokerStopped: (LEADER_DOWN, STARTED),
+    events.BrokerPaused: (LEADER_PAUSED, RESUMED),
+}
+"""What begins a time in which a broker's process stands still, and what ends it; the next of `_PROCESS` does."""
 _MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
 _MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {
@@ -313,17 +280,19 @@ _SOON_US: Final = US_PER_SECOND
 _ACKS_ALL: Final = -1
 
 
-T = TypeVar("T", bound=tuple[Any, ...])
-S = TypeVar("S")
+E = TypeVar("E", bound=events.Event)
 
 
-def _before(outage: Outage, moments: Sequence[tuple[int, S]], default: S) -> S:
-    """Return what was so when an outage began."""
-    place = bisect_right(moments, outage.start_us, key=itemgetter(0))
-    return moments[place - 1][1] if place else default
+def _before(outage: Outage, moments: Sequence[E]) -> E | None:
+    """Return what had happened last when an outage began."""
+    place = bisect_right(moments, outage.start_us, key=_at_us)
+    return moments[place - 1] if place else None
 
 
-def _within(outage: Outage, moments: Sequence[T]) -> Sequence[T]:
-    """Return what happened during an outage, of moments that begin with their time."""
-    first = bisect_left(moments, outage.start_us, key=itemgetter(0))
-    return moments[first : bisect_right(moments, outage.end_us, key=itemgetter(0))]
+def _within(outage: Outage, moments: Sequence[E]) -> Sequence[E]:
+    """Return what happened during an outage."""
+    first = bisect_left(moments, outage.start_us, key=_at_us)
+    return moments[first : bisect_right(moments, outage.end_us, key=_at_us)]
+
+
+_at_us: Final = attrgetter("at_us")
