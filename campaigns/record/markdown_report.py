@@ -13,7 +13,6 @@ from harrow.campaigns.record.phrases import preventions, timed_sentence
 from harrow.campaigns.record.report import AS_EXPECTED, anomalies, outcome, place, run_id
 from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.service import service_of
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import HELD
 
@@ -75,7 +74,7 @@ def _misses(result: RunResult) -> str:
 
 
 def _service(result: RunResult) -> str:
-    levels = service_of(result.evidence)
+    levels = result.service
     if not levels.total.sent and not levels.consumers:
         return ""
     lines = [

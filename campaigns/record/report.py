@@ -17,7 +17,6 @@ from harrow.campaigns.record.service_report import service_as_mapping
 from harrow.campaigns.run.probes import never_reached
 from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.service import service_of
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst
@@ -178,7 +177,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
             {"at_ms": milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
             for fault in result.faults
         ],
-        "service": service_as_mapping(service_of(result.evidence)),
+        "service": service_as_mapping(result.service),
         "probes": dict(sorted(result.probes.items())),
         "probes_missed": list(result.probes_missed),
         "replicas": {

@@ -17,7 +17,7 @@ from harrow.campaigns.run.probe_counter import count_probes
 from harrow.campaigns.run.probes import never_reached
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.campaigns.run.script import Script
-from harrow.campaigns.run.service import missed_bounds, service_of
+from harrow.campaigns.run.service import missed_bounds
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.target import Target
 from harrow.checks.evidence import Evidence, HealedCore
@@ -102,16 +102,13 @@ class Run:
         verdict = judge(evidence)
         missed = [*self.script.missed, *self._final]
         missed += _missed_at_the_end(self._plan.expect, verdict)
-        if self._plan.expect.service is not None:
-            missed += missed_bounds(self._plan.expect.service, service_of(evidence))
-        expected = not missed and _is_expected(self._plan.expect, verdict)
         events = self.target.trace.events
         probes = count_probes(events)
-        return RunResult(
+        result = RunResult(
             plan=self._plan,
             seed=self._seed,
             verdict=verdict,
-            expected=expected,
+            expected=not missed and _is_expected(self._plan.expect, verdict),
             missed=tuple(missed),
             evidence=evidence,
             faults=tuple(self.injector.injected),
@@ -123,6 +120,10 @@ class Run:
             operated=tuple(self.script.operated),
             given_up=self._given_up,
         )
+        out_of_bounds = tuple(missed_bounds(self._plan.expect.service, result))
+        if not out_of_bounds:
+            return result
+        return replace(result, missed=(*missed, *out_of_bounds), expected=False)
 
     def _check_started(self) -> None:
         for partition in self._plan.cluster.partition_names():

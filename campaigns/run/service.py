@@ -6,25 +6,16 @@ from typing import Final
 
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import ServiceExpectation
-from harrow.campaigns.run.clients import CORE_READER, READER
-from harrow.campaigns.run.run_result import MissedExpectation
-from harrow.checks.evidence import Evidence
-from harrow.checks.index import Index
-from harrow.checks.service.levels import Latency, ServiceLevels, service_levels
+from harrow.campaigns.run.run_result import MissedExpectation, RunResult
+from harrow.checks.service.levels import Latency, ServiceLevels
 from harrow.cluster_model.fields import CountBoundMarker, DurationBoundMarker, fields_of
 
-_READERS: Final = frozenset({READER, CORE_READER})
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-def service_of(evidence: Evidence) -> ServiceLevels:
-    """Return how well the clients of a run's workload were served; it takes a tenth of the time of a run."""
-    return service_levels(Index(evidence), _READERS)
 
 
 Measure = Callable[[ServiceLevels], int | None]
@@ -57,14 +48,16 @@ MEASURES: Final[Mapping[str, Measure]] = {
 """What a campaign can bound, by the key of `expect.service`; None where there was nothing to measure."""
 
 
-def missed_bounds(expected: ServiceExpectation, found: ServiceLevels) -> Iterator[MissedExpectation]:
+def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Iterator[MissedExpectation]:
     """Yield which bounds the service levels of a run are not within."""
+    if expected is None:
+        return
     for item in fields_of(ServiceExpectation):
         bound = item.of(expected)
         if bound is None:
             continue
         comparison, limit = bound
-        value = MEASURES[item.attribute](found)
+        value = MEASURES[item.attribute](result.service)
         wanted = field_text(item.kind, bound)
         kind = f"service.{item.key} {wanted}"
         if value is None:

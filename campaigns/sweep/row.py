@@ -17,7 +17,7 @@ from typing import Any, Final
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.run.service import MEASURES, service_of
+from harrow.campaigns.run.service import MEASURES
 from harrow.campaigns.search.signature import signatures
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Task
@@ -123,7 +123,7 @@ def _row(cell: Cell, result: RunResult) -> Row:
         "trace_digest": result.trace_digest,
         "events": result.events,
         "simulated_ms": result.simulated_us // 1_000,
-        **_service(service_of(result.evidence)),
+        **_service(result.service),
         **(_worst_failure(result) if how == UNEXPECTED else {}),
     }
 

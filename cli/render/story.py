@@ -13,7 +13,6 @@ from harrow.campaigns.record.markdown_report import epochs_text, values_text
 from harrow.campaigns.record.phrases import preventions, sentence
 from harrow.campaigns.record.report import FindingGroup, anomalies, place
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.service import service_of
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import HELD, Finding
 from harrow.cli.commands.run_tally import FinishedRun
@@ -47,7 +46,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     for anomaly in anomalies(result):
         yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
     yield from _misses(run)
-    for part in service_lines(service_of(result.evidence)):
+    for part in service_lines(result.service):
         yield indented(part)
     for table in _tables(result):
         if table.row_count:
