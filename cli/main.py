@@ -32,7 +32,6 @@ class Commands(TyperGroup):
     """The commands. When nothing reads the output any more (``harrow ... | head``), they end without a word."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -50,7 +49,6 @@ class Commands(TyperGroup):
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands by group."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         # Two blanks before a name and two behind it, and one column that Click leaves free.
         width = max(map(len, commands))

@@ -53,7 +53,6 @@ class SweepProgress:
             say(self._console, progress_line(progress))
 
     def end(self) -> None:
-        """Take the bar away."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -269,7 +269,6 @@ class DeclaredField:
         return self.options.minimum if self.options.minimum is not None else _LEAST.get(self.kind)
 
     def of(self, owner: Any) -> Any:
-        """Return the value that *owner* has."""
         value = getattr(owner, self.attribute)
         return (value, getattr(owner, self.options.upper)) if self.options.upper else value
 

@@ -297,7 +297,6 @@ class Behaviours:
 
 
 def switch_docs() -> dict[str, Switch]:
-    """Return the switches by name."""
     return {switch.name: cast("Switch", switch.metadata) for switch in fields(Behaviours)}
 
 

@@ -206,7 +206,6 @@ class Resolved:
         self._given = given
 
     def get(self, name: str) -> Any:
-        """Return the value of setting *name*."""
         if name in self._given:
             return self._given[name]
         return SETTINGS[self._scope, name].default(self._release)

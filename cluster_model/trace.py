@@ -87,7 +87,6 @@ class Trace:
         self._kinds[cast("type[Event]", kind)][1].append(handler)
 
     def since(self, position: int) -> Sequence[TraceEvent]:
-        """Return the events from *position* on."""
         return self.events[position:]
 
     def digest(self) -> str:

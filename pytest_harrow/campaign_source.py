@@ -55,7 +55,6 @@ class Source:
             raise
 
     def reproduce(self, plan: Plan, seed: int) -> str:
-        """Return the command that runs it again."""
         return reproduce_command(self.argument, seed, plan.variant, self.overrides)
 
     def finished(self, result: RunResult, here: Path) -> FinishedRun:

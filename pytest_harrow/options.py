@@ -30,7 +30,6 @@ class OptionsError(Exception):
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add them to pytest's own."""
     group = parser.getgroup("harrow", "campaigns of harrow")
     group.addoption(SEEDS_OPTION, metavar="A..B", help="Seeds to run campaigns with, from A to before B.")
     group.addoption(

@@ -32,7 +32,6 @@ from harrow.faults.conditions.fact import Fact
 
 @derived
 def settings_section(scopes: tuple[str, ...] = SCOPES) -> type[Section]:
-    """Return the model of a mapping of settings that these scopes know."""
     fields = (
         section_models.field(setting.name, _setting_leaf(setting), setting.doc)
         for setting in _settings_of(scopes)
@@ -130,7 +129,6 @@ def summary(declared: type[Any]) -> str:
 
 @derived
 def one_fault_section() -> type[Section]:
-    """Return the model of one fault of any kind."""
     doc = "One fault, by its name (see `harrow list faults`)."
     return section_models.model(
         "Fault", _faults(), doc, noun="fault", catalogue="faults", named_alone=True, single=True
@@ -139,7 +137,6 @@ def one_fault_section() -> type[Section]:
 
 @derived
 def action_section() -> type[Section]:
-    """Return the model of one action or fault."""
     actions = (
         section_models.field(name, _action_annotation(action), summary(action))
         for name, action in ACTIONS.items()

@@ -227,14 +227,12 @@ def whole_range(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], tuple[
 
 
 def probability(text: str) -> float:
-    """Return a probability from 0 to 1."""
     if not _PROBABILITY.fullmatch(text) or Fraction(text) > 1:
         raise LiteralError(f"a probability is a number from 0 to 1 such as 0.25, not {quoted(text)}")
     return float(text)
 
 
 def choice(options: Collection[str]) -> Callable[[str], str]:
-    """Return the reader of one of a few words."""
     words = tuple(options)
 
     def read(text: str) -> str:
@@ -320,7 +318,6 @@ def release(text: str) -> str:
 
 
 def version(text: str) -> str:
-    """Return a version of harrow."""
     if len(text) > _VERSION_CHARACTERS_MAX or not re.fullmatch(VERSION_PATTERN, text):
         raise LiteralError(f"expected a version of harrow such as 0.1.0, not {quoted(text)}")
     return text

@@ -228,12 +228,10 @@ def whole_range(minimum: int, maximum: int = LONG_MAX) -> Leaf:
 
 
 def one_of(*words: str) -> Leaf:
-    """Return the leaf for one of a few words."""
     return Leaf(literals.choice(words), {"enum": list(words)})
 
 
 def spelling_schema(pattern: str, *examples: str) -> dict[str, Any]:
-    """Return the JSON Schema of text that a pattern matches."""
     return {"type": "string", "pattern": f"^{pattern}$", "examples": list(examples)}
 
 

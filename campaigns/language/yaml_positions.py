@@ -239,7 +239,6 @@ class _Composer:
         return root
 
     def close(self) -> None:
-        """Let the parser go."""
         self._parser.dispose()
 
     def _node(self, event: Any, depth: int) -> Node:

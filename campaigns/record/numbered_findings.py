@@ -46,7 +46,6 @@ class NumberedFinding:
 
 
 def numbered(rules: Mapping[str, RuleResult]) -> tuple[NumberedFinding, ...]:
-    """Return the findings of a run."""
     found = [(name, judged.promise, finding) for name, judged in rules.items() for finding in judged.findings]
     # Sorting is stable, so findings of a rule stay in the order of the report.
     found.sort(key=lambda entry: (entry[2].permitted_by is not None, entry[0] in INVARIANTS))

@@ -96,7 +96,6 @@ class CoreRecovery:
         self._ends: dict[tuple[str, int, int], int] = {}
 
     def run(self) -> evidence.HealedCore:
-        """Go through the phase."""
         target = self._target
         healed_us = target.now_us
         impaired = [b for b in target.environment.broker_ids() if self._observer.is_impaired(b)]

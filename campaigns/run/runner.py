@@ -78,7 +78,6 @@ class Run:
         self._final: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
-        """Go through all phases."""
         return self._judged_after(self.begin, self._disturb, self._settle)
 
     def begin(self) -> None:

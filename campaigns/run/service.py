@@ -49,7 +49,6 @@ MEASURES: Final[Mapping[str, Measure]] = {
 
 
 def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Iterator[MissedExpectation]:
-    """Yield which bounds the service levels of a run are not within."""
     if expected is None:
         return
     for item in fields_of(ServiceExpectation):

@@ -55,7 +55,6 @@ def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
 
 
 def with_actions(plan: Plan, change: Callable[[Action], Action]) -> Plan:
-    """Return the plan with every action of its timeline changed."""
     return with_timeline(plan, [replace(moment, action=change(moment.action)) for moment in timeline(plan)])
 
 

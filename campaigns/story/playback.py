@@ -87,7 +87,6 @@ class Playback:
 
     @property
     def end_us(self) -> int:
-        """The time of the last event."""
         return self._run.end_us
 
     @property

@@ -180,7 +180,6 @@ def _election_without(election: LeaderElected) -> str:
 
 
 def _before(event: LogEntry | RemovedEntry, text: str) -> RecordMoment:
-    """Return the moment before a record was stored or removed."""
     return RecordMoment(number=event.number - 1, at_us=event.at_us, text=f"before {text}")
 
 
@@ -223,7 +222,6 @@ def _why_it_stays(replica: ReplicaState, entry: LogEntry, truncates_to_hw: bool)
 
 
 def _never_stored(partition: PartitionState) -> Iterator[RecordNote]:
-    """Yield notes of records that were acked and were never in any log."""
     for value, sends in partition.sends.items():
         acked = next((send for send in sends if send.status == ACKED), None)
         if acked is not None and acked.ended_us is not None and value not in partition.by_value:

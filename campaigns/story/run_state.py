@@ -39,7 +39,6 @@ class RunState(ClusterState):
 
 
 def before(run: RunEvents) -> RunState:
-    """Return the state of a run before its first event."""
     return RunState(run.replicas, (broker.id for broker in run.plan.cluster.brokers))
 
 

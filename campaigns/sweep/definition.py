@@ -65,7 +65,6 @@ class Definition:
         return f"sweep-{digest[:8]}-{VERSION}"
 
     def runs(self) -> int:
-        """How many runs it has."""
         return len(self.cells) * len(self.seeds)
 
     def source_of(self, campaign: str) -> SweepSource:

@@ -49,7 +49,6 @@ class Repeats:
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Number the cells."""
         self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
 
     def are_owed(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
@@ -75,7 +74,6 @@ class Repeats:
             yield self._numbers[campaign, name], seed, digest, worker
 
     def waiting(self) -> int:
-        """How many runs wait."""
         return len(self._waiting)
 
     def next_chunk(self, *, last: bool) -> Chunk | None:

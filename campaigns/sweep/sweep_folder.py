@@ -57,7 +57,6 @@ class Repeated:
 
     @property
     def is_equal(self) -> bool:
-        """Whether it came out the same."""
         return self.first == self.again
 
 

@@ -158,7 +158,6 @@ class SweepReport:
 
     @property
     def runs(self) -> int:
-        """How many runs there are rows of."""
         return sum(cell.runs for cell in self.cells)
 
     def count(self, outcome: str) -> int:

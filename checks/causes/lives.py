@@ -64,7 +64,6 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 
 
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
-    """Return how a copy went."""
     at_us, broker, value, offset = removed.at_us, copy.broker, copy.value, copy.offset
     if removed.cause == POWER_LOSS:
         return links.unflushed_lost(at_us, broker, leo=removed.to_offset, offset=offset, value=value)

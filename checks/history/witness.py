@@ -73,7 +73,6 @@ _OUTCOMES: Final = {OK: send_acked, FAIL: send_failed}
 
 
 def operation(history: HistoryIndex, position: int) -> OperationId:
-    """Return which operation stands at a position of a history."""
     return history.numbers[position], history.processes[position]
 
 

@@ -15,7 +15,6 @@ _ELEMENTS: Final = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIP
 
 
 def junit_xml(suites: Sequence[Suite]) -> str:
-    """Return the document of several suites."""
     root = ET.Element("testsuites", _totals(suites, "harrow"))
     for suite in suites:
         root.append(_suite(suite))

@@ -121,7 +121,6 @@ class RunSuites(RunPrinter):
         self._by_variant: dict[tuple[Path, str | None], _SuiteSeeds] = {}
 
     def add(self, run: FinishedRun) -> None:
-        """Add a run to the suite of its variant."""
         key = (run.file, run.result.plan.variant)
         if key not in self._by_variant:
             self._by_variant[key] = _SuiteSeeds(run)

@@ -70,7 +70,6 @@ def session(request: CheckRequest) -> int:
 
 
 def _arguments(request: CheckRequest) -> list[str]:
-    """Return the request as typed."""
     options = {"--allow": request.allowed, "--demand": request.demanded, "--set": request.settings}
     pairs = (pair for option, values in options.items() for pair in product([option], values or ()))
     return [request.history, *(word for pair in pairs for word in pair)]

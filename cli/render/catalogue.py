@@ -63,7 +63,6 @@ def explain(name: str) -> list[CatalogueEntry]:
 
 
 def all_names() -> list[str]:
-    """Return every name that can be explained."""
     names = [entry.name for entry in _in_memory()]
     return list(dict.fromkeys((*names, *INVARIANTS, *library_names())))
 

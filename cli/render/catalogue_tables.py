@@ -48,7 +48,6 @@ def _first_sentence(text: str) -> str:
 
 
 def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
-    """Yield what there is to say about one entry."""
     yield Text.assemble((entry.name, "bold"), (f"  {entry.kind}", DIM))
     yield indented(entry.summary, 2)
     if entry.about:

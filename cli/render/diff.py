@@ -49,7 +49,6 @@ _LAYOUTS: Final = (
 
 
 def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_different: bool) -> None:
-    """Print the logs of a run at a moment."""
     show(console, *_heading(found))
     for diff in found.partitions:
         show(console, Text(), *_partition(console, diff, found.state, only_different=only_different))

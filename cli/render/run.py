@@ -75,7 +75,6 @@ class RunTable(RunPrinter):
         self._console.file.flush()
 
     def end(self) -> None:
-        """Print the groups."""
         for (_, _, outcome), runs in self._groups.items():
             if self._quiet and outcome == AS_EXPECTED:
                 continue
@@ -88,7 +87,6 @@ class RunTable(RunPrinter):
         self._console.file.flush()
 
     def finish(self, tally: Tally) -> None:
-        """Print the summary."""
         if tally.finished and (tally.failed or tally.required.unreached() or not self._quiet):
             if not self._verbose:
                 show(self._console, Text())

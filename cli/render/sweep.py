@@ -126,7 +126,6 @@ def cell_labels(cells: Sequence[str]) -> list[str]:
 
 
 def interval(rate: FailureRate) -> str:
-    """Return a rate's 95% interval in percent."""
     return f"[{percent(rate.low)[:-1]}, {percent(rate.high)[:-1]}]"
 
 

@@ -49,7 +49,6 @@ class RunWatch:
         self.played_s = 0.0
 
     def play(self, result: RunResult) -> None:
-        """Play a run from time zero to its end."""
         begun_s = self._clock()
         if math.isinf(self._speed) and begun_s < self._next_s:
             return

@@ -49,7 +49,6 @@ class LogManager:
         return log
 
     def log(self, partition: str) -> UnifiedLog:
-        """Return a log that has been opened."""
         return self._logs[partition]
 
     def appended(self, partition: str) -> None:

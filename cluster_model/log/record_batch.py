@@ -54,7 +54,6 @@ class RecordBatch:
         self.last_sequence = self.base_sequence + len(self.values) - 1
 
     def stored_at(self, base_offset: int, leader_epoch: int) -> "RecordBatch":
-        """Return the batch as a leader stores it."""
         return RecordBatch(
             self.values,
             self.producer_id,

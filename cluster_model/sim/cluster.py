@@ -93,7 +93,6 @@ class Cluster:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the brokers that a partition is assigned to."""
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
 

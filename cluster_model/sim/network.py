@@ -85,7 +85,6 @@ class Network:
         return connection
 
     def close(self, connection: Connection) -> None:
-        """The client gives a connection up."""
         if not connection.is_open:
             return
         self._forget(connection)
@@ -174,7 +173,6 @@ class Network:
         self._flush()
 
     def add_rule(self, rule: MessageRule) -> None:
-        """Put a rule for single messages in force."""
         self._rules.append(rule)
         if rule.action == message_rule.HOLD:
             self._holding.append(rule)
@@ -261,7 +259,6 @@ class Network:
         self._disturbed = bool(self._cuts or self._rules or self._queued or self.trace_messages)
 
     def watch_messages(self) -> None:
-        """Put every message into the trace."""
         self.trace_messages = True
         self._note_disturbance()
 

@@ -19,7 +19,6 @@ class ZkAlterPartitionManager:
         self._changes = IsrChangePropagation(host, zookeeper)
 
     def start(self) -> None:
-        """Begin to tell the controller of changes."""
         self._changes.start()
 
     def submit(

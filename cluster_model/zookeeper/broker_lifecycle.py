@@ -41,7 +41,6 @@ class ZkBrokerLifecycle:
 
     @property
     def is_active_controller(self) -> bool:
-        """Whether the broker takes itself for the controller."""
         return self._controller.is_active
 
     def start(self) -> None:

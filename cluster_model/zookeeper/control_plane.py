@@ -57,7 +57,6 @@ class ZkControlPlane:
         self._zookeeper.apply(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's sessions."""
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def remove_controller(self) -> None:

@@ -30,11 +30,9 @@ class IsrChangePropagation:
         self._last_propagation_us = host.clock.now_us
 
     def start(self) -> None:
-        """Begin to look for changes periodically."""
         self._host.set_timer(CHECK_INTERVAL_US, self._check)
 
     def note(self, partition: str) -> None:
-        """An ISR has been written."""
         self._changed[partition] = None
         self._last_change_us = self._host.clock.now_us
 

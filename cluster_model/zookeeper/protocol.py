@@ -24,12 +24,10 @@ ANY_VERSION: Final = -1
 
 
 def broker_path(broker: int) -> str:
-    """Return the path of a broker's registration."""
     return f"{BROKER_IDS}/{broker}"
 
 
 def topic_path(topic: str) -> str:
-    """Return the path of a topic's assignment."""
     return f"{BROKER_TOPICS}/{topic}"
 
 

@@ -38,7 +38,6 @@ class EffectiveSettings:
         return self._known_to(BROKER)
 
     def own_of_broker(self, broker: Any, path: Path) -> GivenSettings:
-        """Return what one broker gets besides."""
         return self._read(broker, path, (BROKER,))
 
     def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:

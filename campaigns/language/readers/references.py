@@ -43,7 +43,6 @@ class References:
         )
 
     def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
-        """Make the workload's clients known."""
         self._producers = tuple(producer.name for producer in producers)
         self._clients = frozenset(
             (*self._producers, *(client.name for clients in others.values() for client in clients))
@@ -115,7 +114,6 @@ class References:
             self._draft.unknown(path, noun, name, self._racks)
 
     def endpoint(self, path: Path, endpoint: int | str) -> None:
-        """Check one end of a link."""
         if isinstance(endpoint, int):
             self.broker(path, endpoint)
         elif endpoint != ZOOKEEPER and endpoint not in self._clients and self._checks_clients:

@@ -40,7 +40,6 @@ class WorkloadReader:
         self._names: dict[str, Path] = {}
 
     def read(self) -> dict[str, tuple[Any, ...]]:
-        """Return the clients by the fields of a plan."""
         sections = self._given.get("producers")
         if sections is None:
             # The workload that a campaign does not mention is one producer for its script.

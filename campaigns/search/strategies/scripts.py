@@ -22,7 +22,6 @@ PAUSES_US: Final = tuple(ms * US_PER_MS for ms in (0, 1, 10, 100, 1_000, 7_000))
 
 
 def values(count: int = STEPS_MAX * ACTIONS_MAX) -> tuple[str, ...]:
-    """Return the values of the first *count* records of a script that was drawn."""
     return tuple(f"m{number}" for number in range(count))
 
 
