@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.text import Text
 
@@ -14,29 +14,23 @@ from harrow.checks.replay.partition_state import ACKED, FAILED, POWER_LOSS, SEND
 FOLDED_MIN: Final = 4
 """So many alike rows are shown as one."""
 
-_LEGEND: Final = {
-    replica_diff.DIFFERENT: "another record than the leader's",
-    replica_diff.MISSING: "never there",
-    "truncated": "was there, truncated",
-    "power loss": "was there, lost with the power",
-    "uncommitted": "not below this replica's HW",
-    "unflushed": "not flushed",
-}
+
+class _Sign(NamedTuple):
+    """How what a cell has looks, and what that means."""
+
+    sign: str
+    meaning: str
+    style: str = ""
+    ascii: str = ""
+
+
 _SIGNS: Final = {
-    replica_diff.DIFFERENT: "≠",
-    replica_diff.MISSING: "·",
-    "truncated": "-",
-    "power loss": "x",
-    "uncommitted": "~",
-    "unflushed": "*",
-}
-_ASCII: Final = {replica_diff.DIFFERENT: "!", replica_diff.MISSING: "."}
-_STYLES: Final = {
-    replica_diff.DIFFERENT: "bold red",
-    replica_diff.MISSING: "dim",
-    "truncated": "magenta",
-    "power loss": "magenta",
-    "uncommitted": "yellow",
+    replica_diff.DIFFERENT: _Sign("≠", "another record than the leader's", "bold red", ascii="!"),
+    replica_diff.MISSING: _Sign("·", "never there", "dim", ascii="."),
+    "truncated": _Sign("-", "was there, truncated", "magenta"),
+    "power loss": _Sign("x", "was there, lost with the power", "magenta"),
+    "uncommitted": _Sign("~", "not below this replica's HW", "yellow"),
+    "unflushed": _Sign("*", "not flushed"),
 }
 LOST: Final = "LOST"
 _STATUS: Final = {None: "-", SENDING: "not yet", UNKNOWN: "unknown", FAILED: "no"}
@@ -61,19 +55,21 @@ class FoldedRows:
 class CellSigns:
     """The signs of a diff, and which of them have been used: only those are explained."""
 
-    def __init__(self, *, is_unicode: bool, missing: str = _LEGEND[replica_diff.MISSING]) -> None:
+    def __init__(self, *, is_unicode: bool, missing: str = _SIGNS[replica_diff.MISSING].meaning) -> None:
         """Begin with none used; *missing* says what it means that a record is not there."""
-        self._signs = _SIGNS if is_unicode else {**_SIGNS, **_ASCII}
-        self._legend = {**_LEGEND, replica_diff.MISSING: missing}
+        self._is_unicode = is_unicode
+        self._missing = missing
         self._used: set[str] = set()
 
     def of(self, name: str) -> str:
         self._used.add(name)
-        return self._signs[name]
+        return _SIGNS[name].sign if self._is_unicode else _SIGNS[name].ascii or _SIGNS[name].sign
 
     def legend(self) -> list[str]:
         """Return what the used signs mean."""
-        return [f"{self._signs[name]} {self._legend[name]}" for name in _LEGEND if name in self._used]
+        used = [name for name in _SIGNS if name in self._used]
+        meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._missing}
+        return [f"{self.of(name)} {meanings[name]}" for name in used]
 
 
 def folded(
@@ -232,17 +228,19 @@ def _names(fate: replica_diff.RecordFate) -> str:
 def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
     # Beside what once stood there, others are shown only if they had it, too.
     return (
-        Text() if rows.first.is_past else Text(signs.of(replica_diff.MISSING), _STYLES[replica_diff.MISSING])
+        Text()
+        if rows.first.is_past
+        else Text(signs.of(replica_diff.MISSING), _SIGNS[replica_diff.MISSING].style)
     )
 
 
 def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
     if cell.removed is not None:
         name = "power loss" if cell.removed.cause == POWER_LOSS else "truncated"
-        return signs.of(name), _STYLES[name]
+        return signs.of(name), _SIGNS[name].style
     if cell.state == replica_diff.DIFFERENT:
-        return signs.of(replica_diff.DIFFERENT), _STYLES[replica_diff.DIFFERENT]
-    return "", "" if cell.committed else _STYLES["uncommitted"]
+        return signs.of(replica_diff.DIFFERENT), _SIGNS[replica_diff.DIFFERENT].style
+    return "", "" if cell.committed else _SIGNS["uncommitted"].style
 
 
 def _suffix(cell: replica_diff.LogCell, signs: CellSigns) -> str:
