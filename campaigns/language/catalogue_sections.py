@@ -5,11 +5,7 @@ catalogues when they are first needed.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
 
 from harrow.campaigns.language import literals, section, section_models
 from harrow.campaigns.language.literals import LiteralError
@@ -174,17 +170,11 @@ _MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS})
 """Kinds of fields in which a number is a number, true and false are flags, and all else is text."""
 
 
-@dataclass(frozen=True, eq=False)
-class EventValue:
+_EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
+
+
+class EventValue(Leaf):
     """The value of a trace event's field: a single value or a list, which becomes a tuple."""
-
-    read: Callable[[str], Any]
-
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> Any:
-        return core_schema.no_info_plain_validator_function(self._validate)
-
-    def __get_pydantic_json_schema__(self, _core: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": ["string", "number", "boolean", "array", "null"]}
 
     def _validate(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -216,7 +206,7 @@ def events_section() -> type[Section]:
 
 def _event_section(event: str) -> type[Section]:
     fields = (
-        section_models.field(name, Annotated[Any, EventValue(_event_reader(kind))], "")
+        section_models.field(name, Annotated[Any, EventValue(_event_reader(kind), _EVENT_VALUE)], "")
         for name, kind in event_fields(event).items()
     )
     title = "".join(part.capitalize() for part in event.split("_")) + "Event"

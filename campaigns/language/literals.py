@@ -36,6 +36,7 @@ _US_PER_UNIT: Final = {
     "m": 60 * US_PER_SECOND,
     "h": 3_600 * US_PER_SECOND,
 }
+_US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
 _RATE: Final = re.compile(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
 BOUND_PATTERN: Final = "(<=|>=|<|>) *"
@@ -278,35 +279,34 @@ def endpoint(text: str) -> int | str:
 
 def campaign_name(text: str) -> str:
     """Return a campaign's name; it names a folder of results, so it is kept simple."""
-    _check_name(text, _NAME, "campaign", "letters, digits, `.`, `_` and `-`, at most 100, no space")
-    if text == "latest":
+    if _name(text, _NAME, "campaign", "letters, digits, `.`, `_` and `-`, at most 100, no space") == "latest":
         raise LiteralError("`latest` cannot name a campaign: results/latest is the newest run")
     return text
 
 
 def variant_name(text: str) -> str:
-    _check_name(text, _VARIANT, "variant", "at most 100 characters, no slash, no line break")
-    if text == "base":
+    if _name(text, _VARIANT, "variant", "at most 100 characters, no slash, no line break") == "base":
         raise LiteralError("`base` is the campaign without a variant; choose another name")
     return text
 
 
 def topic_name(text: str) -> str:
     """Return a topic's name, as Kafka allows them."""
-    _check_name(text, _TOPIC, "topic", "letters, digits, `.`, `_` and `-`, at most 249")
-    return text
+    return _name(text, _TOPIC, "topic", "letters, digits, `.`, `_` and `-`, at most 249")
 
 
 def client_name(text: str) -> str:
-    _check_name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
-    if _RESERVED_CLIENT.fullmatch(text):
+    if _RESERVED_CLIENT.fullmatch(
+        _name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
+    ):
         raise LiteralError(f"{quoted(text)} cannot name a client: something else has this name")
     return text
 
 
-def _check_name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> None:
+def _name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> str:
     if not (pattern.fullmatch(text) and text.isprintable()):
         raise LiteralError(f"{quoted(text)} cannot name a {owner}: {rule}")
+    return text
 
 
 def release(text: str) -> str:
@@ -331,7 +331,7 @@ def setting_value(setting: Setting, text: str) -> Value:
         # Kafka's clients take -1 for all.
         word = "all" if setting.name == "acks" and text == "-1" else text
         return choice(setting.choices)(word)
-    if setting.kind in ("ms", "seconds") and not _WHOLE_NUMBER.fullmatch(text):
+    if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
 
@@ -341,24 +341,20 @@ def _in_unit(text: str, unit: str) -> str:
     if _SEXAGESIMAL.fullmatch(text):
         raise LiteralError(_not_a_duration(text))
     if not _DURATION.fullmatch(text):
-        number = "milliseconds" if unit == "ms" else "seconds"
+        number = "milliseconds" if unit == "ms" else unit
         raise LiteralError(
             f"{quoted(text)} is no time: write a number of {number}, or a duration such as `10s`"
         )
-    us = _unbounded_duration(text)
-    unit_us = US_PER_MS if unit == "ms" else US_PER_SECOND
-    if us % unit_us:
-        raise LiteralError(
-            f"{text} is finer than the setting, which is in {'ms' if unit == 'ms' else 'seconds'}"
-        )
-    return str(us // unit_us)
+    whole, rest = divmod(_unbounded_duration(text), _US_PER_SETTING_UNIT[unit])
+    if rest:
+        raise LiteralError(f"{text} is finer than the setting, which is in {unit}")
+    return str(whole)
 
 
 # The way back
 
-_MINUTE_US: Final = 60 * US_PER_SECOND
-_HOUR_US: Final = 60 * _MINUTE_US
-_PERIODS: Final = (("s", US_PER_SECOND), ("m", _MINUTE_US), ("h", _HOUR_US))
+_MINUTE_US: Final = _US_PER_UNIT["m"]
+_HOUR_US: Final = _US_PER_UNIT["h"]
 
 # Beyond these another form is plainer: 1/3.7s rather than 973/h.
 _PLAIN_COUNT_MAX: Final = {"s": 10_000, "m": 120, "h": 120}
@@ -384,15 +380,12 @@ def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Call
     return write
 
 
-def duration_or_never_text(us: int | None) -> str:
-    return "never" if us is None else duration_text(us)
-
-
 def rate_text(interval_us: int) -> str:
     """Return the rate that has this mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
-    for unit, period_us in _PERIODS:
+    for unit, count_max in _PLAIN_COUNT_MAX.items():
+        period_us = _US_PER_UNIT[unit]
         count = round(period_us / interval_us)
-        if 0 < count <= _PLAIN_COUNT_MAX[unit] and round(period_us / count) == interval_us:
+        if 0 < count <= count_max and round(period_us / count) == interval_us:
             return f"{count}/{unit}"
     return f"1/{duration_text(interval_us)}"
 
@@ -412,7 +405,7 @@ def field_text(kind: type[Any], value: Any) -> str | None:
 _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
     kinds.DurationMarker: duration_text,
     kinds.DurationRangeMarker: _range_text(duration_text),
-    kinds.DurationOrNeverMarker: duration_or_never_text,
+    kinds.DurationOrNeverMarker: lambda us: "never" if us is None else duration_text(us),
     kinds.RateMarker: rate_text,
     kinds.RateRangeMarker: _range_text(rate_text, is_falling=True),
     kinds.NumberRangeMarker: _range_text(str),
@@ -427,8 +420,8 @@ def setting_text(name: str, value: Value) -> str:
     """Return a setting's value: times as durations, where these are shorter to say."""
     scopes = scopes_of(name)
     kind = SETTINGS[scopes[0], name].kind if scopes else ""
-    if isinstance(value, int) and not isinstance(value, bool) and kind in ("ms", "seconds"):
-        us = value * (US_PER_MS if kind == "ms" else US_PER_SECOND)
+    if isinstance(value, int) and not isinstance(value, bool) and kind in _US_PER_SETTING_UNIT:
+        us = value * _US_PER_SETTING_UNIT[kind]
         least_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
         # What is longer than a day stands for never, as Kafka's largest number does.
         if least_us <= us <= LONGEST_US:
