@@ -4,7 +4,7 @@ This is where actors meet the simulator. What faults may do is a method here, an
 of these methods writes protocol state.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from harrow.cluster_model import events
@@ -66,7 +66,9 @@ class Cluster:
         self.network = Network(self.simulator, choices, spec.network, self.trace)
         self.world = Process("world")
         """Whatever acts on the cluster from outside; `heal` ends what it has under way."""
-        self._configs = self._broker_configs(release)
+        self._configs = {
+            broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
+        }
         self._topic_configs = {
             broker: {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
             for broker, config in self._configs.items()
@@ -75,19 +77,13 @@ class Cluster:
         self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
         self.disks = {broker.id: Disk() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        InvariantMonitor(invariants, self.trace, self.disks, _LiveReplicas(self.brokers))
+        InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.controller = self.control_plane.controller
         self.partition_state = self.control_plane.partition_state
         self.is_registered = self.control_plane.is_registered
-
-    def _broker_configs(self, release: str) -> dict[int, BrokerConfig]:
-        return {
-            broker.id: broker_config(release, {**self.spec.settings, **broker.settings})
-            for broker in self.spec.brokers
-        }
 
     def host(self, process: Process) -> SimulatedHost:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
@@ -233,15 +229,12 @@ class Cluster:
             self.resume_broker(broker)
             self.start_broker(broker)
 
-
-class _LiveReplicas:
-    """The replicas of the brokers that run, for those who watch them."""
-
-    def __init__(self, brokers: Mapping[int, Broker]) -> None:
-        self._brokers = brokers
+    # What can be seen
 
     def log(self, broker: int, partition: str) -> UnifiedLog:
-        return self._brokers[broker].replicas.logs.log(partition)
+        """Return the log that a broker has opened."""
+        return self.brokers[broker].replicas.logs.log(partition)
 
     def leader(self, broker: int, partition: str) -> Partition:
-        return self._brokers[broker].replicas.partitions[partition]
+        """Return a replica that leads, as its broker knows it."""
+        return self.brokers[broker].replicas.partitions[partition]
