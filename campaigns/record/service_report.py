@@ -51,11 +51,6 @@ def _broker(broker: int) -> str:
     return f"broker {broker}" if broker >= 0 else "a broker"
 
 
-def outages_by_length(levels: ServiceLevels) -> list[Outage]:
-    """Return the outages of a run, the longest first."""
-    return sorted(levels.outages, key=lambda outage: (-outage.length_us, outage.start_us, outage.partition))
-
-
 def sends_text(sends: Sends) -> str:
     """Return what became of sends, as in ``20 sent: 18 acked, 2 unknown``."""
     ends = (("acked", sends.acked), ("failed", sends.failed), ("unknown", sends.unknown))
@@ -75,7 +70,9 @@ def latency_text(latency: Latency | None) -> str:
 
 def outage_rows(levels: ServiceLevels, shown_max: int) -> Iterator[tuple[str, str, str, str]]:
     """Yield the longest outages: the partition, since when, how long, and why."""
-    for outage in outages_by_length(levels)[:shown_max]:
+    # Those of `outages` are in the order of their beginnings, and sorting keeps it.
+    longest_first = sorted(levels.outages, key=lambda outage: -outage.length_us)
+    for outage in longest_first[:shown_max]:
         yield (
             printable(outage.partition),
             seconds(outage.start_us),

@@ -32,15 +32,11 @@ def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) 
     return {f"{key}_{percentile}": measure(percentile) for percentile in ("p50", "p99", "max")}
 
 
-def _millionths(share: float | None) -> int | None:
-    return None if share is None else round(share * 1_000_000)
-
-
 MEASURES: Final[Mapping[str, Measure]] = {
     "outage": lambda found: found.longest_us if found.total.sent else None,
     **_latencies("ack", lambda found: found.total.ack_latency),
     **_latencies("end_to_end", lambda found: found.end_to_end),
-    "acked": lambda found: _millionths(found.acked_share),
+    "acked": lambda found: found.acked_millionths,
     "failed": lambda found: found.total.failed if found.total.sent else None,
     "unknown": lambda found: found.total.unknown if found.total.sent else None,
     "lag": lambda found: max((consumer.lag_max for consumer in found.consumers.values()), default=None),

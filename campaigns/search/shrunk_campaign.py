@@ -9,7 +9,6 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.record.phrases import preventions, timed_sentence
 from harrow.campaigns.record.report import anomalies
-from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.search.shrink import Shrinker, Shrunk
 from harrow.campaigns.search.signature import Signature
 from harrow.campaigns.version import VERSION
@@ -62,8 +61,8 @@ def _story(best: Shrunk) -> Iterator[str]:
     links = best.finding.chain
     told = {(link.at_us, link.broker) for link in links if link.event == "stopped"}
     events = [
-        (fault.at_us, text)
-        for fault, text in ((fault, _fault_text(fault)) for fault in best.result.faults)
+        (fault.at_us, f"{seconds(fault.at_us)} {fault.fault} strikes ({fields_text(fault.details)})")
+        for fault in best.result.faults
         if (fault.at_us, dict(fault.details).get("broker")) not in told
     ]
     healed_us = max([best.plan.duration_us, *(step.at_us or 0 for step in best.plan.script)])
@@ -83,7 +82,3 @@ def _comes_before(at_us: int, links: Sequence[Link]) -> bool:
     begin_us = links[0].at_us
     stops = any(link.event == "stopped" and link.at_us == at_us for link in links)
     return begin_us is not None and (at_us < begin_us or (at_us == begin_us and not stops))
-
-
-def _fault_text(fault: InjectedFault) -> str:
-    return f"{seconds(fault.at_us)} {fault.fault} strikes ({fields_text(fault.details)})"

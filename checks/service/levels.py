@@ -111,9 +111,9 @@ class ServiceLevels:
         return max((longest.length_us for longest in found if longest is not None), default=0)
 
     @property
-    def acked_share(self) -> float | None:
-        """Return which part of what was sent was acked, None if nothing was sent."""
-        return self.total.acked / self.total.sent if self.total.sent else None
+    def acked_millionths(self) -> int | None:
+        """Return how many millionths of what was sent were acked, None if nothing was sent."""
+        return round(self.total.acked / self.total.sent * 1_000_000) if self.total.sent else None
 
 
 def latency_of(latencies_us: Iterable[int]) -> Latency | None:

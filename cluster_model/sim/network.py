@@ -184,12 +184,11 @@ class Network:
         self._holding = [other for other in self._holding if other is not rule]
         self._flush()
 
-    def release(self, name: str) -> bool:
-        """Remove the rules of this name; return whether there were any."""
-        rules = [rule for rule in self.rules() if rule.name == name]
-        for rule in rules:
-            self.remove_rule(rule)
-        return bool(rules)
+    def release(self, name: str) -> None:
+        """Remove the rules of this name."""
+        for rule in self.rules():
+            if rule.name == name:
+                self.remove_rule(rule)
 
     def rules(self) -> tuple[MessageRule, ...]:
         """Return the rules in force, and those that have held all that they may and still hold it."""
