@@ -22,7 +22,6 @@ def isr_text(isr: events.Brokers) -> str:
 
 @link("not-appended", impersonal=True)
 def not_appended() -> str:
-    """A record has come to no log."""
     return "no broker appended it"
 
 
@@ -92,7 +91,6 @@ def truncated(
 def overwritten(
     *, values: events.Values, base_offset: events.Offset, value: RecordValue, offset: events.Offset
 ) -> str:
-    """A batch took the place of a record."""
     return f"appended {', '.join(values)} at offset {base_offset}, in the place of {value}"
 
 
@@ -111,19 +109,16 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     event="truncated",
 )
 def cut_back(*, offset: events.Offset) -> str:
-    """A log ends earlier than before."""
     return f"cut its log back to {offset}"
 
 
 @link("recovered", events.LogOpened)
 def recovered(*, value: RecordValue, leo: events.Offset, hw: events.Offset) -> str:
-    """A broker came back with a record."""
     return f"came back with {value}: LEO {leo}, high watermark {hw}"
 
 
 @link("kept")
 def kept(*, value: RecordValue) -> str:
-    """A replica has to the end what its leader does not have."""
     return f"still has {value}, the leader does not"
 
 
@@ -167,13 +162,11 @@ def elected_uncleanly(
 
 @link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader")
 def chosen(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
-    """A controller elected a leader, or found none."""
     return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
 
 
 @link("became-leader", events.BecameLeader)
 def became_leader(*, leader_epoch: events.Epoch, offset: events.Offset) -> str:
-    """A broker began to lead."""
     return f"became leader in epoch {leader_epoch}"
 
 
@@ -191,7 +184,6 @@ def deposed_controller(*, leader: events.BrokerId, leader_epoch: events.Epoch) -
 
 @link("controller-elected", events.ControllerElected)
 def controller_elected(*, controller_epoch: events.Epoch) -> str:
-    """A broker became controller."""
     return f"was elected controller (controller epoch {controller_epoch})"
 
 
@@ -233,7 +225,6 @@ def stopped(
 
 @link("controller-paused", events.BrokerPaused, event="paused", role="the controller")
 def controller_paused() -> str:
-    """A controller stood still."""
     return "was paused"
 
 
@@ -245,7 +236,6 @@ def controller_resumed() -> str:
 
 @link("client-stopped", events.ClientStopped)
 def client_stopped() -> str:
-    """An application died with a request on its way."""
     return "died before it had an answer"
 
 
@@ -299,37 +289,31 @@ def acked(
 
 @link("no-answer", events.SendFailed, event="request-failed", about="leader")
 def no_answer(*, leader: events.BrokerId, error: events.Text) -> str:
-    """A producer had no answer."""
     return f"got no answer from broker {leader} ({error})"
 
 
 @link("refused", events.SendFailed, event="request-failed")
 def refused(*, value: RecordValue, error: events.Text, isr: events.Brokers = ()) -> str:
-    """A leader answered a send with an error."""
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
 
 
 @link("retried", events.SentAgain, about="leader")
 def retried(*, value: RecordValue, leader: events.BrokerId, attempt: events.Number) -> str:
-    """A producer sent a record once more by itself."""
     return f"sent {value} again, to broker {leader} (attempt {attempt})"
 
 
 @link("answered", events.BatchDeduplicated, events.BatchAcknowledged)
 def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
-    """A leader told a producer where a record is."""
     return f"answered that {value} is at offset {stands_at}"
 
 
 @link("ack-lost", events.MessageRuleApplied, impersonal=True)
 def ack_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
-    """A fault met a leader's answer to a producer."""
     return f"the fault {fault} {_deed(action)} the answer of broker {leader}"
 
 
 @link("request-lost", events.MessageRuleApplied, impersonal=True)
 def request_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
-    """A fault met a producer's request."""
     return f"the fault {fault} {_deed(action)} the request to broker {leader}"
 
 

@@ -24,13 +24,11 @@ from harrow.cluster_model.history import OK
 
 @cause("never-polled")
 def never_polled(*, value: RecordValue) -> str:
-    """A record was passed by."""
     return f"no ok poll returned {shown(value)}"
 
 
 @cause("partition-never-polled")
 def partition_never_polled() -> str:
-    """No poll returned anything of the partition."""
     return "no ok poll ever returned a record of this partition"
 
 

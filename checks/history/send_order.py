@@ -21,7 +21,6 @@ _Place = tuple[int, SendRecord]
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
-    """A record stands at or before one that was sent before it."""
     return f"{value} was sent after {earlier}, which stands at offset {earlier_at}, and stands at {stands_at}"
 
 

@@ -41,25 +41,21 @@ def _ended(value: Value, how: str, offset: int | None, operation: OperationId) -
 
 @link("send-acked", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
 def send_acked(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    """A send ended well."""
     return _ended(value, "acked", offset, operation)
 
 
 @link("send-failed", impersonal=True)
 def send_failed(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    """A send failed for certain."""
     return _ended(value, "sent in vain", offset, operation)
 
 
 @link("send-unsure", impersonal=True)
 def send_unsure(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    """How a send ended is not known."""
     return _ended(value, "sent, with an unknown outcome,", offset, operation)
 
 
 @link("polled", events.ClientPolled, impersonal=True)
 def polled_by(*, value: RecordValue, offset: events.Offset, operation: OperationId) -> str:
-    """An operation read a record."""
     return f"{shown(value)} polled at offset {offset} ({operation_text(operation)})"
 
 

@@ -33,13 +33,11 @@ _LEADERSHIP: Final = (
     event="isr-shrank",
 )
 def led_with_isr(*, isr: events.Brokers) -> str:
-    """A leader went by an ISR that was too small."""
     return f"led with the ISR {isr_text(isr)}"
 
 
 @link("acknowledged", events.ClientEnded)
 def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
-    """A leader acknowledged a batch to acks=all."""
     return f"acknowledged {', '.join(values)} at offset {offset} to {ACKS_ALL}"
 
 

@@ -23,7 +23,6 @@ from harrow.cluster_model.history import OK
 def stored_out_of_order(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
-    """A record stands before one that was sent before it."""
     return f"{value} stands at offset {stands_at}, before {earlier} at offset {earlier_at}, which was sent earlier"
 
 

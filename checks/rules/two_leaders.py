@@ -17,7 +17,6 @@ from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected
 
 @cause("one-epoch-two-leaders")
 def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
-    """Who led in the same leader epoch."""
     return f"{brokers(leaders)} both led in epoch {leader_epoch}"
 
 

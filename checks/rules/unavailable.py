@@ -44,25 +44,21 @@ def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
 
 @link("broker-stopped", events.BrokerStopped, event="stopped")
 def broker_stopped() -> str:
-    """A broker outside the core stopped."""
     return "was stopped"
 
 
 @link("broker-paused", events.BrokerPaused, event="paused")
 def broker_paused() -> str:
-    """A broker outside the core was paused."""
     return "was paused"
 
 
 @link("isr-changed", events.IsrChanged, events.IsrReduced, events.LeaderElected, events.BecameLeader)
 def isr_changed(*, isr: events.Brokers) -> str:
-    """A broker, as leader or as controller, changed an ISR."""
     return f"changed the ISR to {isr_text(isr)}"
 
 
 @cause("still-no-leader")
 def still_no_leader(*, after_us: events.Number, partition: events.PartitionName, isr: events.Brokers) -> str:
-    """No leader was elected."""
     return f"{seconds(after_us)} later {partition} still had no leader, although its ISR was {isr_text(isr)}"
 
 
@@ -70,7 +66,6 @@ def still_no_leader(*, after_us: events.Number, partition: events.PartitionName,
 def leader_not_replaced(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId, state: events.Text
 ) -> str:
-    """The leader was dead or stood still."""
     return f"{seconds(after_us)} later the leader of {partition} was still broker {leader}, which was {state}"
 
 
@@ -78,7 +73,6 @@ def leader_not_replaced(
 def leader_not_told(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId
 ) -> str:
-    """The leader was alive, and did not know that it leads."""
     return f"{seconds(after_us)} later broker {leader} still did not know that it leads {partition}"
 
 
