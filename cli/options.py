@@ -1,14 +1,17 @@
 """Options that several commands share, and how their values are read."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from harrow.campaigns.language import seeds
 from harrow.cli import completion
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+Completion = Callable[..., list[str]]
 
 DEFAULT_RESULTS: Final = Path("results")
 """Where runs are written, and looked for by their ids."""
@@ -116,20 +119,34 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about each run.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Use no colours, as with NO_COLOR.")]
 
-CAMPAIGN: Final = typer.Argument(
-    metavar="CAMPAIGN",
-    autocompletion=completion.campaigns,
-    help="A file, a folder, or the name of a campaign of the library.",
+
+def named(metavar: str, complete: Completion, meaning: str) -> Any:
+    """Return an argument that names something which can be completed."""
+    return typer.Argument(metavar=metavar, autocompletion=complete, help=meaning)
+
+
+def folder(meaning: str, *names: str) -> Any:
+    return typer.Option(*names, metavar="DIR", file_okay=False, help=meaning)
+
+
+def seed(meaning: str) -> Any:
+    return typer.Option(metavar="N", callback=check_seed, help=meaning)
+
+
+def variant(meaning: str) -> Any:
+    return typer.Option("--variant", metavar="NAME", autocompletion=completion.variants, help=meaning)
+
+
+def anomaly(name: str, meaning: str) -> Any:
+    return typer.Option(name, metavar="NAME", autocompletion=completion.anomalies, help=meaning)
+
+
+CAMPAIGN: Final = named(
+    "CAMPAIGN", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
 )
-RUN: Final = typer.Argument(
-    metavar="RUN",
-    autocompletion=completion.runs,
-    help="A folder of results, such as results/latest, or the id of a run.",
-)
-RunsFolder = Annotated[
-    Path, typer.Option("--results", metavar="DIR", help="Where to look for a run by its id.", file_okay=False)
-]
-Seed = Annotated[int | None, typer.Option(metavar="N", callback=check_seed, help="The seed; 0 by default.")]
+RUN: Final = named("RUN", completion.runs, "A folder of results, such as results/latest, or the id of a run.")
+RunsFolder = Annotated[Path, folder("Where to look for a run by its id.", "--results")]
+Seed = Annotated[int | None, seed("The seed; 0 by default.")]
 Seeds = Annotated[
     range | None,
     typer.Option(metavar="A..B", parser=parse_seeds, help="Several seeds: A and up, B excluded."),
@@ -140,12 +157,7 @@ Overrides = Annotated[
 ]
 Variants = Annotated[
     list[str] | None,
-    typer.Option(
-        "--variant",
-        metavar="NAME",
-        autocompletion=completion.variants,
-        help="Only this variant (`base` for the campaign itself); may be repeated.",
-    ),
+    variant("Only this variant (`base` for the campaign itself); may be repeated."),
 ]
 FailuresMax = Annotated[
     int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N failed runs.")

@@ -46,9 +46,7 @@ class RunRequest(WrittenRequest):
     seeds: options.Seeds = None
     overrides: options.Overrides = None
     variants: options.Variants = None
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the files of each run go.", file_okay=False)
-    ] = options.DEFAULT_RESULTS
+    results: Annotated[Path, options.folder("Where the files of each run go.")] = options.DEFAULT_RESULTS
     no_results: Annotated[bool, typer.Option("--no-results", help="Write no files of runs.")] = False
     failures_max: options.FailuresMax = None
     time_max_s: options.TimeMax = None
@@ -109,10 +107,8 @@ class SweepRequest(WrittenRequest):
 
     campaigns: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="CAMPAIGN...",
-            autocompletion=completion.campaigns,
-            help="A file, a folder, or the name of a campaign of the library.",
+        options.named(
+            "CAMPAIGN...", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
         ),
     ] = None
     seeds: options.Seeds = None
@@ -142,15 +138,9 @@ class SweepRequest(WrittenRequest):
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            file_okay=False,
-            help="The folder of the sweep; by default one below --results, named after its contents.",
-        ),
+        options.folder("The folder of the sweep; by default one below --results, named after its contents."),
     ] = None
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, help="Where sweeps without --out go.")
-    ] = options.DEFAULT_RESULTS
+    results: Annotated[Path, options.folder("Where sweeps without --out go.")] = options.DEFAULT_RESULTS
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a sweep: run only what its folder lacks.")
     ] = False
@@ -162,10 +152,7 @@ class SweepRequest(WrittenRequest):
     shrink_time: Annotated[
         str, typer.Option("--shrink-time", metavar="DURATION", help="How long each shrink may take.")
     ] = "60s"
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Run nothing: print the report of this sweep."),
-    ] = None
+    report: Annotated[Path | None, options.folder("Run nothing: print the report of this sweep.")] = None
     watch: Annotated[
         bool,
         typer.Option(
@@ -191,21 +178,13 @@ class ShrinkRequest(Request):
 
     campaign: Annotated[
         str,
-        typer.Argument(
-            metavar="CAMPAIGN",
-            autocompletion=completion.campaigns,
-            help="A file, or the name of a campaign of the library.",
-        ),
+        options.named("CAMPAIGN", completion.campaigns, "A file, or the name of a campaign of the library."),
     ]
-    seed: Annotated[int, typer.Option(metavar="N", callback=options.check_seed, help="The seed that fails.")]
+    seed: Annotated[int, options.seed("The seed that fails.")]
     overrides: options.Overrides = None
     variant: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completion.variants,
-            help="This variant (`base`, the default, for the campaign itself).",
-        ),
+        options.variant("This variant (`base`, the default, for the campaign itself)."),
     ] = None
     rule: Annotated[
         str | None,
@@ -256,10 +235,8 @@ class DiffRequest(Request):
 
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN",
-            autocompletion=completion.runs,
-            help="A folder of results, such as results/latest, or the id of a run; or two.",
+        options.named(
+            "RUN", completion.runs, "A folder of results, such as results/latest, or the id of a run; or two."
         ),
     ]
     at: Annotated[
@@ -335,18 +312,8 @@ class RegressRequest(WrittenRequest):
             help="Instead, add a failing campaign to the corpus.",
         ),
     ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", callback=options.check_seed, help="With --add: the seed that fails; 0 by default."
-        ),
-    ] = None
-    variant: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", autocompletion=completion.variants, help="With --add: the variant that fails."
-        ),
-    ] = None
+    seed: Annotated[int | None, options.seed("With --add: the seed that fails; 0 by default.")] = None
+    variant: Annotated[str | None, options.variant("With --add: the variant that fails.")] = None
     name: Annotated[str | None, typer.Option(metavar="NAME", help="With --add: the name of the entry.")] = (
         None
     )
@@ -373,21 +340,11 @@ class CheckRequest(WrittenRequest):
     ]
     allowed: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow",
-            metavar="NAME",
-            autocompletion=completion.anomalies,
-            help="Permit an anomaly; may be repeated.",
-        ),
+        options.anomaly("--allow", "Permit an anomaly; may be repeated."),
     ] = None
     demanded: Annotated[
         list[str] | None,
-        typer.Option(
-            "--demand",
-            metavar="NAME",
-            autocompletion=completion.anomalies,
-            help="Never permit an anomaly, whatever Kafka promises; may be repeated.",
-        ),
+        options.anomaly("--demand", "Never permit an anomaly, whatever Kafka promises; may be repeated."),
     ] = None
     line_max_mib: Annotated[
         int, typer.Option("--max-line", metavar="MIB", min=1, help="Refuse a history with a longer line.")
@@ -410,11 +367,7 @@ class ValidateRequest(Request):
 
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH",
-            autocompletion=completion.campaigns,
-            help="Files, folders, or names of campaigns of the library.",
-        ),
+        options.named("PATH", completion.campaigns, "Files, folders, or names of campaigns of the library."),
     ]
     overrides: options.Overrides = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
@@ -438,10 +391,10 @@ class ExplainRequest(Request):
 
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=completion.names,
-            help="A fault, rule, setting, release, behaviour, mutant, probe, campaign ...",
+        options.named(
+            "NAME",
+            completion.names,
+            "A fault, rule, setting, release, behaviour, mutant, probe, campaign ...",
         ),
     ]
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
@@ -479,9 +432,7 @@ class CleanRequest(Request):
     keep: Annotated[
         int, typer.Option(metavar="N", min=0, help="How many runs of each campaign stay, the newest.")
     ] = 20
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the files of runs are.", file_okay=False)
-    ] = options.DEFAULT_RESULTS
+    results: Annotated[Path, options.folder("Where the files of runs are.")] = options.DEFAULT_RESULTS
     sweeps: Annotated[bool, typer.Option("--sweeps", help="Sweeps too: the newest N complete ones stay.")] = (
         False
     )
