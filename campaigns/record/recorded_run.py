@@ -33,8 +33,8 @@ _WANTED: Final[tuple[tuple[str, type], ...]] = (
 class RecordError(FileError):
     """A recorded run that is missing or damaged; the problem says which file and line."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__([problem])
+    def __init__(self, file: str | Path, message: str, line: int = 0, column: int = 1) -> None:
+        super().__init__([Problem(str(file), line, column if line else 0, message)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def find_run(argument: str, results: Path) -> Path:
                 return _of_file(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise _wrong(argument, f"cannot be read: {reason}") from None
+            raise RecordError(argument, f"cannot be read: {reason}") from None
     found = [
         folder
         for campaign in _folders(results)
@@ -94,10 +94,10 @@ def find_run(argument: str, results: Path) -> Path:
         if folder.name == argument
     ]
     if len(found) > 1:
-        raise _wrong(argument, f"several runs have this id: {', '.join(map(str, found))}")
+        raise RecordError(argument, f"several runs have this id: {', '.join(map(str, found))}")
     if not found:
         message = f"no folder, and no run below {results} has this id; `harrow run` writes runs there"
-        raise _wrong(argument, message)
+        raise RecordError(argument, message)
     return found[0]
 
 
@@ -110,12 +110,12 @@ def read_run(folder: Path) -> RecordedRun:
 
     """
     if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
-        raise _wrong(folder, f"not the folder of a run: {_runs_in(folder)}")
+        raise RecordError(folder, f"not the folder of a run: {_runs_in(folder)}")
     run = _read_mapping(folder / RUN)
     version = _version(run)
     if not reads_records_of(version):
         message = f"recorded by harrow {version}, whose runs {VERSION} cannot read; run its {CAMPAIGN} again"
-        raise _wrong(folder / RUN, message)
+        raise RecordError(folder / RUN, message)
     lines, events, values = _read_trace(folder / TRACE)
     return RecordedRun(
         folder=folder,
@@ -154,17 +154,13 @@ def _in_short(folder: Path) -> str:
     return ", ".join(filter(None, (run.get("variant"), run["verdict"])))
 
 
-def _wrong(file: str | Path, message: str, line: int = 0, column: int = 1) -> RecordError:
-    return RecordError(Problem(str(file), line, column if line else 0, message))
-
-
 def _of_file(path: Path) -> Path:
     """Return the folder of a run that a file of it names, or a file in place of a symbolic link."""
     if path.name == LATEST:
         return path.parent / _text(path).strip()
     if (path.parent / RUN).exists() or path.name in (RUN, TRACE, CAMPAIGN):
         return path.parent
-    raise _wrong(path, "not a run: name its folder below results/")
+    raise RecordError(path, "not a run: name its folder below results/")
 
 
 def _folders(path: Path) -> list[Path]:
@@ -174,16 +170,16 @@ def _folders(path: Path) -> list[Path]:
 def _text(path: Path) -> str:
     if path.exists() and not (path.is_file() or path.is_dir()):
         # To open a pipe would be to wait for somebody who writes into it.
-        raise _wrong(path, "cannot be read: it is not a file")
+        raise RecordError(path, "cannot be read: it is not a file")
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise _wrong(path, "is missing: a run cannot be replayed without it") from None
+        raise RecordError(path, "is missing: a run cannot be replayed without it") from None
     except OSError as error:
-        raise _wrong(path, f"cannot be read: {error.strerror or error}") from None
+        raise RecordError(path, f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = bytes(error.object[: error.start]).count(b"\n") + 1
-        raise _wrong(path, "not UTF-8", line) from None
+        raise RecordError(path, "not UTF-8", line) from None
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
@@ -193,26 +189,28 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _not_json(path, error, 1) from None
     if not isinstance(run, dict):
-        raise _wrong(path, "the mapping of a run is wanted here", 1)
+        raise RecordError(path, "the mapping of a run is wanted here", 1)
     for name, kind in _WANTED:
         if name not in run:
-            raise _wrong(path, f"`{name}` is missing", 1)
+            raise RecordError(path, f"`{name}` is missing", 1)
         if not isinstance(run[name], kind) or isinstance(run[name], bool):
             kind_text = "a whole number" if kind is int else "text"
-            raise _wrong(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
+            raise RecordError(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
     if not isinstance(run.get("variant"), str | None):
-        raise _wrong(path, f"variant: text or null is wanted, not {quoted(json.dumps(run['variant']))}", 1)
+        raise RecordError(
+            path, f"variant: text or null is wanted, not {quoted(json.dumps(run['variant']))}", 1
+        )
     try:
         check_seed(run["seed"])
     except SeedError as error:
-        raise _wrong(path, f"seed: {error}, not {quoted(str(run['seed']))}", 1) from None
+        raise RecordError(path, f"seed: {error}, not {quoted(str(run['seed']))}", 1) from None
     return run
 
 
 def _not_json(path: Path, error: Exception, line: int) -> RecordError:
     if isinstance(error, json.JSONDecodeError):
-        return _wrong(path, f"not JSON: {error.msg}", line + error.lineno - 1, error.colno)
-    return _wrong(path, "not JSON that can be read", line)
+        return RecordError(path, f"not JSON: {error.msg}", line + error.lineno - 1, error.colno)
+    return RecordError(path, "not JSON that can be read", line)
 
 
 def _processes(names: Any) -> Mapping[int, str]:
@@ -226,7 +224,7 @@ def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
     try:
         return recorded_rules(rules)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise _wrong(path, "rules: what each rule found cannot be read", 1) from None
+        raise RecordError(path, "rules: what each rule found cannot be read", 1) from None
 
 
 def _version(run: Mapping[str, Any]) -> str:
@@ -238,7 +236,7 @@ def _version(run: Mapping[str, Any]) -> str:
 def _plan(path: Path, run: Mapping[str, Any]) -> Plan:
     """Return the plan of a run among those of its campaign: in the copy, a variant may be merged in."""
     if not path.is_file():
-        raise _wrong(path, "is missing: a run cannot be replayed without it")
+        raise RecordError(path, "is missing: a run cannot be replayed without it")
     plans = load_campaign(path).plans
     same = [plan for plan in plans if plan.digest() == run["plan_digest"]]
     named = [plan for plan in plans if plan.variant == run.get("variant")]
@@ -249,7 +247,7 @@ def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...],
     text = _text(path)
     lines = tuple(text.split("\n"))
     if lines[-1]:
-        raise _wrong(path, "the line is cut off: it has no end", len(lines))
+        raise RecordError(path, "the line is cut off: it has no end", len(lines))
     events: list[RecordedEvent] = []
     values: list[TraceEvent] = []
     for number, line in enumerate(lines[:-1], 1):
@@ -258,10 +256,10 @@ def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...],
         except (ValueError, RecursionError) as error:
             raise _not_json(path, error, number) from None
         if not isinstance(found, dict) or list(found)[:2] != ["at_us", "event"]:
-            raise _wrong(path, 'an event is wanted here: {"at_us": ..., "event": ..., ...}', number)
+            raise RecordError(path, 'an event is wanted here: {"at_us": ..., "event": ..., ...}', number)
         at_us, name = found.pop("at_us"), found.pop("event")
         if type(at_us) is not int or not isinstance(name, str):
-            raise _wrong(path, "`at_us` is a whole number and `event` a name", number)
+            raise RecordError(path, "`at_us` is a whole number and `event` a name", number)
         events.append(RecordedEvent(at_us=at_us, event=name, fields=found))
         values.append((at_us, name, *map(as_tuples, found.values())))
     return lines[:-1], tuple(events), values

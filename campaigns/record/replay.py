@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.recorded_run import TRACE, RecordedEvent, RecordedRun, RecordError
 from harrow.campaigns.record.results_folder import trace_line
@@ -68,7 +67,7 @@ def replay(recorded: RecordedRun) -> Replay:
     position = first_difference(recorded.lines, lines)
     same = result.trace_digest == recorded.trace_digest
     if not recorded.is_whole:
-        raise RecordError(_damage(recorded, position if same else None))
+        raise _damage(recorded, position if same else None)
     if same or position is None:
         return Replay(recorded=recorded, result=result, difference=None)
     trace = result.evidence.trace
@@ -134,19 +133,19 @@ def difference_at(recorded: Sequence[RecordedEvent], position: int, now: Recorde
     )
 
 
-def _damage(recorded: RecordedRun, position: int | None) -> Problem:
+def _damage(recorded: RecordedRun, position: int | None) -> RecordError:
     """Return what is wrong with a trace that is not the recorded one.
 
     Where the run comes out as it was recorded, it tells which line is wrong.
     """
-    file = str(recorded.folder / TRACE)
+    file = recorded.folder / TRACE
     if position is None:
         message = f"its events are not those that run.json has the digest of ({recorded.trace_digest})"
-        return Problem(file, 0, 0, message)
+        return RecordError(file, message)
     if position >= len(recorded.lines):
         message = "the events after this line are missing" if position else "all events are missing"
-        return Problem(file, max(position, 1), 1, message)
-    return Problem(file, position + 1, 1, "this line has been changed since the run was recorded")
+        return RecordError(file, message, max(position, 1))
+    return RecordError(file, "this line has been changed since the run was recorded", position + 1)
 
 
 def _as_recorded(event: dict[str, Any]) -> RecordedEvent:

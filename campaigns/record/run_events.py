@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.record.recorded_findings import as_tuples
 from harrow.campaigns.record.recorded_run import TRACE, RecordedRun, RecordError
 from harrow.campaigns.run.run_result import RunResult
@@ -77,7 +76,9 @@ def events_of_recorded(recorded: RecordedRun) -> RunEvents:
 
     """
     if not recorded.is_whole:
-        raise _wrong(recorded.folder / TRACE, f"not the trace of run.json (digest {recorded.trace_digest})")
+        raise RecordError(
+            recorded.folder / TRACE, f"not the trace of run.json (digest {recorded.trace_digest})"
+        )
     trace = [_trace_event(recorded, number) for number in range(len(recorded.events))]
     operations = _read_operations(recorded.folder / HISTORY)
     plan = draw_for_seed(recorded.plan, recorded.seed).plan
@@ -151,7 +152,7 @@ def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
         unreadable = " with other fields than this one reads"
     if unreadable:
         message = f"version {recorded.version} wrote `{event.event}`{unreadable}; run its campaign again"
-        raise _wrong(recorded.folder / TRACE, message, position + 1)
+        raise RecordError(recorded.folder / TRACE, message, position + 1)
     return (event.at_us, event.event, *map(as_tuples, event.fields.values()))
 
 
@@ -160,9 +161,11 @@ def _read_operations(path: Path) -> list[Mapping[str, Any]]:
         # Not `splitlines`: a value may have what Unicode takes for the end of a line.
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
-        raise _wrong(path, "is missing: who acked and read what is in it") from None
+        raise RecordError(path, "is missing: who acked and read what is in it") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(path, f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+        raise RecordError(
+            path, f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        ) from None
     return [_operation(path, number, line) for number, line in enumerate(lines, 1)]
 
 
@@ -172,9 +175,5 @@ def _operation(path: Path, number: int, line: str) -> Mapping[str, Any]:
         # What the operation says is taken apart once here, so that damage has its line.
         list(_client_events([found], {}))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-        raise _wrong(path, "not an operation of a history", number) from None
+        raise RecordError(path, "not an operation of a history", number) from None
     return found
-
-
-def _wrong(path: Path, message: str, line: int = 0) -> RecordError:
-    return RecordError(Problem(str(path), line, 1 if line else 0, message))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import counted, listed, nearest, printable, quoted
 from harrow.campaigns.record.recorded_run import RecordError
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
@@ -56,7 +55,7 @@ def follow(story: TraceStory, value: str) -> RecordStory:
         if value in partition.by_value
     }
     if not its_own:
-        raise RecordError(_unknown(story, value))
+        raise _unknown(story, value)
     positions = {event.position for event in its_own}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
@@ -91,14 +90,14 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: st
     return f", with {name}" if has_it else f", WITHOUT {name}"
 
 
-def _unknown(story: TraceStory, value: str) -> Problem:
+def _unknown(story: TraceStory, value: str) -> RecordError:
     values = list(dict.fromkeys(value for event in story.events for value in event.values))
     close = nearest(value, values[:400])
     if not values:
         ending = "; no record was sent in it"
     else:
         ending = f"; did you mean `{close}`?" if close else f"; its records are {listed(values)}"
-    return Problem(str(story.recorded.folder), 0, 0, f"no record {quoted(value)} in this run{ending}")
+    return RecordError(story.recorded.folder, f"no record {quoted(value)} in this run{ending}")
 
 
 def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry]) -> Iterator[int]:

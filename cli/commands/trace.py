@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.text import Text
 
 from harrow.campaigns.language.literals import LiteralError, time_of_run
-from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import counted, listed, nearest, printable, quoted
 from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.record.numbered_findings import NumberedFinding
@@ -103,7 +102,7 @@ def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
     for finding in story.findings:
         if argument == str(finding.number) or (finding.rule == rule and value in ("", finding.value)):
             return finding
-    raise RecordError(Problem(str(story.recorded.folder), 0, 0, _no_finding(story, argument)))
+    raise RecordError(story.recorded.folder, _no_finding(story, argument))
 
 
 def _no_finding(story: TraceStory, argument: str) -> str:
