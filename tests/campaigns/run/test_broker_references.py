@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from harrow.campaigns.run.broker_references import BrokerReferences
-from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.faults.broker_crash import BrokerCrash
 from harrow.faults.injection import At, Injection
 from tests.campaigns.run.stage import Stage
+from tests.recorded_choices import recorded_choices
 
 SECOND = 1_000_000
 RACKS = ClusterSpec(
@@ -19,7 +19,7 @@ RACKS = ClusterSpec(
 
 
 def meant(stage: Stage, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
-    draw = Choices.from_recording({"schedule": draws}).schedule
+    draw = recorded_choices({"schedule": draws}).schedule
     return BrokerReferences(stage.target, RACKS, draw).brokers(reference)
 
 
