@@ -219,7 +219,7 @@ class Running:
 seeds = st.integers(0, 2**16)
 
 
-@pytest.mark.soak(size=50, test=2, soak=100)
+@pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(plan=plans(), seed=seeds)
 def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
@@ -241,7 +241,7 @@ def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     event("something was committed" if watcher.hw_max else "nothing was committed")
 
 
-@pytest.mark.soak(size=50, test=2, soak=100)
+@pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(plan=plans(power_loss=True), seed=seeds)
 def test_no_promise_is_broken(plan: Plan, seed: int) -> None:

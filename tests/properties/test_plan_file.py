@@ -25,7 +25,7 @@ def check_round_trip(plan: Plan) -> None:
     assert campaign_text(again) == text
 
 
-@pytest.mark.soak(size=50, test=2, soak=100)
+@pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50, suppress_health_check=SLOW)
 @given(plan=written_plans())
 def test_round_trip(plan: Plan) -> None:

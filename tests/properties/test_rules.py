@@ -64,7 +64,7 @@ def test_safe_settings_are_never_accused(script: list[Any]) -> None:
     assert (verdict.status == "held") == (not verdict.reasons)
 
 
-@pytest.mark.soak(size=100, test=2, soak=100)
+@pytest.mark.soak(size=100, test=1, soak=100)
 @settings(max_examples=100)
 @given(LONG_SCRIPT, SETTINGS)
 @example(ACKED_ABOVE_AN_OLD_WATERMARK, UNFLUSHED_ACKS_1)
