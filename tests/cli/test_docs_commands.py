@@ -24,8 +24,8 @@ PAGES = [
     read_page(path, ROOT)
     for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 ]
-OF_ITS_OWN = ("harrow sweep ", "--engine hypothesis", "|", "&&", ";")
-"""What needs a shell, or starts processes of its own or libraries that a fork does not bear."""
+OF_ITS_OWN = ("--engine hypothesis", "|", "&&", ";")
+"""What needs a shell, or libraries that a fork does not bear."""
 
 
 def run(command: Command, folder: Path) -> tuple[int, str]:
