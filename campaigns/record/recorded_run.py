@@ -12,6 +12,7 @@ from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.seeds import SeedError, check_seed
 from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
+from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
 from harrow.campaigns.record.results_folder import LATEST, RUN
 from harrow.campaigns.version import VERSION, reads_records_of
 from harrow.checks.finding import RuleResult
@@ -51,7 +52,7 @@ class RecordedRun:
     """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
 
     ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
-    ``rules`` is what was said of it by each rule.
+    ``rules`` is what was said of it by each rule, ``service`` what clients got, if ``run.json`` says it.
     ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
     """
 
@@ -64,6 +65,7 @@ class RecordedRun:
     variant: str | None
     processes: Mapping[int, str]
     rules: Mapping[str, RuleResult]
+    service: RecordedService | None
     plan: Plan
     lines: tuple[str, ...]
     events: tuple[RecordedEvent, ...]
@@ -127,6 +129,7 @@ def read_run(folder: Path) -> RecordedRun:
         variant=run.get("variant"),
         processes=_processes(run.get("processes")),
         rules=_rules(folder / RUN, run.get("rules")),
+        service=recorded_service(run),
         plan=_plan(folder / CAMPAIGN, run),
         lines=lines,
         events=events,

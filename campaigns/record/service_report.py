@@ -42,8 +42,11 @@ _ENDED: Final[Mapping[str, str]] = {
 
 def outage_sentence(outage: Outage) -> str:
     """Return an outage in words: why nothing was acked, and what ended that."""
-    began = _BEGAN[outage.began].format(broker=_broker(outage.began_broker))
-    ended = _ENDED[outage.ended].format(broker=_broker(outage.ended_broker))
+    # A recorded run may say what this version has no words for.
+    began = _BEGAN.get(outage.began, _BEGAN[reasons.UNKNOWN])
+    ended = _ENDED.get(outage.ended, _ENDED[reasons.NOT_OVER])
+    began = began.format(broker=_broker(outage.began_broker))
+    ended = ended.format(broker=_broker(outage.ended_broker))
     return f"{began}; {ended}"
 
 
@@ -56,8 +59,13 @@ def sends_text(sends: Sends) -> str:
     ends = (("acked", sends.acked), ("failed", sends.failed), ("unknown", sends.unknown))
     open_count = sends.sent - sends.acked - sends.failed - sends.unknown
     parts = [f"{count} {name}" for name, count in (*ends, ("not ended", open_count)) if count]
-    share = f" ({100 * sends.acked / sends.sent:.4g}%)" if sends.acked not in (0, sends.sent) else ""
+    share = share_text(sends.acked, sends.sent)
     return f"{sends.sent} sent: {', '.join(parts)}{share}" if parts else f"{sends.sent} sent"
+
+
+def share_text(acked: int, sent: int) -> str:
+    """Return in percent how many sends were acked, in brackets; nothing where it was none or all."""
+    return f" ({100 * acked / sent:.4g}%)" if acked not in (0, sent) else ""
 
 
 def latency_text(latency: Latency | None) -> str:

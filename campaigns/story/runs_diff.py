@@ -91,7 +91,7 @@ class RunsDiff:
 
     ``plan`` has the keys of their campaigns that differ, with both values, None where a campaign has no such key.
     ``telling_difference`` are the first events, with their lines, that differ in more than their times and are
-    more than traffic; None where a trace has ended.
+    more than traffic; None where a trace has ended. ``service`` is what clients got, where that differs.
     """
 
     runs: tuple[RunDiff, RunDiff]
@@ -99,6 +99,7 @@ class RunsDiff:
     difference: Difference | None
     telling_difference: tuple[tuple[int, RecordedEvent] | None, tuple[int, RecordedEvent] | None]
     logs: Sequence[LogsDiff]
+    service: Sequence[tuple[str, str | None, str | None]] = ()
 
     @property
     def is_same(self) -> bool:
@@ -134,7 +135,18 @@ def diff_runs(
         difference=difference,
         telling_difference=_telling_difference(one.events, other.events),
         logs=[_logs(name, runs) for name in partitions or names],
+        service=_service(one, other),
     )
+
+
+def _service(one: RecordedRun, other: RecordedRun) -> list[tuple[str, str | None, str | None]]:
+    """Return what both runs say of it that differs: what it is, and both values."""
+    if one.service is None or other.service is None:
+        return []
+    sides = dict(one.service.rows()), dict(other.service.rows())
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    rows = [(name, sides[0].get(name), sides[1].get(name)) for name in names]
+    return [row for row in rows if row[1] != row[2]]
 
 
 def _run(recorded: RecordedRun, at: DiffMoment) -> RunDiff:
@@ -243,6 +255,7 @@ def runs_document(found: RunsDiff) -> dict[str, Any]:
             {"run": str(run.recorded.folder), **run_mapping(run.recorded, run.run)} for run in found.runs
         ],
         "plan": [{"key": key, "values": values} for key, *values in found.plan],
+        "service": [{"key": key, "values": values} for key, *values in found.service],
         "first_difference": None
         if difference is None
         else {

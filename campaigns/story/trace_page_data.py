@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from harrow.campaigns.record.recorded_service import RecordedService
+from harrow.campaigns.record.service_report import outage_sentence
 from harrow.campaigns.story.narration import KINDS
 from harrow.campaigns.story.trace_document import finding_as_mapping
 from harrow.campaigns.story.trace_selection import Window
@@ -15,6 +17,7 @@ from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.checks.replay.cluster_state import BrokerState, ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState, ReplicaState
 from harrow.cluster_model.events import BatchAcknowledged, ClientPolled, Event
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 GAP: Final = "\x7f"
 """Stands for a number in a text; no text has it, as it is not printable."""
@@ -39,8 +42,21 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
         "findings": [
             {**finding_as_mapping(story, finding), "title": finding.title()} for finding in story.findings
         ],
+        "service": _service(story.recorded.service),
         "events": _columns(story, [event for event in story.events if window.has(event)]),
         **_changes(story),
+    }
+
+
+def _service(service: RecordedService | None) -> dict[str, Any] | None:
+    """Return acks over time and outages, in microseconds; None where the run does not have them."""
+    if service is None or not service.sent:
+        return None
+    outages = [recorded.outage() for recorded in service.outages]
+    return {
+        "bucket": service.acks.bucket_ms * US_PER_MS,
+        "counts": service.acks.counts,
+        "outages": [[each.start_us, each.end_us, each.partition, outage_sentence(each)] for each in outages],
     }
 
 

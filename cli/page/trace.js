@@ -339,6 +339,7 @@
     const width = canvas.clientWidth || 800, height = 40, scale = window.devicePixelRatio || 1;
     canvas.width = width * scale;
     canvas.height = height * scale;
+    if (service) drawService();
     const context = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
     if (!context || !count) return;
     context.scale(scale, scale);
@@ -367,12 +368,53 @@
       context.fillRect(x(at[i]) - 1, 0, 2, height);
     }
   }
-  canvas.addEventListener("click", (event) => {
-    const wanted = at[0] + (event.offsetX - 2) / (canvas.clientWidth - 4) * (at[count - 1] - at[0]);
+  const timeUnder = (event, surface) => at[0] + (event.offsetX - 2) / (surface.clientWidth - 4) * (at[count - 1] - at[0]);
+  function chooseNear(wanted) {
     let best = -1;
     for (const i of shown) if (best < 0 || Math.abs(at[i] - wanted) < Math.abs(at[best] - wanted)) best = i;
     if (best >= 0) choose(position[best]);
-  });
+  }
+  canvas.addEventListener("click", (event) => chooseNear(timeUnder(event, canvas)));
+
+  // How clients were served, above the same times
+  const service = data.service, strip = $("service").querySelector("canvas"), caption = $("service").querySelector("figcaption");
+  function drawService() {
+    const width = strip.clientWidth || 800, height = 34, scale = window.devicePixelRatio || 1;
+    strip.width = width * scale;
+    strip.height = height * scale;
+    const context = strip.getContext("2d"), style = getComputedStyle(document.documentElement);
+    if (!context || !count) return;
+    context.scale(scale, scale);
+    const first = at[0], span = Math.max(1, at[count - 1] - first);
+    const x = (us) => 2 + (us - first) / span * (width - 4);
+    context.globalAlpha = .22;
+    context.fillStyle = style.getPropertyValue("--bad").trim();
+    for (const [from, to] of service.outages) context.fillRect(x(from), 0, Math.max(1.5, x(to) - x(from)), height);
+    context.globalAlpha = 1;
+    // A burst after an outage would make everything else look like nothing.
+    const sorted = service.counts.filter(Boolean).sort((a, b) => a - b), usual = sorted[Math.ceil(sorted.length * .9) - 1] || 1;
+    context.fillStyle = style.getPropertyValue("--ack").trim();
+    service.counts.forEach((acks, n) => {
+      if (!acks) return;
+      const tall = Math.min(1, acks / usual) * (height - 4), from = x(n * service.bucket);
+      context.fillRect(from, height - 1 - tall, Math.max(1, x((n + 1) * service.bucket) - from - .5), tall);
+    });
+  }
+  function say(us) {
+    const here = us === null ? [] : service.outages.filter(([from, to]) => from <= us && us <= to);
+    const n = us === null ? -1 : Math.floor(us / service.bucket);
+    caption.textContent = here.length
+      ? here.map(([from, to, partition, why]) => `${partition}: no ack for ${timeText(to - from)} from ${timeText(from)} on: ${why}`).join(" · ")
+      : n >= 0 && n < service.counts.length ? `${service.counts[n]} acks in ${timeText(service.bucket)} at ${timeText(n * service.bucket)}`
+      : `acks over time; red: ${service.outages.length} times without an ack of a partition`;
+  }
+  if (service) {
+    $("service").hidden = false;
+    strip.addEventListener("mousemove", (event) => say(timeUnder(event, strip)));
+    strip.addEventListener("mouseleave", () => say(null));
+    strip.addEventListener("click", (event) => chooseNear(timeUnder(event, strip)));
+    say(null);
+  }
 
   // Controls
   function chips(fieldset, names, off, titles = [], colored = false) {
@@ -439,9 +481,12 @@
     if (words.get("theme")) theme(words.get("theme") === "dark");
     quiet = true;
     showControls();
-    openFinding(Number(words.get("finding")) || 0);
+    // An address that says nothing shows what was found first.
+    const plain = !words.has("finding") && !words.has("event") && data.findings.length > 0;
+    openFinding(plain ? data.findings[0].number : Number(words.get("finding")) || 0);
     filter();
     if (words.has("event")) choose(Number(words.get("event")), { keep: true });
+    else if (plain && chain.size) choose([...chain.keys()].pop(), { keep: true });
     else showMoment();
     quiet = false;
   }

@@ -33,7 +33,7 @@ def show_runs_diff(console: Console, found: RunsDiff, *, only_different: bool) -
         show(console, *_title(side, run))
     if found.is_same:
         show(console, Text(), Text("Both have the same trace, event by event.", "bold"))
-    show(console, *_plan(found), *_parting(found))
+    show(console, *_plan(found), *_parting(found), *_service(found))
     differing = [logs for logs in found.logs if not logs.is_equal()]
     equal = [logs for logs in found.logs if logs.is_equal()]
     for logs in differing:
@@ -69,6 +69,17 @@ def _plan(found: RunsDiff) -> Iterator[RenderableType]:
     yield indented(table, 2)
     if len(found.plan) > _KEYS_SHOWN:
         yield indented(f"and {len(found.plan) - _KEYS_SHOWN} more; --format json has all", 2, DIM)
+
+
+def _service(found: RunsDiff) -> Iterator[RenderableType]:
+    if not found.service:
+        return
+    yield Text()
+    yield Text("What clients got:", "bold")
+    table = columns("", *_SIDES)
+    for row in found.service:
+        table.add_row(*("-" if value is None else printable(value) for value in row))
+    yield indented(table, 2)
 
 
 def _parting(found: RunsDiff) -> Iterator[RenderableType]:

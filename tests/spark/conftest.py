@@ -10,10 +10,12 @@ from harrow.campaigns.sweep.spark_availability import what_is_missing
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one process of a parallel run start Spark, and no other; skip everything where it cannot be had.
 
-    They come first: while Java starts and waits, the other processes have all the rest to do.
+    They come first: while Java starts and waits, the other processes have all the rest to do. And xdist reads
+    the names of groups when this is called, so it has to be called before.
     """
     missing = what_is_missing()
     required = os.environ.get("HARROW_REQUIRE_SPARK") == "1"

@@ -1,0 +1,103 @@
+"""The service levels of a recorded run, as its ``run.json`` has them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.record.service_report import share_text
+from harrow.checks.service.outages import Outage
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+_Count = Annotated[int, Field(ge=0)]
+_Ms = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Time = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class RecordedLatency(_Part):
+    """How long something took, in milliseconds."""
+
+    p50: _Ms
+    p99: _Ms
+    max: _Ms
+
+
+class RecordedOutage(_Part):
+    """A time without an ack, and why."""
+
+    partition: str
+    start_ms: _Time
+    length_ms: _Ms
+    began: str
+    began_broker: int | None
+    ended: str
+    ended_broker: int | None
+
+    def outage(self) -> Outage:
+        """Return the outage that was recorded."""
+        return Outage(
+            partition=self.partition,
+            start_us=round(self.start_ms * US_PER_MS),
+            end_us=round((self.start_ms + self.length_ms) * US_PER_MS),
+            began=self.began,
+            began_broker=-1 if self.began_broker is None else self.began_broker,
+            ended=self.ended,
+            ended_broker=-1 if self.ended_broker is None else self.ended_broker,
+        )
+
+
+class RecordedAcks(_Part):
+    """How many acks came in each step of time, from zero on."""
+
+    bucket_ms: Annotated[int, Field(gt=0)]
+    counts: list[_Count]
+
+
+class _Lag(_Part):
+    lag_max: _Count
+
+
+class RecordedService(_Part):
+    """What clients got out of a run."""
+
+    sent: _Count
+    acked: _Count
+    failed: _Count
+    unknown: _Count
+    ack_ms: RecordedLatency | None
+    end_to_end_ms: RecordedLatency | None
+    acks: RecordedAcks
+    longest_without_ack_ms: _Ms
+    outages: list[RecordedOutage]
+    consumers: dict[str, _Lag]
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield what can be compared with another run, in words."""
+        yield "sent", str(self.sent)
+        yield "acked", f"{self.acked}{share_text(self.acked, self.sent)}"
+        yield "failed", str(self.failed)
+        yield "unknown", str(self.unknown)
+        yield "outages", str(len(self.outages))
+        yield "longest time without an ack", _text(self.longest_without_ack_ms)
+        for noun, latency in (("acked", self.ack_ms), ("end to end", self.end_to_end_ms)):
+            for name in ("p50", "p99", "max"):
+                yield f"{noun}, {name}", "-" if latency is None else _text(getattr(latency, name))
+        for name, consumer in self.consumers.items():
+            yield f"{name} behind at most", str(consumer.lag_max)
+
+
+def recorded_service(run: Mapping[str, Any]) -> RecordedService | None:
+    """Return what the mapping of a run says of it; None where it says nothing, or nothing that can be read."""
+    try:
+        return RecordedService.model_validate(run.get("service"))
+    except ValidationError:
+        return None
+
+
+def _text(ms: float) -> str:
+    return rough_duration_text(round(ms * US_PER_MS))
