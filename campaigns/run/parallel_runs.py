@@ -15,7 +15,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.runner import RunStopped, run_plan
 from harrow.campaigns.run.worker_pool import kill, worker_pool
 
 _ALONE_S: Final = 1.0
@@ -23,8 +23,12 @@ _AHEAD: Final = 4
 """How many runs a worker has been given: what is finished out of order is kept in memory."""
 
 
-def run_all(runs: Iterable[tuple[Plan, int]], workers: int) -> Generator[RunResult]:
+def run_all(
+    runs: Iterable[tuple[Plan, int]], workers: int, end_s: float = float("inf")
+) -> Generator[RunResult]:
     """Yield the result of each plan and seed. Closing the iterator ends the processes at once.
+
+    A run that is not over at *end_s*, by the clock of `time.monotonic`, ends there.
 
     A result is the same wherever it was made. Where a worker dies, for want of memory perhaps, what is left is
     run here.
@@ -35,7 +39,7 @@ def run_all(runs: Iterable[tuple[Plan, int]], workers: int) -> Generator[RunResu
         run = next(waiting, None)
         if run is None:
             return
-        yield timed_run(*run)
+        yield timed_run(*run, end_s)
     given: deque[tuple[Plan, int]] = deque()
     futures: deque[Future[RunResult]] = deque()
     pool = worker_pool(__name__, workers, gc.freeze)
@@ -43,7 +47,7 @@ def run_all(runs: Iterable[tuple[Plan, int]], workers: int) -> Generator[RunResu
     def give(count: int) -> None:
         for run in islice(waiting, count):
             given.append(run)
-            futures.append(pool.submit(timed_run, *run))
+            futures.append(pool.submit(timed_run, *run, end_s))
 
     try:
         give(workers * _AHEAD)
@@ -56,11 +60,16 @@ def run_all(runs: Iterable[tuple[Plan, int]], workers: int) -> Generator[RunResu
     finally:
         kill(pool)
     for run in chain(given, waiting):
-        yield timed_run(*run)
+        yield timed_run(*run, end_s)
 
 
-def timed_run(plan: Plan, seed: int) -> RunResult:
-    """Run a plan, and say in the result how long that took."""
+def timed_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult:
+    """Run a plan, up to the given end, and say in the result how long that took."""
+
+    def check() -> None:
+        if time.monotonic() >= end_s:
+            raise RunStopped("its time was over")
+
     begun_s = time.monotonic()
-    result = run_plan(plan, seed)
+    result = run_plan(plan, seed, check=check)
     return replace(result, wall_ms=round((time.monotonic() - begun_s) * 1_000))

@@ -31,14 +31,22 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.trace import digest
 from harrow.faults.injection import When
 
+_STEPS_UNCHECKED = 1_000
 RECOVERY_CHECK_US = 250 * US_PER_MS
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
-def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult:
+class RunStopped(Exception):
+    """Somebody does not want to wait for the end of a run; the message says why."""
+
+
+def run_plan(
+    plan: Plan, seed: int, choices: Choices | None = None, *, check: Callable[[], None] = lambda: None
+) -> RunResult:
     """Run a plan with the choices that *seed* stands for, or with the given ones.
 
-    What the plan leaves open the seed decides first.
+    What the plan leaves open the seed decides first. *check* is called now and then; when it raises `RunStopped`
+    the run ends there, and is inconclusive.
 
     The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
     looking through it again and again finds nothing and takes an eighth of the time. Afterwards
@@ -48,7 +56,7 @@ def run_plan(plan: Plan, seed: int, choices: Choices | None = None) -> RunResult
     gc.disable()
     try:
         made = draw_for_seed(plan, seed)
-        result = Run(made.plan, seed, choices or Choices.from_seed(seed)).result()
+        result = Run(made.plan, seed, choices or Choices.from_seed(seed), check=check).result()
         return result if made.plan is plan else replace(result, given=plan, drawn=made.values)
     finally:
         if collecting:
@@ -63,7 +71,16 @@ class Run:
     what it likes with ``target`` and ``script``, and ends it. Without a *target* that is the model.
     """
 
-    def __init__(self, plan: Plan, seed: int, choices: Choices, target: Target | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        choices: Choices,
+        target: Target | None = None,
+        *,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._check = check
         self._plan = plan
         self._seed = seed
         self._watched = watched_in(plan.invariants, plan.kafka, plan.demand)
@@ -94,7 +111,7 @@ class Run:
         try:
             for phase in phases:
                 phase()
-        except StepLimitExceeded as limit:
+        except (StepLimitExceeded, RunStopped) as limit:
             self._given_up = f"the run was given up after {limit}"
             self._unfinished.append(self._given_up)
         evidence = self._evidence()
@@ -140,7 +157,7 @@ class Run:
         limit_us = plan.script_limit_us
         if plan.script or self.injector.has_triggers():
             self._run_step_by_step(limit_us)
-        self.target.advance(plan.duration_us)
+        self._advance(plan.duration_us)
         if not self.script.is_finished():
             self._unfinished.append(self.script.waits_for())
         self.injector.stop()
@@ -149,6 +166,7 @@ class Run:
         """Handle one event at a time, and look at the conditions after each."""
         target, script = self.target, self.script
         script.advance()
+        steps = 0
         while not script.is_finished() or (
             self.injector.has_triggers() and target.now_us < self._plan.duration_us
         ):
@@ -157,13 +175,24 @@ class Run:
             end_us = min(limit_us, due_us) if due_us is not None and waits_for_time else limit_us
             if script.is_finished():
                 end_us = min(end_us, self._plan.duration_us)
+            if not steps % _STEPS_UNCHECKED:
+                self._check()
+            steps += 1
             if not target.step(end_us):
-                target.advance(end_us)
+                self._advance(end_us)
                 if target.now_us >= limit_us or script.is_finished():
                     break
             if self.injector.has_triggers():
                 self.injector.check_triggers()
             script.advance()
+
+    def _advance(self, end_us: int) -> None:
+        """Let the target run, and look now and then whether it is still to."""
+        self._check()
+        while self.target.now_us + US_PER_SECOND < end_us:
+            self.target.advance(self.target.now_us + US_PER_SECOND)
+            self._check()
+        self.target.advance(end_us)
 
     def _watch_messages_if_wanted(self) -> None:
         """Put every message into the trace if a condition asks for messages; it is not cheap."""
@@ -198,7 +227,7 @@ class Run:
         target.heal()
         deadline_us = target.now_us + self._plan.recovery_limit_us
         while self._not_recovered() is not None and target.now_us < deadline_us:
-            target.advance(target.now_us + RECOVERY_CHECK_US)
+            self._advance(target.now_us + RECOVERY_CHECK_US)
         reason = self._not_recovered()
         if reason is not None:
             self._unfinished.append(reason)
@@ -228,7 +257,7 @@ class Run:
         reader = target.clients.start_reader()
         deadline_us = target.now_us + READ_BACK_LIMIT_US
         while not self._is_read_back(reader) and target.now_us < deadline_us:
-            target.advance(target.now_us + RECOVERY_CHECK_US)
+            self._advance(target.now_us + RECOVERY_CHECK_US)
         self._read_back = frozenset(
             p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p)
         )

@@ -110,7 +110,8 @@ class _RunSession:
         self._progress = ProgressLine(messages, total=planned, enabled=enabled)
         self._started_s = time.monotonic()
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
-        self._results = run_all(runs, available_workers() if self._watch is None else 1)
+        end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
+        self._results = run_all(runs, available_workers() if self._watch is None else 1, end_s)
 
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""

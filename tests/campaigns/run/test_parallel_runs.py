@@ -1,11 +1,13 @@
 """Runs on all cores are those of one core, in the same order."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
+from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run import parallel_runs
 from harrow.campaigns.run.parallel_runs import run_all, timed_run
 from harrow.campaigns.run.run_result import RunResult
@@ -65,3 +67,20 @@ def test_what_a_dead_worker_leaves_is_run_here(
 
 def test_a_result_says_how_long_the_run_took() -> None:
     assert timed_run(PLAN, 0).wall_ms > 0
+
+
+WAITS_IN_VAIN = """
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: p}]}
+script: [{do: {send: m0}}, {when: {acked: never}}]
+limits: {script: 24h}
+"""
+
+
+@pytest.mark.parametrize("text", [WAITS_IN_VAIN, "cluster: {brokers: 3}\nworkload: {duration: 24h}\n"])
+def test_a_run_ends_in_its_middle_when_its_time_is_over(text: str) -> None:
+    plan = load_text(f"name: long\n{text}", "long.yaml").plans[0]
+    (result,) = run_all([(plan, 0)], 1, time.monotonic())
+    assert result.verdict.status == "inconclusive"
+    assert result.given_up == "the run was given up after its time was over"
+    assert result.simulated_us < 60_000_000
