@@ -486,7 +486,7 @@
     openFinding(plain ? data.findings[0].number : Number(words.get("finding")) || 0);
     filter();
     if (words.has("event")) choose(Number(words.get("event")), { keep: true });
-    else if (plain && chain.size) choose([...chain.keys()].pop(), { keep: true });
+    else if (plain && chain.size) choose(Math.min(...chain.keys()), { keep: true });
     else showMoment();
     quiet = false;
   }
