@@ -9,7 +9,7 @@ import multiprocessing.forkserver
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -31,16 +31,21 @@ _STREAMS = ("stdin", "stdout", "stderr")
 
 
 def run(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    *,
+    prepare: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, and return what it printed and its exit code."""
+    """Run a command in a folder, and return what it printed and its exit code; *prepare* is called before it."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*_IMPORTED])
     with mock.patch.dict(os.environ, plain_environment(), clear=True):
         multiprocessing.forkserver.ensure_running()
     with TemporaryDirectory() as place:
         streams = Path(place)
-        process = context.Process(target=_run, args=(arguments, folder, dict(environment), streams))
+        process = context.Process(target=_run, args=(arguments, folder, dict(environment), streams, prepare))
         process.start()
         process.join(timeout_s)
         if process.is_alive():
@@ -53,7 +58,13 @@ def run(
         return subprocess.CompletedProcess(["harrow", *arguments], code, stdout, stderr)
 
 
-def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Path) -> None:
+def _run(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    streams: Path,
+    prepare: Callable[[], object],
+) -> None:
     (streams / "stdin").touch()
     for number, name in enumerate(_STREAMS):
         os.dup2(os.open(streams / name, os.O_RDWR | os.O_CREAT), number)
@@ -65,6 +76,7 @@ def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str],
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["harrow", *arguments]
+    prepare()
     from harrow.cli.__main__ import main
 
     main()

@@ -1,0 +1,95 @@
+"""Whatever stands in the folder of a run or of a sweep, a command ends well and prints no control character."""
+
+import resource
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.cli import warm_process
+from tests.patience import PATIENCE_S
+from tests.plain_environment import PYTHONPATH, plain_environment
+from tests.properties.hostile_files import spoil
+
+pytest.importorskip("pyarrow")
+
+CAMPAIGN = """
+name: small
+kafka: "0.10.2"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 4s, producers: [{name: p, rate: 3/s, settings: {acks: 1}}], consumers: [{name: c}]}
+faults: [{rate: 30/m, do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}}]
+"""
+OF_A_RUN = (
+    "check RUN/history.jsonl",
+    "check RUN --format json",
+    "diff RUN",
+    "diff RUN --format json",
+    "diff RUN WHOLE",
+    "trace RUN",
+    "trace RUN --all --format json",
+    "trace RUN --format mermaid",
+    "trace RUN --format html --output page.html",
+    "replay RUN",
+    "clean --keep 0",
+    "run RUN/campaign.yaml --no-results --max-time 5s --set limits.events=3000",
+)
+OF_A_SWEEP = (
+    "sweep --report SWEEP",
+    "sweep --report SWEEP --format json",
+    "sweep --report SWEEP --format junit",
+    "sweep --report SWEEP --format github",
+    "sweep small.yaml --seeds 0..3 --vary acks=1,all --engine process --out SWEEP --resume",
+    "clean --sweeps --keep 0",
+)
+CPU_MAX_S, DATA_MAX_BYTES = 20, 1 << 30
+
+
+def limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S, CPU_MAX_S))
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_MAX_BYTES, DATA_MAX_BYTES))
+
+
+def ended(folder: Path, words: str) -> tuple[int, str]:
+    environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH}
+    found = warm_process.run(words.split(), folder, environment, PATIENCE_S, prepare=limit)
+    return found.returncode, found.stdout + found.stderr
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a run and a sweep, as harrow writes them."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "small.yaml").write_text(CAMPAIGN, encoding="utf-8")
+    assert ended(folder, "run small.yaml --seed 1")[0] in (0, 1)
+    sweep = "sweep small.yaml --seeds 0..3 --vary acks=1,all --engine process --out results/sweep"
+    assert ended(folder, sweep)[0] in (0, 1)
+    (run,) = (folder / "results" / "small").iterdir()
+    run.rename(folder / "results" / "small" / "run")
+    return folder
+
+
+@pytest.mark.soak(size=25, test=2, soak=200)
+def test_files_that_nobody_wrote_so(whole: Path, tmp_path: Path, numbers: range) -> None:
+    codes: set[int] = set()
+    for number in numbers:
+        random = Random(number)
+        folder = tmp_path / str(number)
+        shutil.copytree(whole, folder, symlinks=True)
+        of_sweep = number % 4 == 0
+        spoiled = folder / "results" / ("sweep" if of_sweep else "small/run")
+        for _ in range(random.randrange(1, 3)):
+            spoil(spoiled, random)
+        words = random.choice(OF_A_SWEEP if of_sweep else OF_A_RUN)
+        words = words.replace("WHOLE", str(whole / "results/small/run"))
+        words = words.replace("RUN", "results/small/run").replace("SWEEP", "results/sweep")
+        code, shown = ended(folder, words)
+        assert code in range(4), f"{number}: {words} ended with {code}:\n{shown}"
+        assert "Traceback" not in shown, f"{number}: {words}:\n{shown}"
+        odd = {char for char in shown if not char.isprintable() and char != "\n"}
+        assert not odd, f"{number}: {words} printed {odd}:\n{shown}"
+        assert "\n::error::injected" not in shown
+        codes.add(code)
+        shutil.rmtree(folder)
+    assert len(codes) > 1  # or nothing was tried
