@@ -29,7 +29,8 @@ EXAMPLES: Final = {
         ("harrow sweep standard --seeds 0..1000", "a thousand seeds, on all cores or on Spark"),
         ("harrow sweep swarm --seeds 0..500 --vary acks=1,all", "what a setting changes, with intervals"),
         ("harrow sweep swarm --seeds 0..5000 --watch", "see failures by kind while it runs"),
-        ("harrow sweep --report results/sweep-1f0c35ab-0.2.0", "the report of a sweep once more"),
+        ("harrow sweep swarm --seeds 0..1000000 --master spark://host:7077 --resume", "on a cluster; go on"),
+        ("harrow sweep --report results/sweep-1f0c35ab-0.2.0 --shrink", "its report, failures shrunk"),
     ),
     "shrink": (
         ("harrow shrink mine.yaml --seed 17 -o small.yaml", "the smallest campaign that fails like it"),

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from harrow.campaigns.version import VERSION
 from harrow.cli import exit_code
@@ -46,6 +46,10 @@ class Commands(TyperGroup):
         if command is not None and command.epilog is None:
             command.epilog = epilog(cmd_name)
             command.params.sort(key=lambda option: option.name in _SHARED)
+            for argument in command.params:
+                if isinstance(argument, TyperArgument):
+                    # `list[str]` tells a reader nothing that the name and the help do not.
+                    argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -116,7 +116,8 @@ Output = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write the output to a file.", dir_okay=False),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about each run.")]
+NoMessages = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and no messages.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all that is known.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Use no colours, as with NO_COLOR.")]
 
 
@@ -168,6 +169,6 @@ TimeMax = Annotated[
         "--max-time",
         metavar="DURATION",
         parser=parse_time_s,
-        help="Start no run after this time, such as 5m.",
+        help="Stop after this time, such as 5m.",
     ),
 ]

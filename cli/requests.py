@@ -95,20 +95,12 @@ class SweepRequest(WrittenRequest):
     A sweep runs on Spark, or on all cores of this machine. Every run leaves a row in Parquet files.
     The report groups the failures, says how often each setting showed an anomaly, with the 95%
     interval, and lists the rare states that no run reached.
-
-    \b
-    How often does acks=1 lose records that acks=all keeps?
-      harrow sweep swarm --seeds 0..2000 --vary acks=1,all --set enable.idempotence=false
-    On a cluster, and again to go on after an interrupt:
-      harrow sweep swarm --seeds 0..1000000 --master spark://host:7077 --resume
-    The report of an earlier sweep, with its failures shrunk:
-      harrow sweep --report results/sweep-1f0c35ab-0.2.0 --shrink
-    """  # noqa: D301 - to Click, that character says that lines are to stay as they are
+    """
 
     campaigns: Annotated[
         list[str] | None,
         options.named(
-            "CAMPAIGN...", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
+            "CAMPAIGN", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
         ),
     ] = None
     seeds: options.Seeds = None
@@ -204,7 +196,7 @@ class ShrinkRequest(Request):
             "--output", "-o", metavar="FILE", help="Also write the campaign to a file.", dir_okay=False
         ),
     ] = None
-    quiet: options.Quiet = False
+    quiet: options.NoMessages = False
     no_color: options.NoColor = False
 
 
@@ -287,6 +279,7 @@ class TraceRequest(WrittenRequest):
     everything: Annotated[
         bool, typer.Option("--all", help="Every event: fetches, flushes and checkpoints too.")
     ] = False
+    quiet: options.NoMessages = False
     results: options.RunsFolder = options.DEFAULT_RESULTS
     output_format: Annotated[options.TraceFormat, options.FORMAT] = "table"
 
@@ -438,7 +431,7 @@ class CleanRequest(Request):
     )
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; print what would go.")] = False
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
-    quiet: options.Quiet = False
+    quiet: options.NoMessages = False
     no_color: options.NoColor = False
 
 

@@ -38,7 +38,7 @@ _US_PER_UNIT: Final = {
 }
 _US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
-_RATE: Final = re.compile(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
+_RATE: Final = re.compile(rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
 BOUND_PATTERN: Final = "(<=|>=|<|>) *"
 _BOUND: Final = re.compile(BOUND_PATTERN)
 _MILLIONTHS_PER_PERCENT: Final = 10_000

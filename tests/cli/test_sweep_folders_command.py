@@ -247,12 +247,10 @@ def test_help_shows_what_one_types(harrow: Harrow) -> None:
     assert "harrow sweep swarm --seeds 0..1000" in " ".join(harrow("sweep").stderr.split())
 
 
-def shown_query(language: str, mark: str) -> str:
-    """Return the block of docs/sweep.md that asks a sweep's files something."""
-    text = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
-    (found,) = [block for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if mark in block]
-    assert isinstance(found, str)
-    return found
+def shown_queries(language: str, word: str) -> list[str]:
+    page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    return [block for block in blocks if word in block]
 
 
 def asked(script: str, folder: Path) -> str:
@@ -269,11 +267,22 @@ def test_the_queries_that_are_shown_answer(harrow: Harrow, small: Path) -> None:
     (out,) = (small / "results").glob("sweep-*")
     runs = [row for part in out.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()]
     cells = sorted({row["cell"] for row in runs})
-    sql = shown_query("sql", "read_parquet")
-    answer = json.loads(
-        asked(f"import duckdb, json; print(json.dumps(duckdb.sql({sql!r}).fetchall()))", small)
-    )
-    assert [row[:2] for row in answer] == [[cell, 8] for cell in cells]
-    assert answer[0][2] == sum(r["verdict"] == "violated" for r in runs if r["cell"] == cells[0]) / 8
-    script = shown_query("python", "pandas").replace("results/sweep-1f0c35ab-0.2.0", str(out))
+    answers = [
+        json.loads(asked(f"import duckdb, json; print(json.dumps(duckdb.sql({sql!r}).fetchall()))", small))
+        for sql in shown_queries("sql", "read_parquet")
+    ]
+    verdicts, anomalies, service = answers
+    told = [row for row in runs if row["verdict"] not in {"error", "inconclusive"}]
+    assert [row[0] for row in verdicts] == cells
+    here = [row["verdict"] for row in told if row["cell"] == cells[0]]
+    shares = [here.count("violated") / len(here), here.count("permitted") / len(here)]
+    assert verdicts[0][1:] == [len(here), *shares]
+    assert {(row[0], row[1], row[2]) for row in anomalies} == {
+        (row["cell"], rule["rule"], rule["status"]) for row in runs for rule in row["rules"]
+    }
+    assert sorted(row[0] for row in service) == cells
+    worst = {row[0]: row[2] for row in service}
+    assert worst[cells[0]] == max(row["outage_us"] for row in runs if row["cell"] == cells[0]) / 1e6
+    (script,) = shown_queries("python", "pandas")
+    script = script.replace("results/sweep-1f0c35ab-0.2.0", str(out))
     assert re.search(r"base acks=1 +\w+ +\d", asked(script, small))
