@@ -41,6 +41,9 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
     try:
         _fill(temporary, result, run, campaign_text)
         _put_in_place(temporary, folder)
+    except OSError as error:
+        # A full disk names no file.
+        raise OSError(error.errno, error.strerror, error.filename or str(folder)) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     _point_latest_to(results, folder)

@@ -192,4 +192,6 @@ def _outcomes(tally: Tally) -> str:
         parts.append(f"{len(tally.failed)} not as expected")
     if undecided:
         parts.append(f"{undecided} undecided")
+    if left := tally.planned - tally.finished:
+        parts.append(f"{left} not run")
     return ", ".join(parts) or ("as expected" if tally.finished == 1 else "all as expected")

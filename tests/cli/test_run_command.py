@@ -306,7 +306,7 @@ def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> N
 def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[str, str]) -> None:
     script = (
         "import harrow.campaigns.run.runner\n"
-        "def broken(plan, seed): raise ZeroDivisionError('on purpose')\n"
+        "def broken(plan, seed, **_): raise ZeroDivisionError('on purpose')\n"
         "harrow.campaigns.run.runner.run_plan = broken\n"
         "from harrow.cli.main import main\n"
         "main()\n"
