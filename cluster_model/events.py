@@ -41,6 +41,11 @@ class FieldKind(Enum):
 
 NO_CONTROLLER: Final = -1
 
+KILLED: Final = "process"
+POWER_LOSS: Final = "power_loss"
+SHUT_DOWN: Final = "shutdown"
+"""How a broker stops: it is killed, its machine has no power any more, or it ends in good order."""
+
 BrokerId = Annotated[int, FieldKind.BROKER]
 """A broker's id, -1 for none."""
 Brokers = Annotated[tuple[int, ...], FieldKind.BROKERS]
@@ -123,10 +128,48 @@ class BrokerStarted(Event):
 
 @event("broker_stopped")
 class BrokerStopped(Event):
-    """A broker's process has ended; ``cause`` is ``process`` or ``power_loss``."""
+    """A broker's process has ended; ``cause`` is ``process``, ``power_loss``, or ``shutdown`` where it ended by itself."""
 
     broker: BrokerId
     cause: Text
+
+
+@event("broker_stopping")
+class BrokerStopping(Event):
+    """A broker's process has been told to stop (SIGTERM)."""
+
+    broker: BrokerId
+
+
+@event("controlled_shutdown")
+class ControlledShutdownBegun(Event):
+    """A controller begins to take a broker out of service that is about to stop."""
+
+    controller: BrokerId
+    broker: BrokerId
+
+
+@event("controlled_shutdown_answered")
+class ControlledShutdownAnswered(Event):
+    """A broker that stops has the outcome of an attempt to have its leaderships moved.
+
+    ``remaining`` are the partitions that it still leads. ``controller`` is -1 where there was none to ask;
+    ``error`` is ``NETWORK_EXCEPTION`` where the controller did not answer.
+    """
+
+    broker: BrokerId
+    controller: BrokerId
+    attempt: Number
+    error: Text
+    remaining: Texts
+
+
+@event("controlled_shutdown_given_up")
+class ControlledShutdownGivenUp(Event):
+    """A broker stops without a controller that has moved all leaderships away."""
+
+    broker: BrokerId
+    attempts: Number
 
 
 @event("broker_paused")
@@ -165,6 +208,14 @@ class SessionExpired(Event):
     ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
     session beside its own, which may hold nothing.
     """
+
+    broker: BrokerId
+    ephemerals: Texts
+
+
+@event("session_closed")
+class SessionClosed(Event):
+    """A broker has closed its session; ``ephemerals`` are the paths of the znodes that went with it, at once."""
 
     broker: BrokerId
     ephemerals: Texts

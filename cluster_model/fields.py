@@ -196,6 +196,7 @@ APIS: Final = (
     "LeaderAndIsr",
     "UpdateMetadata",
     "StopReplica",
+    "ControlledShutdown",
     "ZooKeeper",
 )
 """The APIs whose messages can be named."""

@@ -201,4 +201,22 @@ class ControlResponse:
     error: str
 
 
+@dataclass(slots=True)
+class ControlledShutdownRequest:
+    """A broker asks the controller to move its leaderships away; with its epoch since KIP-380 (`NO_EPOCH` before)."""
+
+    api: ClassVar[str] = "ControlledShutdown"
+    broker: int
+    broker_epoch: int
+
+
+@dataclass(slots=True)
+class ControlledShutdownResponse:
+    """The partitions with other replicas that the broker still leads."""
+
+    api: ClassVar[str] = "ControlledShutdown"
+    error: str
+    remaining: tuple[str, ...] = ()
+
+
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest

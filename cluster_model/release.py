@@ -138,6 +138,27 @@ class Behaviours:
         meaning="a new controller takes dead replicas out of the ISRs",
         before=(("2.3", False),),
     )
+    shutdown_awaits_controller: bool = _switch(
+        "A broker that stops asks again later while there is no controller. Before, it gave up at once "
+        "(ZkUtils.getController threw).",
+        "KafkaServer.controlledShutdown",
+        meaning="a broker that stops waits for a controller",
+        before=(("1.1", False),),
+    )
+    shutting_down_leader_is_offline: bool = _switch(
+        "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
+        "elections a replica outside the ISR is elected although the leader is still alive.",
+        "KIP-112, KafkaController.onReplicasBecomeOffline",
+        meaning="a leader in controlled shutdown counts as gone when some broker fails",
+        before=(("1.0", False),),
+    )
+    shutdown_request_preempted: bool = _switch(
+        "A controller whose session expires refuses the controlled shutdowns that wait in its queue. Before, it "
+        "forgot them, and who had asked waited for the socket's timeout.",
+        "KAFKA-5692, KafkaController.preemptControlledShutdown",
+        meaning="a controller that is deposed refuses the shutdowns that it has not begun",
+        before=(("2.2", False),),
+    )
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",

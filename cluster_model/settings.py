@@ -102,7 +102,14 @@ _CATALOGUE: Final = (
     Setting("leader.imbalance.per.broker.percentage", BROKER, "int", _always(10),
             "How many percent of a broker's preferred leaderships may be elsewhere."),
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
-            "How long the controller waits for a broker's answer.", minimum=1, maximum=INT_MAX),
+            "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
+            minimum=1, maximum=INT_MAX),
+    Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
+            "Whether a broker that is told to stop has its leaderships moved away first."),
+    Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
+            "How often a broker that stops asks the controller, the first time included.", maximum=INT_MAX),
+    Setting("controlled.shutdown.retry.backoff.ms", BROKER, "ms", _always(5_000),
+            "How long a broker that stops waits after each time that it has asked in vain."),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -259,6 +266,9 @@ class BrokerConfig:
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
     controller_socket_timeout_us: int = _setting("controller.socket.timeout.ms")
+    controlled_shutdown: bool = _setting("controlled.shutdown.enable")
+    controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
+    controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,13 @@ from harrow.cluster_model.registry import Registry
 from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.broker_isolation import BrokerIsolation
 from harrow.faults.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault
 from harrow.faults.message import Message, Release
 from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
+from harrow.faults.rolling_restart import RollingRestart
 from harrow.faults.session_expiry import SessionExpiry
 from harrow.faults.slow_follower import SlowFollower
 
@@ -19,6 +21,9 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
     for fault in (
         BrokerCrash,
         BrokerRestart,
+        BrokerStop,
+        BrokerBounce,
+        RollingRestart,
         BrokerPause,
         BrokerResume,
         BrokerIsolation,

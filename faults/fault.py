@@ -34,6 +34,9 @@ class BrokerProcesses(Protocol):
     def is_paused(self, broker: int) -> bool:
         """Return whether a broker's process is paused."""
 
+    def is_stopping(self, broker: int) -> bool:
+        """Return whether a broker's process has been told to stop and still exists."""
+
 
 class Environment(BrokerProcesses, Protocol):
     """What a fault can act on: processes, machines, links, sessions.
@@ -54,8 +57,11 @@ class Environment(BrokerProcesses, Protocol):
     def may_lose_power(self, broker: int) -> bool:
         """Return whether the campaign's budget allows a broker's unflushed records to go."""
 
+    def stop_broker(self, broker: int) -> None:
+        """Tell a broker's process to stop (SIGTERM); it takes the time that it needs."""
+
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down."""
+        """Start a broker that is down; one that is stopping, as soon as its process has ended."""
 
     def pause_broker(self, broker: int) -> None:
         """Stop a broker's process (SIGSTOP)."""
@@ -65,6 +71,12 @@ class Environment(BrokerProcesses, Protocol):
 
     def expire_session(self, broker: int) -> None:
         """Have ZooKeeper end a broker's session."""
+
+    def controller(self) -> int | None:
+        """Return the broker that is controller, as an administrator finds out."""
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        """Return the partitions whose ISR is not complete (``kafka-topics --under-replicated-partitions``)."""
 
     def delete_controller_znode(self) -> None:
         """Delete ``/controller``, as ``rmr /controller`` does."""
@@ -160,6 +172,22 @@ class LastingFault(Fault):
     @abstractmethod
     def end(self, environment: Environment) -> None:
         """Undo what is left of it."""
+
+
+class GradualFault(LastingFault):
+    """A fault that is done in steps, with time between them; it is over with the last one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def steps(self, environment: Environment) -> Iterator[int]:
+        """Do it; yield for how many microseconds nothing is to be done, and look again then."""
+
+    def inject(self, environment: Environment) -> None:
+        """Do nothing at once: whoever injects it takes the steps."""
+
+    def end(self, environment: Environment) -> None:
+        """Do nothing: with the steps it has ended by itself."""
 
 
 class LinkFault(LastingFault):

@@ -14,7 +14,7 @@ from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import ClusterSpec
-from harrow.faults.fault import Fault, LastingFault
+from harrow.faults.fault import Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, When
 
 F = TypeVar("F", bound=Fault)
@@ -113,9 +113,21 @@ class FaultInjector:
         )
         self._target.environment.strike = strike
         concrete.inject(self._target.environment)
-        if isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
+        if isinstance(concrete, GradualFault):
+            steps = concrete.steps(self._target.environment)
+            self._proceed((_Strike(concrete, details, strike), steps))
+        elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
             self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
         return True
+
+    def _proceed(self, under_way: "tuple[_Strike, Iterator[int]]") -> None:
+        """Take the next step of a fault; with the last one it is over."""
+        (fault, details, strike), steps = under_way
+        wait_us = next(steps, None)
+        if wait_us is None:
+            self._target.trace.emit(FaultEnded, fault.name, details, strike)
+        else:
+            self._target.at(self._target.now_us + wait_us, self._proceed, under_way)
 
     def _end(self, struck: "_Strike") -> None:
         fault, details, strike = struck

@@ -23,14 +23,25 @@ class ModelEnvironment:
         self.strike = 0
         self.client_names = clients.names
         self.crash_broker = cluster.crash_broker
+        self.stop_broker = cluster.stop_broker
         self.start_broker = cluster.start_broker
+        self.is_stopping = cluster.is_stopping
         self.pause_broker = cluster.pause_broker
         self.resume_broker = cluster.resume_broker
+        self.controller = cluster.controller
         self.expire_session = cluster.expire_session
         self.delete_controller_znode = cluster.delete_controller_znode
 
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(self._cluster.processes)
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        found = []
+        for partition in self._cluster.spec.partition_names():
+            state = self._cluster.partition_state(partition)
+            if state is None or len(state.isr) < len(self._cluster.replicas_of(partition)):
+                found.append(partition)
+        return tuple(found)
 
     def may_lose_power(self, broker: int) -> bool:
         """Return whether enough copies of every committed record stay when a broker loses its power.

@@ -10,6 +10,7 @@ from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, br
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
+from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
 
 E = TypeVar("E", bound=Event)
@@ -139,8 +140,19 @@ def _fault_struck(event: events.FaultStruck, _context: EventContext) -> str:
 
 
 def _stopped(event: events.BrokerStopped, _context: EventContext) -> str:
-    causes = {"process": "crashed", "power_loss": "lost power"}
+    causes = {events.KILLED: "crashed", events.POWER_LOSS: "lost power", events.SHUT_DOWN: "has stopped"}
     return causes.get(event.cause) or f"stopped: {words(event.cause)}"
+
+
+def _shutdown_answered(event: events.ControlledShutdownAnswered, _context: EventContext) -> str:
+    begin = f"controlled shutdown, attempt {event.attempt}"
+    if event.controller == events.NO_CONTROLLER:
+        return f"{begin}: found no controller"
+    if event.error != NONE:
+        return f"{begin}: {broker_lane(event.controller)} answered {event.error}"
+    if event.remaining:
+        return f"{begin}: still leads {_records(event.remaining)}"
+    return f"{begin}: leads nothing any more that others have"
 
 
 def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
@@ -237,6 +249,21 @@ def _polled(event: events.ClientPolled, at: EventContext) -> str:
 _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.BrokerStarted, "process", "started", "start", at_start=True),
     Phrase(events.BrokerStopped, "process", _stopped),
+    Phrase(events.BrokerStopping, "process", "is told to stop", "stop"),
+    Phrase(
+        events.ControlledShutdownBegun,
+        "controller",
+        "begins the controlled shutdown of {broker}",
+        "controlled shutdown",
+        to="broker",
+    ),
+    Phrase(events.ControlledShutdownAnswered, "process", _shutdown_answered, "controlled shutdown"),
+    Phrase(
+        events.ControlledShutdownGivenUp,
+        "process",
+        "GAVE UP controlled shutdown (attempts: {attempts}), and stops all the same",
+        "controlled shutdown given up",
+    ),
     Phrase(events.BrokerPaused, "process", "PAUSED"),
     Phrase(events.BrokerResumed, "process", "woke up"),
     Phrase(events.ClientStopped, "process", "stopped"),
@@ -248,6 +275,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
         at_start=True,
     ),
     Phrase(events.SessionExpired, "session", _session_expired),
+    Phrase(events.SessionClosed, "session", "closed its session"),
     Phrase(events.FaultStruck, "fault", _fault_struck),
     Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
     Phrase(events.Healed, "fault", "all is healed"),

@@ -27,6 +27,10 @@ class RunState(ClusterState):
     def is_paused(self, broker: int) -> bool:
         return self.broker(broker).is_paused
 
+    def is_stopping(self, broker: int) -> bool:
+        """Return whether a broker's process has been told to stop and still exists."""
+        return self.broker(broker).is_stopping
+
     @property
     def faults(self) -> Sequence[FaultInForce]:
         """The faults in force, in the order in which they struck."""

@@ -45,9 +45,14 @@ _TELLING: Final = frozenset(
         kinds.EpochEndAnswered,
         kinds.BrokerStopped,
         kinds.BrokerStarted,
+        kinds.BrokerStopping,
+        kinds.ControlledShutdownBegun,
+        kinds.ControlledShutdownAnswered,
+        kinds.ControlledShutdownGivenUp,
         kinds.BrokerPaused,
         kinds.BrokerResumed,
         kinds.SessionExpired,
+        kinds.SessionClosed,
         kinds.FaultStruck,
     )
 )

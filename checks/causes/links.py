@@ -9,8 +9,6 @@ from harrow.checks.causes.story import brokers, words
 from harrow.checks.link import RecordValue, link
 from harrow.cluster_model import events
 
-_POWER_LOSS: Final = "power_loss"
-
 
 def isr_text(isr: events.Brokers) -> str:
     """Return an ISR as Kafka logs it: ``[0, 2]``."""
@@ -215,7 +213,7 @@ def stopped(
     is_last: events.Flag = False,
 ) -> str:
     """A broker that had a record stopped; what makes it matter is who else did not have the record."""
-    how = "lost power" if cause == _POWER_LOSS else "crashed"
+    how = {events.POWER_LOSS: "lost power", events.SHUT_DOWN: "was stopped"}.get(cause, "crashed")
     if before_fetching:
         return f"{how} before {brokers(before_fetching)} had fetched {value} again"
     if is_only:

@@ -21,7 +21,8 @@ from harrow.cluster_model.zookeeper import protocol as zk
 class BrokerState:
     """A broker's process. ``is_registered`` says whether ZooKeeper has a session of it.
 
-    ``stopped_by`` is ``process`` or ``power_loss`` while it is down, otherwise empty.
+    ``stopped_by`` is ``process``, ``power_loss`` or ``shutdown`` while it is down, otherwise empty.
+    ``is_stopping`` says whether it has been told to stop and still runs.
     ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
     whatever ZooKeeper has.
     """
@@ -29,6 +30,7 @@ class BrokerState:
     broker: int
     is_live: bool = False
     is_paused: bool = False
+    is_stopping: bool = False
     is_registered: bool = False
     stopped_by: str = ""
     is_active_controller: bool = False
@@ -99,10 +101,14 @@ class ClusterState:
     def _stop(self, event: events.BrokerStopped) -> None:
         state = self.broker(event.broker)
         state.is_live, state.is_paused, state.stopped_by = False, False, event.cause
+        state.is_stopping = False
         state.is_active_controller = False
         for partition in self.partitions.values():
             if event.broker in partition.replicas:
                 partition.replicas[event.broker].close()
+
+    def _stopping(self, event: events.BrokerStopping) -> None:
+        self.broker(event.broker).is_stopping = True
 
     def _pause(self, event: events.BrokerPaused) -> None:
         self.broker(event.broker).is_paused = True
@@ -113,7 +119,7 @@ class ClusterState:
     def _register(self, event: events.BrokerRegistered) -> None:
         self.broker(event.broker).is_registered = True
 
-    def _expire(self, event: events.SessionExpired) -> None:
+    def _expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
         """The znodes go with the session, whether its broker knows of that or not."""
         if zk.broker_path(event.broker) in event.ephemerals:
             self.broker(event.broker).is_registered = False
@@ -139,10 +145,12 @@ class ClusterState:
     HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
         events.BrokerStarted: _start,
         events.BrokerStopped: _stop,
+        events.BrokerStopping: _stopping,
         events.BrokerPaused: _pause,
         events.BrokerResumed: _resume,
         events.BrokerRegistered: _register,
         events.SessionExpired: _expire,
+        events.SessionClosed: _expire,
         events.ControllerChanged: _change_controller,
         events.ControllerElected: _elect_controller,
         events.ControllerResigned: _resign,

@@ -11,9 +11,15 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.controller.control_plane import ControlPlane
-from harrow.cluster_model.events import BrokerStarted, ControlRequestObeyed, RequestRejected
+from harrow.cluster_model.events import (
+    KILLED,
+    SHUT_DOWN,
+    BrokerStarted,
+    ControlRequestObeyed,
+    RequestRejected,
+)
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.protocol import ControlRequest, ControlResponse
+from harrow.cluster_model.protocol import NO_EPOCH, ControlRequest, ControlResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -35,8 +41,9 @@ class Broker:
     ) -> None:
         self.id = broker
         self._host = host
+        self._config = config
         self._behaviours = behaviours
-        self._broker_epoch = -1
+        self._broker_epoch = NO_EPOCH
         self._accepts_requests = not behaviours.requests_after_registration
         self._early_requests: list[Message] = []
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self._registered)
@@ -61,6 +68,7 @@ class Broker:
             "LeaderAndIsr": self._handle_control,
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
+            "ControlledShutdown": self._handle_controlled_shutdown,
         }
 
     @property
@@ -85,6 +93,29 @@ class Broker:
         for message in early:
             self.receive_request(message)
 
+    def stop(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
+        """Stop in good order (``KafkaServer.shutdown``); *end* ends the process, and says why.
+
+        The leaderships are moved away, or not: the broker stops in any case. One that is still starting up
+        cannot do that and halts (``KafkaServerStartable.shutdown``).
+        """
+        if self._broker_epoch == NO_EPOCH:
+            end(KILLED)
+        elif self._config.controlled_shutdown:
+            self._lifecycle.request_controlled_shutdown(lambda: self._shut_down(close_sockets, end))
+        else:
+            self._shut_down(close_sockets, end)
+
+    def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
+        """Handle nothing any more, flush the logs, and only then let others know.
+
+        So whoever is elected now finds on this disk, later, what this broker had.
+        """
+        self._accepts_requests = False
+        close_sockets()
+        self.replicas.shutdown()
+        self._lifecycle.close(lambda: end(SHUT_DOWN))
+
     # Requests
 
     def receive_request(self, message: Message) -> None:
@@ -104,6 +135,8 @@ class Broker:
 
     def respond(self, message: Message, body: Any) -> None:
         """Answer (None: no answer is due), and go on with the next request of the connection."""
+        if not self._accepts_requests:
+            return  # The sockets are closed.
         connection = message[0]
         if body is not None:
             self._host.send_response(connection, message[1], body)
@@ -125,6 +158,9 @@ class Broker:
 
     def _handle_init_producer_id(self, message: Message) -> None:
         self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+
+    def _handle_controlled_shutdown(self, message: Message) -> None:
+        self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))
 
     def _handle_control(self, message: Message) -> None:
         """Handle what a controller sends, unless it is meant for an earlier life of this broker."""

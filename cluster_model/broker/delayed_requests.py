@@ -110,6 +110,10 @@ class OperationTimer:
             self._armed = True
             self._host.set_timer(operation.deadline_us - self._host.clock.now_us, self._fire)
 
+    def stop(self) -> None:
+        """Let the operation wait for ever."""
+        self._operation = None
+
     def _fire(self, _: None) -> None:
         self._armed = False
         operation = self._operation

@@ -70,6 +70,11 @@ class ReplicaFetcher:
             self._client.close()
             self._busy = False
 
+    def shutdown(self) -> None:
+        """Stop following; what is on its way is not appended any more."""
+        self._states.clear()
+        self._client.close()
+
     def _work(self) -> None:
         """Send the next request, unless one is in flight; wait while every partition is delayed."""
         if self._busy or not self._states:
@@ -260,3 +265,8 @@ class ReplicaFetcherManager:
         """Stop following a partition."""
         for fetcher in self._fetchers.values():
             fetcher.remove(name)
+
+    def shutdown(self) -> None:
+        """Stop following everything."""
+        for fetcher in self._fetchers.values():
+            fetcher.shutdown()

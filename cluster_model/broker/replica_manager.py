@@ -51,12 +51,21 @@ class ReplicaManager:
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
+        self._is_shut_down = False
 
     def start(self) -> None:
         """Begin the periodic tasks."""
         self._alter_partition_manager.start()
         self.logs.start()
         self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+
+    def shutdown(self) -> None:
+        """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
+        self._is_shut_down = True
+        self._fetchers.shutdown()
+        for timer in self._timers.values():
+            timer.stop()
+        self.logs.shutdown()
 
     def connection_closed(self, connection: Connection) -> None:
         """Forget the timer of a connection that is gone."""
@@ -348,6 +357,8 @@ class ReplicaManager:
 
     def _isr_altered(self, partition: Partition, hw_rose: bool) -> None:
         """The ISR's lock is free again."""
+        if self._is_shut_down:
+            return  # The log is closed to the requests that have waited.
         if hw_rose:
             self._fetch_purgatory.check(partition.name)
         self._produce_purgatory.check(partition.name)
@@ -356,6 +367,8 @@ class ReplicaManager:
             handle_again()
 
     def _shrink_isrs(self, _: None) -> None:
+        if self._is_shut_down:
+            return
         for partition in self.partitions.values():
             partition.maybe_shrink_isr()
         self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)

@@ -7,7 +7,12 @@ A partition's state is a `LeaderAndIsr` with its partition epoch, whatever keeps
 from collections.abc import Callable
 from typing import Protocol
 
-from harrow.cluster_model.protocol import InitProducerIdResponse, LeaderAndIsr
+from harrow.cluster_model.protocol import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    InitProducerIdResponse,
+    LeaderAndIsr,
+)
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -47,6 +52,19 @@ class BrokerLifecycle(Protocol):
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         """Answer with a producer id that no broker has given away (``ProducerIdManager.scala``)."""
+
+    def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Have the broker's leaderships moved away, as far as that can be done, before it stops."""
+
+    def handle_controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,
+        on_handled: Callable[[ControlledShutdownResponse], None],
+    ) -> None:
+        """Move a broker's leaderships away, as its controller."""
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Resign, and take the broker's registration back at once."""
 
 
 class ControlPlane(Protocol):

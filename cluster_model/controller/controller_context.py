@@ -1,6 +1,6 @@
 """What the controller knows: live brokers, assignments, leaders and ISRs (``ControllerContext.scala``)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
@@ -8,11 +8,16 @@ from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionSta
 
 @dataclass(slots=True, eq=False)
 class ControllerContext:
-    """The cache of one controller's term of office."""
+    """The cache of one controller's term of office.
+
+    Brokers in controlled shutdown are live, and told everything, but lead nothing that they do not lead already
+    (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
+    """
 
     epoch: int = 0
     epoch_zk_version: int = 0
     live_brokers: dict[int, int] = field(default_factory=dict)
+    shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, None] = field(default_factory=dict)
     assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
@@ -21,6 +26,10 @@ class ControllerContext:
     def live(self) -> tuple[int, ...]:
         """Return the live brokers' ids, sorted."""
         return tuple(sorted(self.live_brokers))
+
+    def can_lead(self) -> frozenset[int]:
+        """Return the live brokers that are not shutting down."""
+        return frozenset(self.live_brokers.keys() - self.shutting_down)
 
     def dead_brokers(self) -> tuple[int, ...]:
         """Return the brokers that have replicas and are not alive, sorted."""
@@ -37,13 +46,14 @@ class ControllerContext:
         """Note that brokers are gone."""
         for broker in brokers:
             self.live_brokers.pop(broker, None)
+            self.shutting_down.discard(broker)
 
-    def mark_offline_partitions(self) -> bool:
-        """Mark the partitions whose leader is not alive; return whether there are new ones."""
+    def mark_offline_partitions(self, online: Collection[int]) -> bool:
+        """Mark the partitions whose leader is not online; return whether there are new ones."""
         newly = {
             partition
             for partition, state in self.leadership.items()
-            if state.leader not in self.live_brokers and partition not in self.offline_partitions
+            if state.leader not in online and partition not in self.offline_partitions
         }
         self.offline_partitions |= newly
         return bool(newly)
@@ -64,6 +74,15 @@ class ControllerContext:
         found = []
         for broker, partitions in preferred.items():
             lost = [p for p in partitions if p in self.leadership and self.leadership[p].leader != broker]
-            if broker in self.live_brokers and len(lost) * 100 > percentage * len(partitions):
+            if broker in self.can_lead() and len(lost) * 100 > percentage * len(partitions):
                 found += lost
         return found
+
+    def replicated(self, broker: int) -> tuple[list[str], list[str]]:
+        """Return the partitions with other replicas that a broker leads, and those that it follows."""
+        led: list[str] = []
+        followed: list[str] = []
+        for partition, replicas in self.assignments.items():
+            if broker in replicas and len(replicas) > 1 and partition in self.leadership:
+                (led if self.leadership[partition].leader == broker else followed).append(partition)
+        return led, followed

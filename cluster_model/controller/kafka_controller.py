@@ -8,12 +8,15 @@ where the original can.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Final
 
+from harrow.cluster_model import errors
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
 from harrow.cluster_model.controller.partition_state_machine import (
+    CONTROLLED_SHUTDOWN,
+    PREFERRED,
     ControllerMoved,
     Operations,
     PartitionStateMachine,
@@ -22,9 +25,15 @@ from harrow.cluster_model.controller.partition_state_machine import (
 )
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
+    ControlledShutdownBegun,
     ControllerElected,
     ControllerResigned,
     FailoverCompleted,
+)
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
 )
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -32,6 +41,8 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+
+OnHandled = Callable[[ControlledShutdownResponse], None]
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
@@ -58,7 +69,11 @@ class KafkaController:
         self._begin_term(0, 0)
         self._events: deque[Callable[[], Processing]] = deque()
         self._processing: Processing | None = None
+        # Who waits for the outcome of the event that is processed, and of those in the queue.
+        self._shutdown_begun: OnHandled | None = None
+        self._shutdowns_queued: list[OnHandled] = []
         self._turn = 0
+        self._is_shut_down = False
         self.is_active = False
 
     # Events
@@ -69,9 +84,28 @@ class KafkaController:
 
     def session_expired(self) -> None:
         """Forget all events; an active controller resigns."""
-        self._events.clear()
+        self._clear_events()
         self._abort()
         self._resign()
+
+    def controlled_shutdown(self, request: ControlledShutdownRequest, on_handled: OnHandled) -> None:
+        """A broker asks to be relieved of its leaderships."""
+        self._shutdowns_queued.append(on_handled)
+        self._put(lambda: self._process_controlled_shutdown(request, on_handled))
+
+    def shutdown(self) -> None:
+        """The broker stops: resign, and process nothing more."""
+        self._is_shut_down = True
+        self._clear_events()
+        self._abort()
+        self._resign()
+
+    def _clear_events(self) -> None:
+        """Drop what has not begun; whoever waits for it is told so, if the release does that."""
+        self._events.clear()
+        waiting, self._shutdowns_queued = self._shutdowns_queued, []
+        for on_handled in waiting if self._behaviours.shutdown_request_preempted else ():
+            on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
         """Something that is watched has changed."""
@@ -87,6 +121,8 @@ class KafkaController:
             self._put(self._process_preferred_replica_election)
 
     def _put(self, event: Callable[[], Processing]) -> None:
+        if self._is_shut_down:
+            return
         self._events.append(event)
         if self._processing is None:
             self._process_next()
@@ -109,6 +145,7 @@ class KafkaController:
             return
         except ControllerMoved:
             self._processing = None
+            self._fail_shutdown()
             self._resign()
             return
         turn = self._turn
@@ -129,6 +166,7 @@ class KafkaController:
         if self._processing is not None:
             self._processing.close()
             self._processing = None
+            self._fail_shutdown()
 
     # Becoming and ceasing to be the controller
 
@@ -199,7 +237,7 @@ class KafkaController:
         if self._behaviours.failover_takes_out_dead_replicas:
             for broker in dead:
                 yield from self._partitions.remove_from_isrs(broker)
-        context.mark_offline_partitions()
+        context.mark_offline_partitions(context.live_brokers)
         yield from self._partitions.trigger_online_partitions("controller failover")
         self._host.publish(FailoverCompleted, self._broker, context.epoch, tuple(dead), context.leadership)
         if preferred.error == zk.OK:
@@ -268,12 +306,56 @@ class KafkaController:
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
         context = self._context
-        led = context.mark_offline_partitions()
+        led = context.mark_offline_partitions(self._online())
         yield from self._partitions.trigger_online_partitions("broker failure")
         for broker in brokers:
             yield from self._partitions.remove_from_isrs(broker)
         if not led:
             self._batch().send_update_metadata(context.live(), {}, context.live())
+
+    # Brokers stop
+
+    def _process_controlled_shutdown(
+        self, request: ControlledShutdownRequest, on_handled: OnHandled
+    ) -> Processing:
+        """Relieve a broker of what it leads, as far as somebody else can lead it, and answer with the rest.
+
+        What it follows it stops fetching, and leaves the ISR (``KafkaController.doControlledShutdown``,
+        ``shutdownBroker`` before 0.11). From now on it is elected nowhere, until it has been gone.
+        """
+        self._shutdowns_queued.remove(on_handled)
+        context, broker = self._context, request.broker
+        error = self._shutdown_error(request)
+        if error != errors.NONE:
+            on_handled(ControlledShutdownResponse(error))
+            return
+        self._shutdown_begun = on_handled
+        self._host.emit(ControlledShutdownBegun, self._broker, broker)
+        context.shutting_down.add(broker)
+        led, followed = context.replicated(broker)
+        yield from self._partitions.elect_leaders(led, CONTROLLED_SHUTDOWN, CONTROLLED_SHUTDOWN)
+        yield from self._partitions.remove_from_isrs(broker, followed)
+        self._shutdown_begun = None
+        on_handled(ControlledShutdownResponse(errors.NONE, tuple(context.replicated(broker)[0])))
+
+    def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
+        """Return why a broker is not relieved.
+
+        Since KIP-380 one that this controller does not know is an error that nobody foresaw: its epoch is looked up first.
+        """
+        if not self.is_active:
+            return errors.STALE_CONTROLLER_EPOCH
+        known_epoch = self._context.live_brokers.get(request.broker)
+        if known_epoch is None:
+            is_looked_up = request.broker_epoch != NO_EPOCH
+            return errors.UNKNOWN_SERVER_ERROR if is_looked_up else errors.BROKER_NOT_AVAILABLE
+        return errors.STALE_BROKER_EPOCH if NO_EPOCH < request.broker_epoch < known_epoch else errors.NONE
+
+    def _fail_shutdown(self) -> None:
+        """A controlled shutdown was cut off: its broker has to ask again."""
+        on_handled, self._shutdown_begun = self._shutdown_begun, None
+        if on_handled is not None:
+            on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def _process_topic_change(self) -> Processing:
         """Give new topics leaders."""
@@ -313,7 +395,7 @@ class KafkaController:
             return
         wanted = response.results[0].data or tuple(self._context.assignments)
         partitions = [p for p in wanted if p in self._context.leadership]
-        yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
+        yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
         yield (zk.Delete(path),), False, True
 
     def _check_leader_imbalance(self, controller_epoch: int) -> None:
@@ -328,9 +410,16 @@ class KafkaController:
             return
         partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)
         if partitions:
-            yield from self._partitions.elect_leaders(partitions, "preferred leader", preferred=True)
+            yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
 
     # Small parts
+
+    def _online(self) -> Collection[int]:
+        """Return the brokers whose partitions are not offline when some broker fails."""
+        context = self._context
+        return (
+            context.can_lead() if self._behaviours.shutting_down_leader_is_offline else context.live_brokers
+        )
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self._broker, self._context.epoch, self._channels)

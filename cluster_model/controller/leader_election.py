@@ -24,6 +24,24 @@ def elect_for_offline(
     return None
 
 
+def elect_for_controlled_shutdown(
+    current: LeaderAndIsr,
+    assignment: tuple[int, ...],
+    live_brokers: frozenset[int],
+    shutting_down: frozenset[int],
+) -> LeaderAndIsr | None:
+    """Return the state without the brokers that shut down; None when no other member of the ISR can lead.
+
+    After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before 1.1. It is never
+    unclean: a leader that nobody can replace goes on leading until it has stopped.
+    """
+    isr = tuple(member for member in current.isr if member not in shutting_down)
+    for broker in assignment:
+        if broker in live_brokers and broker in isr:
+            return LeaderAndIsr(broker, current.leader_epoch + 1, isr, current.partition_epoch)
+    return None
+
+
 def elect_preferred(
     current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, from_isr: bool = True
 ) -> LeaderAndIsr | None:

@@ -7,10 +7,12 @@ operations and goes on with their results.
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from typing import Final
 
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
 from harrow.cluster_model.controller.leader_election import (
+    elect_for_controlled_shutdown,
     elect_for_offline,
     elect_preferred,
     without_replica,
@@ -21,6 +23,11 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper import protocol as zk
+
+OFFLINE: Final = "offline"
+PREFERRED: Final = "preferred"
+CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
+"""Why leaders are elected, and so by which rule (``PartitionLeaderElectionStrategy``)."""
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
 Wanted = tuple[Operations, bool, bool]
@@ -68,14 +75,14 @@ class PartitionStateMachine:
             yield from self._initialize_leader_and_isr(new)
         offline = [p for p in context.assignments if p in context.offline_partitions]
         if offline:
-            yield from self.elect_leaders(offline, reason, preferred=False)
+            yield from self.elect_leaders(offline, OFFLINE, reason)
 
     def _initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
         """A new partition: the first live replica leads, the live ones are the ISR."""
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
         for partition in partitions:
-            live = tuple(b for b in context.assignments[partition] if b in context.live_brokers)
+            live = tuple(b for b in context.assignments[partition] if b in context.can_lead())
             if live:
                 initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
         creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
@@ -98,7 +105,7 @@ class PartitionStateMachine:
                 batch.add_leader_and_isr(state.isr, partition, context.state(partition))
         batch.send(context.live())
 
-    def elect_leaders(self, partitions: list[str], reason: str, *, preferred: bool) -> Processing:
+    def elect_leaders(self, partitions: list[str], strategy: str, reason: str) -> Processing:
         """Elect, write the znodes conditionally, and try again where a leader was faster."""
         context = self._context
         batch = self._batch()
@@ -107,7 +114,7 @@ class PartitionStateMachine:
             current = yield from self._read_current(remaining)
             elected: dict[str, LeaderAndIsr] = {}
             for partition, state in current.items():
-                winner = self._elect(partition, state, preferred=preferred)
+                winner = self._elect(partition, state, strategy)
                 if winner is not None:
                     elected[partition] = winner
                     unclean = winner.leader not in state.isr
@@ -117,15 +124,21 @@ class PartitionStateMachine:
             written, remaining = yield from self._write(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
-                live = [b for b in context.assignments[partition] if b in context.live_brokers]
-                batch.add_leader_and_isr(live, partition, context.state(partition))
+                # Of an election for offline partitions those that shut down are not told; of others they are.
+                told = context.can_lead() if strategy == OFFLINE else context.live_brokers
+                replicas = [b for b in context.assignments[partition] if b in told]
+                batch.add_leader_and_isr(replicas, partition, context.state(partition))
         batch.send(context.live())
 
-    def _elect(self, partition: str, current: LeaderAndIsr, *, preferred: bool) -> LeaderAndIsr | None:
+    def _elect(self, partition: str, current: LeaderAndIsr, strategy: str) -> LeaderAndIsr | None:
         context = self._context
-        live = frozenset(context.live_brokers)
+        live = context.can_lead()
         assignment = context.assignments[partition]
-        if preferred:
+        if strategy == CONTROLLED_SHUTDOWN:
+            return elect_for_controlled_shutdown(
+                current, assignment, frozenset(context.live_brokers), frozenset(context.shutting_down)
+            )
+        if strategy == PREFERRED:
             from_isr = self._behaviours.preferred_leader_from_isr
             return elect_preferred(current, assignment, live, from_isr=from_isr)
         unclean = (
@@ -134,11 +147,13 @@ class PartitionStateMachine:
         )
         return elect_for_offline(current, assignment, live, unclean=unclean)
 
-    def remove_from_isrs(self, broker: int) -> Processing:
-        """A broker is gone: take it out of the ISRs that it is in."""
+    def remove_from_isrs(self, broker: int, partitions: list[str] | None = None) -> Processing:
+        """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these."""
         context = self._context
         batch = self._batch()
-        remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
+        remaining = partitions
+        if remaining is None:
+            remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
         for partition in remaining:
             batch.add_stop_replica(broker, partition)
         while remaining:

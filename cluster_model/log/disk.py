@@ -52,6 +52,8 @@ class Disk:
     log_files: dict[str, LogFile] = field(default_factory=dict)
     epoch_checkpoints: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     checkpoints: dict[str, dict[str, int]] = field(default_factory=dict)
+    clean_shutdown_file: bool = False
+    """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
 
     def log_file(self, partition: str) -> LogFile:
         """Return the log file of a partition's replica, a new one if there is none."""

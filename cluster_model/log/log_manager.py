@@ -36,7 +36,8 @@ class LogManager:
         self._flush_messages: dict[str, int] = {}
 
     def start(self) -> None:
-        """Begin the periodic checkpoints."""
+        """Begin the periodic checkpoints. Of a clean shutdown nothing may be left for the next one that is none."""
+        self._disk.clean_shutdown_file = False
         self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
         self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
 
@@ -69,6 +70,16 @@ class LogManager:
         """Flush what is dirty, as the operating system does by and by."""
         for partition, log in self._logs.items():
             self._flush(partition, log)
+
+    def shutdown(self) -> None:
+        """Flush every log, and note that nothing is left to be recovered (``LogManager.shutdown``).
+
+        The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
+        """
+        self._checkpoint_high_watermarks()
+        self.flush_all()
+        self._checkpoint_recovery_points()
+        self._disk.clean_shutdown_file = True
 
     def _flush(self, partition: str, log: UnifiedLog) -> None:
         if log.flush():

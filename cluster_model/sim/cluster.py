@@ -5,6 +5,7 @@ of these methods writes protocol state.
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model import events
@@ -77,6 +78,8 @@ class Cluster:
         self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
         self.disks = {broker.id: Disk() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        # Those that have been told to stop and still run, and whether they are started again then.
+        self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.expire_session = self.control_plane.expire_session
@@ -164,11 +167,7 @@ class Cluster:
 
     def crash_broker(self, broker: int, *, power_loss: bool) -> None:
         """End a broker's process; with *power_loss* what was not flushed is gone."""
-        process = self.processes[broker]
-        self.trace.emit(events.BrokerStopped, broker, "power_loss" if power_loss else "process")
-        process.kill(power_loss=power_loss)
-        self.network.process_died(process, power_loss=power_loss)
-        del self.brokers[broker]
+        self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss:
             for partition, log_file in self.disks[broker].log_files.items():
                 end_offset = log_file.log_end_offset
@@ -178,10 +177,42 @@ class Cluster:
                         events.UnflushedLost, broker, partition, log_file.log_end_offset, end_offset
                     )
 
-    def start_broker(self, broker: int) -> None:
-        """Start a broker that is down; nothing happens to one that runs."""
+    def _end(self, broker: int, cause: str) -> None:
+        process, power_loss = self.processes[broker], cause == events.POWER_LOSS
+        self._stopping.pop(broker, None)
+        self.trace.emit(events.BrokerStopped, broker, cause)
+        process.kill(power_loss=power_loss)
+        self.network.process_died(process, power_loss=power_loss)
+        del self.brokers[broker]
+
+    def stop_broker(self, broker: int) -> None:
+        """Tell a broker's process to stop (SIGTERM); one that is paused does so when it goes on."""
+        if broker not in self._stopping:
+            self._stopping[broker] = False
+            self.trace.emit(events.BrokerStopping, broker)
+            process = self.processes[broker]
+            self.simulator.schedule(self.simulator.now_us, process, self._terminate, broker)
+
+    def _terminate(self, broker: int) -> None:
         process = self.processes[broker]
-        if not process.running:
+        self.brokers[broker].stop(lambda: self.network.stop_listening(process), partial(self._exit, broker))
+
+    def _exit(self, broker: int, cause: str) -> None:
+        starts_again = self._stopping[broker]
+        self._end(broker, cause)
+        if starts_again:
+            self.start_broker(broker)
+
+    def is_stopping(self, broker: int) -> bool:
+        """Return whether a broker's process has been told to stop and still runs."""
+        return broker in self._stopping
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs."""
+        process = self.processes[broker]
+        if broker in self._stopping:
+            self._stopping[broker] = True
+        elif not process.running:
             had_power = process.powered
             process.start()
             self._power_on(broker)

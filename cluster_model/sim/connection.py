@@ -31,6 +31,9 @@ class ServerEndpoint(Protocol):
 Message = tuple["Connection", int, Any]
 """A message in flight: connection, correlation id, body."""
 
+NOBODY: Final = -1
+"""The incarnation of a server that has not accepted a connection, or has closed it."""
+
 CLOSE: Final = object()
 """The body of the message that ends a direction of a connection (TCP's FIN)."""
 
@@ -53,8 +56,8 @@ class Connection:
     listener: str
     client_endpoint: ClientEndpoint
     server_endpoint: ServerEndpoint | None = None
-    # The life of the server that accepted the connection; none (-1) while nobody has.
-    server_incarnation: int = -1
+    # The life of the server that accepted the connection.
+    server_incarnation: int = NOBODY
     is_open: bool = True
     # Nothing passes before the handshake, which needs both directions of the link.
     established: bool = False

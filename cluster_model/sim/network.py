@@ -15,6 +15,7 @@ from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.choices import Choices, happens
 from harrow.cluster_model.sim.connection import (
     CLOSE,
+    NOBODY,
     ClientEndpoint,
     Connection,
     Direction,
@@ -55,7 +56,7 @@ class Network:
         self._latency_min_us = spec.latency_min_us
         self._latency_span_us = spec.latency_max_us - spec.latency_min_us + 1
         self._trace = trace
-        self._endpoints: dict[str, tuple[Process, ServerEndpoint]] = {}
+        self._endpoints: dict[str, tuple[Process, ServerEndpoint | None]] = {}
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
         self._cuts: dict[tuple[str, str], int] = {}
@@ -73,13 +74,20 @@ class Network:
         """Have *endpoint* accept the connections to *process*."""
         self._endpoints[process.name] = (process, endpoint)
 
+    def stop_listening(self, process: Process) -> None:
+        """Have a process close the connections that it has accepted, and accept no more."""
+        self._endpoints[process.name] = (process, None)
+        for connection in [c for c in self._connections.values() if c.server is process]:
+            self._send(connection, False, (connection, -1, CLOSE))
+            connection.server_incarnation = NOBODY
+
     def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
         """Open a connection; it is refused, after a round trip, when nobody listens."""
         process, server_endpoint = self._endpoints[server]
         connection = Connection(self._next_id, client, process, listener, endpoint)
         self._next_id += 1
         self._connections[connection.id] = connection
-        if process.running:
+        if process.running and server_endpoint is not None:
             connection.server_endpoint = server_endpoint
             connection.server_incarnation = process.incarnation
         return connection

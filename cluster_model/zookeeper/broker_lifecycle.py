@@ -5,7 +5,12 @@ from typing import Final
 
 from harrow.cluster_model.controller.kafka_controller import KafkaController
 from harrow.cluster_model.events import RegistrationLearned
-from harrow.cluster_model.protocol import InitProducerIdResponse
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    InitProducerIdResponse,
+)
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
@@ -13,6 +18,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.controlled_shutdown import ControlledShutdown
 from harrow.cluster_model.zookeeper.producer_id_manager import ZkProducerIdManager
 
 REGISTRATION_RETRY_US: Final = US_PER_SECOND
@@ -33,6 +39,9 @@ class ZkBrokerLifecycle:
     ) -> None:
         self._broker = broker
         self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._broker_epoch = NO_EPOCH
         self._on_registered = on_registered
         self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
@@ -50,6 +59,33 @@ class ZkBrokerLifecycle:
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         """Answer with the next id of a block that this broker has claimed."""
         self._producer_ids.generate(on_generated)
+
+    # Stopping
+
+    def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Ask the controller that stands in ZooKeeper."""
+        ControlledShutdown(
+            self._broker,
+            lambda: self._broker_epoch,
+            self._host,
+            self._config,
+            self._behaviours,
+            self._zookeeper,
+            on_ended,
+        ).start()
+
+    def handle_controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,
+        on_handled: Callable[[ControlledShutdownResponse], None],
+    ) -> None:
+        """Have this broker's controller do it."""
+        self._controller.controlled_shutdown(request, on_handled)
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Resign, then close the session: with it go the registration, and ``/controller`` if this was it."""
+        self._controller.shutdown()
+        self._zookeeper.close(on_closed)
 
     # Session
 
@@ -78,6 +114,7 @@ class ZkBrokerLifecycle:
             # the broker tries again.
             self._host.set_timer(REGISTRATION_RETRY_US, self._register)
             return
+        self._broker_epoch = result.czxid
         self._host.publish(RegistrationLearned, self._broker, result.czxid)
         self._controller.broker_registered()
         self._on_registered(result.czxid)

@@ -51,6 +51,7 @@ class ZooKeeperClient:
         self._session_id = 0
         self._connected = False
         self._expiring = False
+        self._closing = False
         self._waiting: deque[_Pending] = deque()
         self._last_sent_us = 0
 
@@ -58,6 +59,19 @@ class ZooKeeperClient:
         """Connect, and open a session."""
         self._connect()
         self._host.set_timer(self._ping_interval_us, self._ping)
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Close the session, and call back when that is done, or cannot be done any more.
+
+        After ``ClientCnxn.close``: a client that has no connection does not wait for one, so its session has to
+        expire; one that hears nothing gives up as with any silent server. What is submitted from now on is lost.
+        """
+        is_connected = self._connected
+        self._closing = True
+        if is_connected:
+            self._client.send(zk.CloseRequest(self._session_id), lambda *_: on_closed())
+        else:
+            on_closed()
 
     def submit(
         self,
@@ -73,6 +87,8 @@ class ZooKeeperClient:
         connection; when the connection breaks they are sent again, though they may have taken effect.
         """
         pending = (operations, atomic, guard, on_response)
+        if self._closing:
+            return
         if self._connected:
             self._send(pending)
         else:
@@ -129,6 +145,8 @@ class ZooKeeperClient:
             self._connect()
 
     def _connect(self) -> None:
+        if self._closing:
+            return
         self._last_sent_us = self._host.clock.now_us
         request = zk.ConnectRequest(self._session_id, self._session_timeout_us)
         self._client.send(request, self._connect_answered)
@@ -157,7 +175,7 @@ class ZooKeeperClient:
         now_us = self._host.clock.now_us
         due_us = self._last_sent_us + self._ping_interval_us
         if due_us <= now_us:
-            if self._connected:
+            if self._connected and not self._closing:
                 self._last_sent_us = now_us
                 self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._answered)
             due_us = now_us + self._ping_interval_us

@@ -198,6 +198,14 @@ class ConnectResponse:
 
 
 @dataclass(slots=True, frozen=True)
+class CloseRequest:
+    """End a session; its ephemeral nodes go at once."""
+
+    api: ClassVar[str] = "ZooKeeper"
+    session_id: int
+
+
+@dataclass(slots=True, frozen=True)
 class WatchEvent:
     """What a watch says when it fires: a path, and whether its data or its children changed."""
 

@@ -7,7 +7,7 @@ within one tick expire together.
 
 from dataclasses import dataclass, field
 
-from harrow.cluster_model.events import SessionExpired
+from harrow.cluster_model.events import SessionClosed, SessionExpired
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
@@ -104,6 +104,8 @@ class ZooKeeper:
         connection, correlation_id, body = message
         if isinstance(body, zk.ConnectRequest):
             answer: object = self._connect(connection, body)
+        elif isinstance(body, zk.CloseRequest):
+            answer = self._close(body)
         else:
             answer = self._handle(connection, body)
         self._host.send_response(connection, correlation_id, answer)
@@ -128,6 +130,12 @@ class ZooKeeper:
         self._touch(session)
         self._sessions[session.id] = session
         return zk.ConnectResponse(zk.OK, session.id)
+
+    def _close(self, request: zk.CloseRequest) -> zk.ZooKeeperResponse:
+        session = self._sessions.get(request.session_id)
+        if session is not None:
+            self._end(session, SessionClosed)
+        return zk.ZooKeeperResponse(zk.OK, ())
 
     def _handle(self, connection: Connection, request: zk.ZooKeeperRequest) -> zk.ZooKeeperResponse:
         session = self._sessions.get(request.session_id)
@@ -278,9 +286,12 @@ class ZooKeeper:
         self._host.set_timer(self._tick_us, self._tick)
 
     def _expire(self, session: ZooKeeperSession) -> None:
+        self._end(session, SessionExpired)
+
+    def _end(self, session: ZooKeeperSession, how: type[SessionClosed | SessionExpired]) -> None:
         del self._sessions[session.id]
         ephemerals = tuple(session.ephemerals)
-        self._host.emit(SessionExpired, zk.broker_of(session.client), ephemerals)
+        self._host.emit(how, zk.broker_of(session.client), ephemerals)
         for path in ephemerals:
             self._delete(path)
 

@@ -10,6 +10,7 @@ from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.broker_isolation import BrokerIsolation
 from harrow.faults.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
@@ -33,6 +34,8 @@ class FakeEnvironment:
         self.rules: list[MessageRule] = []
         self.running = {0, 1}
         self.paused = {1}
+        self.stopping: set[int] = set()
+        self.under_replicated: tuple[str, ...] = ()
         self.irreplaceable: set[int] = set()
 
     def broker_ids(self) -> tuple[int, ...]:
@@ -47,6 +50,19 @@ class FakeEnvironment:
     def crash_broker(self, broker: int, *, power_loss: bool) -> None:
         self.did.append(("crash", broker, power_loss))
         self.running.discard(broker)
+
+    def stop_broker(self, broker: int) -> None:
+        self.did.append(("stop", broker))
+        self.stopping.add(broker)
+
+    def is_stopping(self, broker: int) -> bool:
+        return broker in self.stopping
+
+    def controller(self) -> int | None:
+        return 0
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        return self.under_replicated
 
     def start_broker(self, broker: int) -> None:
         self.did.append(("start", broker))
@@ -108,6 +124,10 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
             [("start", 0)],
         ),
         (BrokerRestart(broker=2), [("start", 2)], []),
+        (BrokerStop(broker=0), [("stop", 0)], []),
+        (BrokerStop(broker=0, restart_after=(SECOND, SECOND)), [("stop", 0)], [("start", 0)]),
+        (BrokerStop(broker=1), [("stop", 1)], []),  # a paused process gets the signal when it goes on
+        (BrokerBounce(broker=0), [("stop", 0), ("start", 0)], []),
         (BrokerPause(broker=0), [("pause", 0)], []),
         (BrokerPause(broker=0, duration=(SECOND, SECOND)), [("pause", 0)], [("resume", 0)]),
         (BrokerResume(broker=1), [("resume", 1)], []),
@@ -165,6 +185,8 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BrokerCrash(broker=2),
         BrokerRestart(broker=0),
         BrokerRestart(broker=1),
+        BrokerStop(broker=2),
+        BrokerBounce(broker=2),
         BrokerPause(broker=1),
         SessionExpiry(broker=2),
         BrokerPause(broker=2),
@@ -174,6 +196,23 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
 )
 def test_a_fault_that_finds_nothing_to_act_on_says_so(fault: Fault) -> None:
     assert not fault.applies(FakeEnvironment())
+
+
+@pytest.mark.parametrize("fault", [BrokerStop(broker=0), BrokerBounce(broker=0)])
+def test_a_broker_that_is_stopping_is_not_stopped_again(fault: Fault) -> None:
+    environment = FakeEnvironment()
+    assert strikes(BrokerStop(broker=0), environment)
+    assert not fault.applies(environment)
+
+
+def test_a_stop_is_in_force_until_the_broker_runs_again() -> None:
+    environment, stop = FakeEnvironment(), BrokerStop(broker=0)
+    assert not stop.is_in_force(environment)
+    stop.inject(environment)
+    assert stop.is_in_force(environment)
+    environment.stopping.clear()
+    environment.running.remove(0)
+    assert stop.is_in_force(environment)
 
 
 @pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
@@ -347,6 +386,9 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
     assert set(FAULTS) == {
         "broker_crash",
         "broker_restart",
+        "broker_stop",
+        "broker_bounce",
+        "rolling_restart",
         "broker_pause",
         "broker_resume",
         "controller_failover",

@@ -9,7 +9,13 @@ from harrow.campaigns.run.model_observer import ClusterObserver
 from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
-from harrow.cluster_model.protocol import InitProducerIdResponse, LeaderAndIsr, LeaderAndIsrPartitionState
+from harrow.cluster_model.protocol import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    InitProducerIdResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+)
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
@@ -114,6 +120,20 @@ class Believer:
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         self.oracle.producer_ids += 1
         on_generated(InitProducerIdResponse("NONE", self.oracle.producer_ids, 0))
+
+    def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
+        on_ended()
+
+    def handle_controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,
+        on_handled: Callable[[ControlledShutdownResponse], None],
+    ) -> None:
+        """Nobody asks for that."""
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        del self.oracle.registered[self.broker]
+        on_closed()
 
     def submit(
         self,

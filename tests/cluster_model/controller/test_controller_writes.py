@@ -9,7 +9,7 @@ from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.partition_state_machine import PartitionStateMachine
+from harrow.cluster_model.controller.partition_state_machine import OFFLINE, PartitionStateMachine
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
     ControlResponse,
@@ -47,7 +47,7 @@ class Office:
 
     def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
         """Run an election against these answers of ZooKeeper; return what was asked of it."""
-        processing = self.machine.elect_leaders(["t-0"], "test", preferred=False)
+        processing = self.machine.elect_leaders(["t-0"], OFFLINE, "test")
         asked: list[zk.ZooKeeperOperation] = []
         response: Any = None
         remaining = list(answers)

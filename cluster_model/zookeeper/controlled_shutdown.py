@@ -1,0 +1,110 @@
+"""A broker that stops asks the controller to move its leaderships away (``KafkaServer.controlledShutdown``)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from harrow.cluster_model import errors, events
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.protocol import NO_EPOCH, ControlledShutdownRequest, ControlledShutdownResponse
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+
+INTER_BROKER_LISTENER: Final = "replication"
+
+
+@dataclass(slots=True, eq=False)
+class ControlledShutdown:
+    """The attempts of one broker, each of which looks for the controller anew.
+
+    An attempt fails without a controller, without its answer in ``controller.socket.timeout.ms``, with an error, or
+    while the broker still leads something that others have replicas of. After each failed one, the last as well, the
+    broker waits for ``controlled.shutdown.retry.backoff.ms``; after ``controlled.shutdown.max.retries`` of
+    them it stops all the same. The broker may be registered anew meanwhile, with another epoch.
+    """
+
+    broker: int
+    broker_epoch: Callable[[], int]
+    host: Host
+    config: BrokerConfig
+    behaviours: Behaviours
+    zookeeper: ZooKeeperClient
+    on_ended: Callable[[], None]
+    _attempts: int = field(default=0, init=False)
+    _controller: int = field(default=NO_CONTROLLER, init=False)
+    _client: NetworkClient | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin with the first attempt."""
+        self._attempt(None)
+
+    def _attempt(self, _: None) -> None:
+        if self._attempts == self.config.controlled_shutdown_max_retries:
+            self._give_up()
+            return
+        self._attempts += 1
+        self.zookeeper.submit((zk.GetData(zk.CONTROLLER),), self._controller_read)
+
+    def _controller_read(self, response: zk.ZooKeeperResponse) -> None:
+        """Go by ``/controller``; while nobody stands there, by who stood there the last time."""
+        if response.error != zk.OK:
+            self._give_up()  # The session has expired: the broker does not wait for another one.
+        elif response.results[0].error == zk.OK:
+            controller = int(response.results[0].data)
+            registration = zk.GetData(zk.broker_path(controller))
+            self.zookeeper.submit((registration,), lambda read: self._registration_read(read, controller))
+        elif self.behaviours.shutdown_awaits_controller:
+            self._ask()
+        else:
+            self._give_up()
+
+    def _registration_read(self, response: zk.ZooKeeperResponse, controller: int) -> None:
+        if response.error != zk.OK:
+            self._give_up()
+            return
+        if response.results[0].error == zk.OK and controller != self._controller:
+            if self._client is not None:
+                self._client.close()
+            self._controller = controller
+            self._client = NetworkClient(
+                self.host,
+                f"broker-{controller}",
+                INTER_BROKER_LISTENER,
+                self.config.controller_socket_timeout_us,
+            )
+        self._ask()
+
+    def _ask(self) -> None:
+        if self._client is None:
+            self._answered(ControlledShutdownResponse(errors.BROKER_NOT_AVAILABLE), None)
+            return
+        broker_epoch = self.broker_epoch() if self.behaviours.broker_epoch else NO_EPOCH
+        self._client.send(ControlledShutdownRequest(self.broker, broker_epoch), self._answered)
+
+    def _answered(self, response: ControlledShutdownResponse | None, _: None) -> None:
+        answer = response or ControlledShutdownResponse(errors.NETWORK_EXCEPTION)
+        self.host.emit(
+            events.ControlledShutdownAnswered,
+            self.broker,
+            self._controller,
+            self._attempts,
+            answer.error,
+            answer.remaining,
+        )
+        if answer.error == errors.NONE and not answer.remaining:
+            self._end()
+        else:
+            self.host.set_timer(self.config.controlled_shutdown_retry_backoff_us, self._attempt)
+
+    def _give_up(self) -> None:
+        self.host.emit(events.ControlledShutdownGivenUp, self.broker, self._attempts)
+        self._end()
+
+    def _end(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self.on_ended()
