@@ -53,10 +53,11 @@ class RollingRestart(GradualFault):
             remaining.remove(broker)
             if environment.is_running(broker):
                 environment.stop_broker(broker)
+            environment.start_broker(broker)
             while environment.is_stopping(broker):
                 yield LOOK_US
             if not environment.is_running(broker):
-                environment.start_broker(broker)
+                environment.start_broker(broker)  # It crashed while it was about to stop.
             if remaining and self.pause[0]:
                 yield self.pause[0]
 

@@ -70,6 +70,12 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
     )
 
 
+def stopping_time_us(config: BrokerConfig) -> int:
+    """Return how long a broker that has been told to stop may take until it is started again: all its attempts."""
+    attempt_us = config.controller_socket_timeout_us + config.controlled_shutdown_retry_backoff_us
+    return config.controlled_shutdown_max_retries * attempt_us + config.zookeeper_session_timeout_us
+
+
 class CoreRecovery:
     """Heals a core, waits until it serves or its time is over, and tells what was found."""
 
@@ -85,6 +91,7 @@ class CoreRecovery:
             if core.within_us is None
             else core.within_us
         )
+        self._is_derived = core.within_us is None
         self._expiry_us = target.registration_time_max_us
         self._patience_us = READER_TIMEOUT_US + _ROUND_TRIPS * spec.network.latency_max_us
         self._impaired: tuple[int, ...] = ()
@@ -101,6 +108,7 @@ class CoreRecovery:
         impaired = [b for b in target.environment.broker_ids() if self._observer.is_impaired(b)]
         self._core = sufficient_core(self._order, self._wanted(impaired))
         self._impaired = tuple(broker for broker in impaired if broker not in self._core)
+        self._within_us += max(map(self._stopping_time_us, self._core), default=0)
         target.heal_core(self._core)
         deadline_us = healed_us + self._within_us
         found = self._look(healed_us)
@@ -111,6 +119,11 @@ class CoreRecovery:
         if self._reader is not None:
             self._reader.stop()
         return found
+
+    def _stopping_time_us(self, broker: int) -> int:
+        """Return how long a broker of the core may yet take to stop, before it is started again."""
+        is_stopping = self._target.environment.is_stopping(broker)
+        return stopping_time_us(self._target.broker_config(broker)) if is_stopping and self._is_derived else 0
 
     def _wanted(self, impaired: Sequence[int]) -> list[Collection[int]]:
         """Return of which brokers a core needs one each: who can lead a partition, who fills a place in vain.

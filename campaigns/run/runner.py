@@ -237,6 +237,10 @@ class Run:
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
             return f"{unfinished} records were still under way at the end"
+        environment = self.target.environment
+        stopping = [broker for broker in environment.broker_ids() if environment.is_stopping(broker)]
+        if stopping:
+            return f"broker {stopping[0]} had not stopped at the end"
         for partition in self._plan.cluster.partition_names():
             replicas = observer.replicas_of(partition)
             state = observer.partition_state(partition)

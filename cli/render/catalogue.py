@@ -7,7 +7,8 @@ from itertools import count
 from typing import Any, Final
 
 from harrow.campaigns.language.library_index import library_names, resolve
-from harrow.campaigns.language.units import duration_text, value_text
+from harrow.campaigns.language.literals import field_text
+from harrow.campaigns.language.units import value_text
 from harrow.campaigns.run.clients import CLIENTS
 from harrow.campaigns.run.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
@@ -145,8 +146,7 @@ def _about(item: kinds.DeclaredField) -> str:
     if item.required:
         parts.append("Required.")
     elif item.default is not None and item.default is not MISSING:
-        is_time = item.kind is kinds.DurationMarker
-        shown = duration_text(item.default).replace(" ", "") if is_time else value_text(item.default)
+        shown = field_text(item.kind, item.default) or value_text(item.default)
         parts.append(f"Default: {shown}.")
     return " ".join(parts)
 

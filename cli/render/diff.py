@@ -22,6 +22,7 @@ from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionSt
 from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
 from harrow.cli.render.layout import DIM, STYLES, columns, indented, shortlist, terms
+from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
 
 _NOTES_SHOWN: Final = 5
@@ -77,16 +78,20 @@ def _heading(found: RunDiff) -> Iterator[RenderableType]:
         yield indented(f"then {disturbances}", 2)
 
 
+_DOWN: Final = {POWER_LOSS: "down without power", SHUT_DOWN: "stopped"}
+
+
 def _disturbances(state: RunState) -> Iterator[str]:
     """Yield what is not as it should be in the cluster."""
     for broker in state.brokers.values():
         if not broker.is_live:
-            power = " without power" if broker.stopped_by == "power_loss" else ""
-            yield f"broker {broker.broker} down{power}"
+            yield f"broker {broker.broker} {_DOWN.get(broker.stopped_by, 'down')}"
         elif broker.is_paused:
             yield f"broker {broker.broker} paused"
+        elif broker.is_stopping:
+            yield f"broker {broker.broker} stopping"
     for fault in state.faults:
-        if fault.fault not in {"broker_crash", "broker_pause"}:
+        if fault.fault not in {"broker_crash", "broker_pause", "broker_stop"}:
             details = printable(fields_text(fault.details))
             yield f"{fault.fault} {details} since {seconds(fault.at_us)}".replace("  ", " ")
 

@@ -18,7 +18,7 @@ from harrow.cli.render.diff import high_watermark_text, role_text
 from harrow.cli.render.diff_rows import CellSigns
 from harrow.cli.render.layout import DIM, EVENT_STYLES
 from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
-from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.events import NO_CONTROLLER, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
 
 _HEIGHT_MAX: Final = 50
@@ -107,17 +107,22 @@ def _wrapped(words: Sequence[Text], canvas: Canvas) -> list[Text]:
     return lines
 
 
+_DOWN: Final = {POWER_LOSS: "DOWN, no power", SHUT_DOWN: "STOPPED"}
+
+
 def _is_sound(broker: BrokerState, scene: Scene) -> bool:
-    is_up = broker.is_live and not broker.is_paused and broker.is_registered
+    is_up = broker.is_live and not (broker.is_paused or broker.is_stopping) and broker.is_registered
     return is_up and broker.broker != scene.state.controller and not broker.is_active_controller
 
 
 def _broker(broker: BrokerState, scene: Scene) -> Text:
     text = Text(f"{broker.broker} ")
     if not broker.is_live:
-        text.append("DOWN, no power" if broker.stopped_by == "power_loss" else "DOWN", BAD)
+        text.append(_DOWN.get(broker.stopped_by, "DOWN"), BAD)
     elif broker.is_paused:
         text.append("PAUSED", PAUSED)
+    elif broker.is_stopping:
+        text.append("STOPPING", PAUSED)
     else:
         text.append("up", GOOD)
     if broker.is_live and not broker.is_registered:

@@ -245,6 +245,7 @@ class Cluster:
         """
         self.world.incarnation += 1
         self.trace.emit(events.CoreHealed, tuple(brokers))
+        self._stopping.update({broker: False for broker in self._stopping if broker not in brokers})
         outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
         self.network.restore_all_but(frozenset(outside))
         for broker in brokers:

@@ -32,7 +32,7 @@ from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.events import NO_CONTROLLER, BatchAcknowledged, IsrReduced, PartitionStateWritten
 from harrow.cluster_model.history import FAIL, INVOKE, OK
-from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.protocol import NO_LEADER, LeaderAndIsr
 from harrow.cluster_model.sim.choices import Choices
@@ -77,9 +77,37 @@ faults:
 """
 """Two faults of one kind in force, of which the second is used up first."""
 
+STOPS: Final = """
+name: stops
+kafka: "2.4"
+settings: {acks: all, min.insync.replicas: 2, controlled.shutdown.retry.backoff.ms: 1s}
+cluster: {brokers: 3, topics: [{name: t, partitions: 2, replication_factor: 3}, {name: u, replication_factor: 1, settings: {min.insync.replicas: 1}}]}
+workload:
+  duration: 60s
+  producers: [{name: producer-0, rate: 2/s}]
+  consumers: [{name: consumer-0}]
+faults:
+  - {at: 3s, do: {broker_stop: {broker: 2, restart_after: 4s}}}
+  - {at: 12s, do: {broker_pause: {broker: 1, duration: 3s}}}
+  - {at: 13s, do: {broker_stop: {broker: 1}}}
+  - {at: 14s, do: {broker_stop: {broker: 0, restart_after: 1s}}}
+  - {at: 20s, do: {broker_stop: {broker: 2, restart_after: 10ms}}}
+  - {at: 20001ms, do: {broker_crash: {broker: 2, restart_after: 1s}}}
+  - {at: 22s, do: {broker_restart: {broker: 1}}}
+  - {at: 25s, do: {broker_bounce: {broker: controller}}}
+  - {at: 30s, do: {rolling_restart: {order: controller_last, pause: 1s}}}
+  - {at: 32s, do: {broker_crash: {broker: 2, kind: power_loss, restart_after: 5s}}}
+  - {at: 58s, do: {broker_isolation: {broker: 0, from: zookeeper, duration: 10s}}}
+  - {at: 59s, do: {broker_stop: {broker: 0}}}
+"""
+"""Brokers that stop while they are paused, while they are killed, while others are stopped, and without ZooKeeper."""
+
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
-    **{text.split()[1]: (load_text(text, "file.yaml").plans[0], 0) for text in (DOUBLE_RESTART, TWO_LOSSES)},
+    **{
+        text.split()[1]: (load_text(text, "file.yaml").plans[0], 0)
+        for text in (DOUBLE_RESTART, TWO_LOSSES, STOPS)
+    },
     **{f"eventful, {release}": (eventful_plan(release), 3) for release in ("0.10.2", "2.4")},
 }
 
@@ -137,7 +165,8 @@ class Moments:
         for broker, process in cluster.processes.items():
             known, life = state.brokers[broker], cluster.brokers.get(broker)
             assert (known.is_live, known.is_paused) == (process.running, process.paused), where
-            assert known.stopped_by == stopped_by(process), where
+            assert known.is_stopping == cluster.is_stopping(broker), where
+            assert known.stopped_by in stopped_by(process, cluster.disks[broker]), where
             is_active = life is not None and life.is_active_controller
             assert known.is_active_controller == is_active, (*where, broker)
             assert known.is_registered == cluster.is_registered(broker), (*where, broker)
@@ -214,7 +243,8 @@ class Moments:
         """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
         cluster, faults = self._cluster, self._state.faults
         where = (self._taken, cluster.trace.events[-1])
-        down = {fault.detail("broker") for fault in faults if fault.fault in STOPPING}
+        struck = {fault.detail("broker") for fault in faults if fault.fault in STOPPING}
+        down = {broker for broker in struck if not cluster.is_stopping(broker)}
         assert down == {broker for broker, known in cluster.processes.items() if not known.running}, where
         paused = sorted(fault.detail("broker") for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(broker for broker, known in cluster.processes.items() if known.paused), where
@@ -241,7 +271,7 @@ class Moments:
                 assert struck.at_us + high_us >= self._cluster.simulator.now_us, fault
 
 
-STOPPING: Final = frozenset({"broker_crash", "controller_failover"})
+STOPPING: Final = frozenset({"broker_crash", "broker_stop", "controller_failover"})
 RULES: Final = frozenset({"message", "network_ack_loss", "slow_follower"})
 
 
@@ -260,10 +290,13 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
     return links if fault.detail("one_way") else links + [(other, one) for one, other in links]
 
 
-def stopped_by(process: Process) -> str:
+def stopped_by(process: Process, disk: Disk) -> tuple[str, ...]:
+    """Return what may have stopped a process: one can be killed while it has nothing to do but to end."""
     if process.running:
-        return ""
-    return "process" if process.powered else "power_loss"
+        return ("",)
+    if not process.powered:
+        return ("power_loss",)
+    return ("process", "shutdown") if disk.clean_shutdown_file else ("process",)
 
 
 def record_of(entry: LogEntry) -> tuple[int, str, int, int, int]:
