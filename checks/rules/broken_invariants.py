@@ -235,6 +235,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
         releases="since 0.11 (KIP-98)",
     ),
     invariants.CHECKPOINT_WITHIN_LOG: Promise(promised_by=(promise.RECOVERY_POINT,)),
+    invariants.SHUTDOWN_FLUSHES_LOGS: Promise(promised_by=(promise.RECOVERY_POINT,)),
     invariants.CONTROLLER_EPOCH_MONOTONIC: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.LEADER_EPOCH_MONOTONIC: Promise(promised_by=(promise.LEADER_EPOCH,)),
     invariants.CONTROLLER_WRITES_FENCED: Promise(

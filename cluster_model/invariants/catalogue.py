@@ -16,6 +16,7 @@ LOG_MATCHING: Final = "log-matching"
 EPOCH_CACHE_MONOTONIC: Final = "epoch-cache-monotonic"
 PRODUCER_STATE_MATCHES_LOG: Final = "producer-state-matches-log"
 CHECKPOINT_WITHIN_LOG: Final = "checkpoint-within-log"
+SHUTDOWN_FLUSHES_LOGS: Final = "shutdown-flushes-logs"
 CONTROLLER_EPOCH_MONOTONIC: Final = "controller-epoch-monotonic"
 LEADER_EPOCH_MONOTONIC: Final = "leader-epoch-monotonic"
 CONTROLLER_WRITES_FENCED: Final = "controller-writes-fenced"
@@ -104,6 +105,14 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "and a log that is opened has all that is below its recovery point."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
+        ),
+        Invariant(
+            name=SHUTDOWN_FLUSHES_LOGS,
+            definition=(
+                "A broker that has stopped in good order has flushed its logs up to their ends, and their recovery "
+                "points say so: its next start has nothing to recover."
+            ),
+            source="LogManager.shutdown.",
         ),
         Invariant(
             name=CONTROLLER_EPOCH_MONOTONIC,

@@ -24,6 +24,7 @@ class Checks:
     on_isr: list[Callable[[WatchedPartition, list[WatchedReplica]], None]] = field(default_factory=list)
     on_leader: list[Callable[[WatchedReplica, Leader], None]] = field(default_factory=list)
     on_open: OnReplica = field(default_factory=list)
+    on_shutdown: OnReplica = field(default_factory=list)
     on_truncate: OnReplica = field(default_factory=list)
     _reported: set[tuple[str, int, str, int]] = field(default_factory=set)
 
@@ -36,6 +37,7 @@ class Checks:
             or self.on_isr
             or self.on_leader
             or self.on_open
+            or self.on_shutdown
             or self.on_truncate
         )
 

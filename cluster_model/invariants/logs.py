@@ -193,11 +193,31 @@ class CheckpointWithinLog:
             self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
 
 
+class ShutdownFlushesLogs:
+    """With the process that ends in good order no record goes that stands in its logs."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_shutdown.append(self._check)
+
+    def _check(self, replica: WatchedReplica) -> None:
+        file, name = replica.file, replica.partition.name
+        recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, name)
+        safe = min(file.flushed_offset, recovery_point)
+        if safe < file.log_end_offset:
+            details = (
+                f"it has stopped with a log that ends at {file.log_end_offset}, is flushed up to "
+                f"{file.flushed_offset} and has recovery point {recovery_point}"
+            )
+            self._broken(catalogue.SHUTDOWN_FLUSHES_LOGS, replica, safe, details)
+
+
 LOG_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.HW_MONOTONIC: HwMonotonic,
     catalogue.HW_WITHIN_LOG: HwWithinLog,
     catalogue.EPOCH_CACHE_MONOTONIC: EpochCacheMonotonic,
     catalogue.PRODUCER_STATE_MATCHES_LOG: ProducerStateMatchesLog,
     catalogue.CHECKPOINT_WITHIN_LOG: CheckpointWithinLog,
+    catalogue.SHUTDOWN_FLUSHES_LOGS: ShutdownFlushesLogs,
 }
 """The checks of single replicas, by invariant."""

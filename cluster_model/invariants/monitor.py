@@ -110,11 +110,13 @@ class InvariantMonitor:
                 for check in self._checks.on_checkpoint:
                     check(replica, kind, offset)
 
-    def _broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
         """Its logs are on its disk, nobody leads from there."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)
             if replica is not None:
+                for check in self._checks.on_shutdown if cause == events.SHUT_DOWN and replica.log else ():
+                    check(replica)
                 replica.log = None
                 replica.leader = None
 

@@ -40,6 +40,7 @@ def test_rules_are_listed_in_order() -> None:
         "epoch-cache-monotonic",
         "producer-state-matches-log",
         "checkpoint-within-log",
+        "shutdown-flushes-logs",
         "controller-epoch-monotonic",
         "leader-epoch-monotonic",
         "controller-writes-fenced",
