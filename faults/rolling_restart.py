@@ -28,6 +28,9 @@ class RollingRestart(GradualFault):
         "only once.",
         default="id",
     )
+    down_for: DurationRange = described(
+        "How long each broker stays down, as while its software is replaced.", default=(0, 0)
+    )
     pause: DurationRange = described(
         "How long between the start of a broker and the next one's turn.", default=(0, 0)
     )
@@ -51,15 +54,21 @@ class RollingRestart(GradualFault):
                 yield LOOK_US
             broker = self._next(remaining, environment.controller())
             remaining.remove(broker)
-            if environment.is_running(broker):
-                environment.stop_broker(broker)
-            environment.start_broker(broker)
-            while environment.is_stopping(broker):
-                yield LOOK_US
-            if not environment.is_running(broker):
-                environment.start_broker(broker)  # It crashed while it was about to stop.
+            yield from self._restart(broker, environment)
             if remaining and self.pause[0]:
                 yield self.pause[0]
+
+    def _restart(self, broker: int, environment: Environment) -> Iterator[int]:
+        if environment.is_running(broker):
+            environment.stop_broker(broker)
+            if not self.down_for[0]:
+                environment.start_broker(broker)
+            while environment.is_stopping(broker):
+                yield LOOK_US
+            if not environment.is_running(broker) and self.down_for[0]:
+                yield self.down_for[0]
+        if not environment.is_running(broker):
+            environment.start_broker(broker)
 
     def _next(self, remaining: list[int], controller: int | None) -> int:
         others = [broker for broker in remaining if broker != controller]

@@ -82,6 +82,18 @@ def test_the_pause_is_between_brokers_and_not_after_the_last_one() -> None:
     assert waits == [LOOK_US, 5 * SECOND, LOOK_US, 5 * SECOND, LOOK_US]
 
 
+def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
+    brokers = Brokers()
+    restart = steps(brokers, down_for=(9 * SECOND, 9 * SECOND))
+    assert next(restart) == LOOK_US
+    brokers.ends(0)
+    brokers.running.remove(0)
+    assert next(restart) == 9 * SECOND
+    assert brokers.did == [("stop", 0)]
+    next(restart)
+    assert brokers.did == [("stop", 0), ("start", 0), ("stop", 1)]
+
+
 @pytest.mark.parametrize(("moves_to", "order"), [(None, [1, 2, 0]), (2, [1, 0, 2])])
 def test_whoever_is_controller_comes_last(moves_to: int | None, order: list[int]) -> None:
     brokers = Brokers()
