@@ -3,6 +3,7 @@
 import pytest
 
 from harrow.cluster_model.controller.leader_election import (
+    elect_for_controlled_shutdown,
     elect_for_offline,
     elect_preferred,
     without_replica,
@@ -94,3 +95,24 @@ def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> N
     state = stage.cluster.partition_state("t-0")
     assert state is not None
     assert state.isr == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "isr", "live", "shutting_down", "elected"),
+    [
+        ((2, 4), (2, 4), {2, 4}, {2}, (4, (4,))),
+        ((2, 4), (2,), {2, 4}, {2}, None),
+        ((2, 4), (2, 4), {2, 4}, {2, 4}, None),
+        # In the order of the assignment; all that shut down leave the ISR.
+        ((1, 2, 3, 4), (4, 3, 2, 1), {1, 2, 3, 4}, {1, 2}, (3, (4, 3))),
+        # A member of the ISR that is not alive cannot lead, and stays: nobody has asked for it to be taken out.
+        ((1, 2, 3), (1, 2, 3), {1, 3}, {1}, (3, (2, 3))),
+    ],
+)
+def test_a_controlled_shutdown(
+    assignment: Isr, isr: Isr, live: set[int], shutting_down: set[int], elected: tuple[int, Isr] | None
+) -> None:
+    new = elect_for_controlled_shutdown(
+        state(isr[0], isr), assignment, frozenset(live), frozenset(shutting_down)
+    )
+    assert found(new) == elected

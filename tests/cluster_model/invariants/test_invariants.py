@@ -5,6 +5,7 @@ import pytest
 from harrow.cluster_model.events import (
     BecameFollower,
     BrokerChangeProcessed,
+    BrokerStopped,
     CheckpointWritten,
     ControllerElected,
     ControlRequestObeyed,
@@ -57,6 +58,7 @@ def break_everything(watched: Watched) -> None:
     watched.emit(PartitionStateWritten, 0, T, before, state, 1, 2)
     watched.emit(BrokerChangeProcessed, 0, 1, {1: 9}, {1: 8})
     watched.emit(FailoverCompleted, 0, 1, (2,), {T: LeaderAndIsr(0, 1, (0, 2), 3)})
+    watched.emit(BrokerStopped, 1, "shutdown")
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harrow.cluster_model.events import BecameFollower, CheckpointWritten
+from harrow.cluster_model.events import BecameFollower, BrokerStopped, CheckpointWritten
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT
 from harrow.cluster_model.release import Behaviours
@@ -211,3 +211,25 @@ class TestCheckpointWithinLog:
         watched.restart(1, power_loss=True)
         assert watched.logs[1].high_watermark == 0
         assert watched.broken == []
+
+
+class TestShutdownFlushesLogs:
+    @pytest.mark.parametrize(
+        ("flushed", "recovery_point", "cause", "broken"),
+        [
+            (2, 2, "shutdown", False),
+            (1, 1, "shutdown", True),
+            (2, 1, "shutdown", True),
+            (1, 1, "process", False),
+            (1, 1, "power_loss", False),
+        ],
+    )
+    def test_what_a_broker_leaves(
+        self, watched: Watched, flushed: int, recovery_point: int, cause: str, broken: bool
+    ) -> None:
+        for value in ("a", "b"):
+            watched.append(1, value)
+        watched.disks[1].log_file(T).flushed_offset = flushed
+        watched.disks[1].write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: recovery_point})
+        watched.emit(BrokerStopped, 1, cause)
+        assert watched.broken == [("shutdown-flushes-logs", 1, T, 0, 1)] * broken

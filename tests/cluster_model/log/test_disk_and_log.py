@@ -15,7 +15,7 @@ from harrow.cluster_model.log.record_batch import ABORT, COMMIT
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
-from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, transactional
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
 V2_4 = RELEASES["2.4"].behaviours
 P = "t-0"
@@ -376,3 +376,22 @@ def test_opening_and_truncating_are_in_the_trace() -> None:
     manager.truncate(P, 2, "leader epoch")
     assert host.named("recover") == [(1, P, 3, 1)]
     assert host.named("truncate") == [(1, P, 3, 2, "leader epoch")]
+
+
+def test_a_shutdown_flushes_and_checkpoints_everything_and_the_next_start_takes_the_file_away() -> None:
+    host, disk = FakeHost(), Disk()
+    manager = log_manager(1, host, disk, Behaviours())
+    manager.start()
+    for partition in ("t-0", "t-1"):
+        log = manager.open(partition)
+        log.append_as_leader(batch("a", "b"), 0)
+        log.update_high_watermark(1)
+    manager.shutdown()
+    assert [disk.log_file(partition).flushed_offset for partition in ("t-0", "t-1")] == [2, 2]
+    assert disk.checkpoints == {
+        REPLICATION_OFFSET_CHECKPOINT: {"t-0": 1, "t-1": 1},
+        RECOVERY_POINT_OFFSET_CHECKPOINT: {"t-0": 2, "t-1": 2},
+    }
+    assert disk.clean_shutdown_file
+    log_manager(1, host, disk, Behaviours()).start()
+    assert not disk.clean_shutdown_file

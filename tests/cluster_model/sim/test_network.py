@@ -564,3 +564,32 @@ def test_an_old_connection_goes_on_in_the_direction_that_is_not_cut() -> None:
     net.ask(connection, "b")
     net.run()
     assert net.server_got() == ["a", "b"]
+
+
+def test_a_process_that_stops_listening_closes_what_it_has_accepted_and_refuses_the_rest() -> None:
+    net = Net()
+    accepted = net.connect()
+    net.ask(accepted, "before")
+    net.simulator.run_until(ANSWERED)
+    net.reply(accepted, "answer")
+    net.network.stop_listening(net.server_process)
+    net.simulator.run_until(2 * ANSWERED)
+    assert net.client.bodies() == [Body("answer"), "lost"]
+    refused = net.connect()
+    net.ask(refused, "after")
+    net.simulator.run_until(3 * ANSWERED)
+    assert net.client.lost == [accepted.id, refused.id]
+    assert net.server.bodies() == [Body("before")]
+    net.network.listen(net.server_process, net.server)
+    net.ask(net.connect(), "again")
+    net.simulator.run_until(4 * ANSWERED)
+    assert net.server.bodies() == [Body("before"), Body("again")]
+
+
+def test_a_process_that_stops_listening_keeps_the_connections_that_it_has_opened() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.stop_listening(net.client_process)
+    net.ask(connection, "request")
+    net.simulator.run_until(ANSWERED)
+    assert (net.server.bodies(), net.client.lost) == ([Body("request")], [])

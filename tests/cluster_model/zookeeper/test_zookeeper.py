@@ -442,3 +442,59 @@ def test_a_silent_client_pings_and_a_silent_server_is_given_up() -> None:
     client.host.sent.clear()
     client.host.advance(SECOND)
     assert client.host.take().body.session_id == 7
+
+
+# Closing
+
+
+def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along_at_once() -> None:
+    server = Server(1, 2)
+    server.do(1, zk.Create(zk.broker_path(1), 1, ephemeral=True))
+    server.do(2, zk.GetChildren(zk.BROKER_IDS, watch=True))
+    assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
+    assert server.children(zk.BROKER_IDS) == ()
+    assert server.events(2) == [(zk.BROKER_IDS, True)]
+    assert server.host.named("session_closed") == [(1, (zk.broker_path(1),))]
+    server.host.advance(20 * SECOND)
+    assert [broker for broker, _ in server.host.named("session_expired")] == [2]
+
+
+def test_closing_a_session_that_is_over_does_nothing() -> None:
+    server = Server(1)
+    server.zookeeper.expire_session_of("broker-1")
+    assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
+    assert server.host.named("session_closed") == []
+
+
+def test_a_client_closes_after_all_that_it_has_sent_and_sends_nothing_more() -> None:
+    client, closed = Client(), []
+    client.established()
+    client.submit("/a")
+    client.client.close(lambda: closed.append("closed"))
+    client.submit("/b")
+    client.host.take().answer(zk.ZooKeeperResponse(zk.OK, (zk.ZooKeeperResult(zk.OK),)))
+    assert (client.answers, closed) == ([("/a", zk.OK)], [])
+    sent = client.host.take()
+    assert sent.body == zk.CloseRequest(7)
+    sent.answer(zk.ZooKeeperResponse(zk.OK, ()))
+    assert closed == ["closed"]
+    client.host.advance(60 * SECOND)
+    assert client.host.requests() == []
+
+
+@pytest.mark.parametrize("how", ["breaks", "is silent"])
+def test_a_client_whose_connection_fails_while_it_closes_does_not_connect_again(how: str) -> None:
+    client, closed = Client(), []
+    client.established()
+    client.client.close(lambda: closed.append(client.host.clock.now_us))
+    if how == "breaks":
+        client.host.take().lose()
+    client.host.advance(60 * SECOND)
+    assert closed == [0 if how == "breaks" else TIMEOUT_US * 2 // 3]
+    assert client.host.requests() == []
+
+
+def test_a_client_without_a_connection_does_not_wait_for_one_to_close() -> None:
+    client, closed = Client(), []
+    client.client.close(lambda: closed.append("closed"))
+    assert closed == ["closed"]

@@ -1,0 +1,178 @@
+"""The controller's part in a controlled shutdown: whom it relieves, whom it refuses, and who hears nothing."""
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    LeaderAndIsr,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+
+SECOND = 1_000_000
+Answers = list[ControlledShutdownResponse]
+
+
+class Term:
+    """Brokers 0, 1 and 2, the controller; t-0 is on 0 and 1, t-1 on 1 and 0, u-0 on 0 alone."""
+
+    def __init__(self, release: str = "2.4") -> None:
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(3)),
+            topics=(
+                TopicSpec(name="t", partitions=2, assignment=((0, 1), (1, 0))),
+                TopicSpec(name="u", assignment=((0,),)),
+            ),
+            controller=2,
+        )
+        self.cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
+        self.cluster.start()
+
+    def controller(self, broker: int = 2) -> KafkaController:
+        lifecycle = self.cluster.brokers[broker]._lifecycle
+        assert isinstance(lifecycle, ZkBrokerLifecycle)
+        return lifecycle._controller
+
+    def ask(self, broker: int, epoch: int = NO_EPOCH, *, controller: int = 2) -> Answers:
+        answers: Answers = []
+        self.controller(controller).controlled_shutdown(
+            ControlledShutdownRequest(broker, epoch), answers.append
+        )
+        return answers
+
+    def passes(self, duration_us: int = SECOND) -> None:
+        self.cluster.simulator.run_until(self.cluster.simulator.now_us + duration_us)
+
+    def context(self) -> ControllerContext:
+        return self.controller()._context
+
+    def states(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        states = {p: self.cluster.partition_state(p) for p in ("t-0", "t-1", "u-0")}
+        return {name: (state.leader, state.isr) for name, state in states.items() if state is not None}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_it_is_relieved_of_what_others_can_lead_and_leaves_their_isrs(release: str) -> None:
+    term = Term(release)
+    answers = term.ask(0)
+    while not answers:
+        assert term.cluster.simulator.step(SECOND)
+    assert answers == [ControlledShutdownResponse(errors.NONE, ())]
+    assert term.states() == {"t-0": (1, (1,)), "t-1": (1, (1,)), "u-0": (0, (0,))}
+
+
+def test_it_is_told_who_leads_now_and_stops_fetching_what_it_followed() -> None:
+    term = Term()
+    term.ask(0)
+    term.passes()
+    partitions = term.cluster.brokers[0].replicas.partitions
+    assert (partitions["t-0"].leader, partitions["t-0"].leader_epoch) == (1, 1)
+    fetchers = term.cluster.brokers[0].replicas._fetchers._fetchers
+    assert [name for fetcher in fetchers.values() for name in fetcher._states] == ["t-0"]
+
+
+def test_what_nobody_else_can_lead_is_in_the_answer() -> None:
+    term = Term()
+    term.ask(1)
+    term.passes()
+    assert term.states()["t-0"] == (0, (0,))
+    answers = term.ask(0)
+    term.passes()
+    # Broker 1 has come back into the ISR of what it led, but it is about to stop as well.
+    assert answers == [ControlledShutdownResponse(errors.NONE, ("t-0", "t-1"))]
+    assert {name: leader for name, (leader, _) in term.states().items()} == {"t-0": 0, "t-1": 0, "u-0": 0}
+
+
+def test_a_broker_that_shuts_down_is_elected_nowhere_until_it_has_been_gone() -> None:
+    term = Term()
+    term.ask(0)
+    term.passes()
+    term.cluster.elect_preferred_leaders()
+    term.passes()
+    assert term.states()["t-0"][0] == 1
+    assert term.context().shutting_down == {0}
+    term.cluster.crash_broker(0, power_loss=False)
+    term.passes(9 * SECOND)
+    assert term.context().shutting_down == set()
+    term.cluster.start_broker(0)
+    term.passes(9 * SECOND)
+    term.cluster.elect_preferred_leaders()
+    term.passes()
+    assert term.states()["t-0"] == (0, (1, 0))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_who_is_no_controller_says_so(release: str) -> None:
+    term = Term(release)
+    assert term.ask(0, controller=1) == [ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(NO_EPOCH, errors.BROKER_NOT_AVAILABLE), (7, errors.UNKNOWN_SERVER_ERROR)]
+)
+def test_a_broker_that_is_not_there_is_refused(epoch: int, error: str) -> None:
+    term = Term()
+    assert term.ask(9, epoch) == [ControlledShutdownResponse(error)]
+    assert term.context().shutting_down == set()
+
+
+@pytest.mark.parametrize(("older_by", "error"), [(1, errors.STALE_BROKER_EPOCH), (0, errors.NONE)])
+def test_an_earlier_life_of_the_broker_is_refused(older_by: int, error: str) -> None:
+    term = Term()
+    answers = term.ask(0, term.context().live_brokers[0] - older_by)
+    term.passes()
+    assert [answer.error for answer in answers] == [error]
+
+
+@pytest.mark.parametrize(
+    ("release", "errors_of_waiting"),
+    [("0.11", []), ("2.0", []), ("2.4", [errors.STALE_CONTROLLER_EPOCH])],
+)
+def test_a_controller_that_is_deposed_refuses_what_it_is_about_and_since_2_2_what_waits(
+    release: str, errors_of_waiting: list[str]
+) -> None:
+    term = Term(release)
+    begun, waiting = term.ask(0), term.ask(1)
+    term.controller().session_expired()
+    assert [answer.error for answer in begun] == [errors.STALE_CONTROLLER_EPOCH]
+    assert [answer.error for answer in waiting] == errors_of_waiting
+
+
+def test_a_controller_that_finds_itself_succeeded_refuses_what_it_is_about() -> None:
+    term = Term()
+    term.cluster.pause_broker(2)
+    term.cluster.delete_controller_znode()
+    term.passes()
+    term.cluster.resume_broker(2)
+    # Before the watch tells it, it is asked: its write to ZooKeeper does not hold.
+    answers = term.ask(0)
+    term.passes()
+    assert [answer.error for answer in answers] == [errors.STALE_CONTROLLER_EPOCH]
+    assert term.states()["t-0"] == (0, (0, 1))
+
+
+def test_a_new_controller_knows_of_no_shutdown() -> None:
+    term = Term()
+    term.ask(0)
+    term.passes()
+    term.cluster.delete_controller_znode()
+    term.passes()
+    successor = term.cluster.controller()
+    assert successor is not None
+    assert term.controller(successor)._context.shutting_down == set()
+
+
+def test_only_what_has_other_replicas_is_acted_on() -> None:
+    context = ControllerContext()
+    context.add_topic("t", ((0, 1), (1, 0), (0,), (1, 2), (0, 2)))
+    for number, leader in enumerate((0, 1, 0, 1)):
+        context.leadership[f"t-{number}"] = LeaderAndIsr(leader, 0, (leader,), 0)
+    assert context.replicated(0) == (["t-0"], ["t-1"])
