@@ -22,12 +22,14 @@ from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.broker_crash import BrokerCrash
 from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection
 from harrow.faults.message import Message
 from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
+from harrow.faults.rolling_restart import RollingRestart
 from harrow.faults.slow_follower import SlowFollower
 
 MS = 1_000
@@ -50,6 +52,14 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
             restart_after=st.just(last),
         ),
         st.builds(BrokerPause, broker=st.just(broker), duration=st.just(last)),
+        st.builds(BrokerStop, broker=st.just(broker), restart_after=st.just(last)),
+        st.builds(BrokerBounce, broker=st.just(broker)),
+        st.builds(
+            RollingRestart,
+            order=st.sampled_from(["id", "controller_last"]),
+            pause=st.just(last),
+            wait_for_isr=st.booleans(),
+        ),
         st.builds(
             ControllerFailover,
             how=st.sampled_from(["crash", "session_expiry", "delete_znode"]),

@@ -316,3 +316,27 @@ script:
 expect: {{verdict: held}}
 """)
     assert result.expected, [missed.message for missed in result.missed]
+
+
+def test_sockets_are_closed_before_the_session_is() -> None:
+    """Clients hear at once that a broker is gone, however long it takes to close its session."""
+    result = ran(
+        """
+kafka: "{release}"
+settings: {{acks: all, retries: 0}}
+cluster: {{brokers: 2, controller: 1, topics: [{{name: t, assignment: [[0]]}}]}}
+workload: {{duration: 20s, producers: [{{name: producer-0}}]}}
+script:
+  - do: {{send: m0}}
+  - when: {{acked: m0}}
+    do: {{broker_stop: {{broker: 0}}}}
+  - when: {{event: {{controlled_shutdown_answered: {{broker: 0, error: NONE}}}}}}
+    do: [{{broker_isolation: {{broker: 0, from: zookeeper, duration: 10s}}}}, {{send: m1}}]
+  - note: nobody knows yet but those who were connected
+    when: {{failed: m1}}
+    do: {{expect: {{brokers: {{0: up}}, registered: {{0: true}}}}}}
+  - when: {{event: {{broker_stopped: {{broker: 0, cause: shutdown}}}}}}
+""",
+        "2.0",
+    )
+    assert result.expected, [missed.message for missed in result.missed]

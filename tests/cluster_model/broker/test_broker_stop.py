@@ -1,0 +1,161 @@
+"""What a broker does last: nothing is handled, answered or appended once its logs are closed."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.events import KILLED, SHUT_DOWN
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import (
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+    UpdateMetadataRequest,
+)
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.connection import Connection
+from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
+
+
+class Office:
+    """A control plane that registers a broker when a test says so, and notes what the broker asks of it."""
+
+    def __init__(self, did: list[str]) -> None:
+        self.did = did
+        self.is_active_controller = False
+        self.alter_partition_manager = self
+        self.on_altered: Callable[[int | None], None] | None = None
+        self.relieved: Callable[[], None] | None = None
+        self.closed: Callable[[], None] | None = None
+
+    def join(self, *parts: Any) -> "Office":
+        self.on_registered: Callable[[int], None] = parts[-1]
+        return self
+
+    def start(self) -> None:
+        """Nothing has to be started."""
+
+    def submit(
+        self, partition: str, state: LeaderAndIsr, epoch: int, on_altered: Callable[..., None]
+    ) -> None:
+        self.on_altered = on_altered
+
+    def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
+        self.did.append("asked")
+        self.relieved = on_ended
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        self.did.append("session closed")
+        self.closed = on_closed
+
+
+class Life:
+    """Broker 1, registered, leader of t-0 with the ISR [1, 2]."""
+
+    def __init__(self, *, registered: bool = True, **settings: bool) -> None:
+        self.host, self.disk, self.did = FakeHost("broker-1"), Disk(), list[str]()
+        self.office = Office(self.did)
+        given = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
+        config = broker_config("2.4", given)
+        self.broker = Broker(
+            1,
+            self.host,
+            self.disk,
+            config,
+            lambda _: topic_config({}, config),
+            Behaviours(),
+            cast("ControlPlane", self.office),
+        )
+        self.broker.start()
+        if registered:
+            self.office.on_registered(5)
+            state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (1, 2), 0), (1, 2, 3))
+            self.send(UpdateMetadataRequest(0, 1, 5, {"t-0": state}, (1, 2, 3)))
+            self.send(LeaderAndIsrRequest(0, 1, 5, {"t-0": state}))
+        self.host.responses.clear()
+
+    def send(self, body: Any) -> Connection:
+        connection = self.host.connect("broker-1", "client", FakeEndpoint(self.host.clock))
+        self.broker.receive_request((connection, 1, body))
+        return connection
+
+    def produce(self, value: str, acks: int = 1) -> Connection:
+        return self.send(ProduceRequest(acks, 30 * SECOND, {"t-0": batch(value)}))
+
+    def stop(self) -> None:
+        self.broker.stop(lambda: self.did.append("sockets closed"), self.did.append)
+
+    def log(self) -> list[str]:
+        return [value for stored in self.disk.log_file("t-0").batches for value in stored.values]
+
+
+def test_it_serves_until_it_is_relieved_and_ends_when_its_session_has() -> None:
+    life = Life()
+    life.stop()
+    life.produce("a")
+    assert (life.did, life.log(), len(life.host.responses)) == (["asked"], ["a"], 1)
+    assert life.office.relieved is not None
+    life.office.relieved()
+    assert life.did == ["asked", "sockets closed", "session closed"]
+    assert life.disk.log_file("t-0").flushed_offset == 1
+    assert life.disk.clean_shutdown_file
+    assert life.office.closed is not None
+    life.office.closed()
+    assert life.did[3:] == [SHUT_DOWN]
+
+
+def test_it_asks_nobody_if_it_is_not_to() -> None:
+    life = Life(enable=False)
+    life.stop()
+    assert life.did == ["sockets closed", "session closed"]
+
+
+def test_one_that_was_never_registered_halts() -> None:
+    life = Life(registered=False)
+    life.stop()
+    assert life.did == [KILLED]
+    assert not life.disk.clean_shutdown_file
+
+
+def test_nothing_is_handled_any_more() -> None:
+    life = Life(enable=False)
+    life.stop()
+    life.produce("late")
+    assert (life.log(), life.host.responses) == ([], [])
+
+
+def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_handled() -> None:
+    life = Life(enable=False)
+    connection = life.produce("a", acks=-1)
+    life.broker.receive_request((connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
+    life.stop()
+    life.host.advance(60 * SECOND)
+    assert (life.log(), life.host.responses) == (["a"], [])
+    assert life.host.named("rejected") == []
+
+
+@pytest.mark.parametrize("written", [3, None])
+def test_what_waits_for_an_isr_is_not_appended_to_a_closed_log(written: int | None) -> None:
+    life = Life(enable=False)
+    # Broker 2 has not fetched for so long that it leaves the ISR.
+    life.produce("a")
+    life.host.advance(30 * SECOND)
+    assert life.office.on_altered is not None
+    life.produce("blocked")
+    life.stop()
+    life.office.on_altered(written)
+    assert life.log() == ["a"]
+    assert life.disk.log_file("t-0").flushed_offset == 1
+
+
+def test_an_isr_is_not_shrunk_any_more() -> None:
+    life = Life(enable=False)
+    life.produce("a")
+    life.stop()
+    life.host.advance(60 * SECOND)
+    assert life.office.on_altered is None
