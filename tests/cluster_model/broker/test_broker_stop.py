@@ -10,6 +10,8 @@ from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.events import KILLED, SHUT_DOWN
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -44,6 +46,9 @@ class Office:
         self, partition: str, state: LeaderAndIsr, epoch: int, on_altered: Callable[..., None]
     ) -> None:
         self.on_altered = on_altered
+
+    def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
+        self.on_generated = on_generated
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
         self.did.append("asked")
@@ -137,6 +142,15 @@ def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_han
     life.host.advance(60 * SECOND)
     assert (life.log(), life.host.responses) == (["a"], [])
     assert life.host.named("rejected") == []
+
+
+def test_an_answer_that_comes_too_late_goes_nowhere_and_lets_nothing_in() -> None:
+    life = Life(enable=False)
+    connection = life.send(InitProducerIdRequest())
+    life.broker.receive_request((connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
+    life.stop()
+    life.office.on_generated(InitProducerIdResponse("NONE", 7, 0))
+    assert (life.log(), life.host.responses) == ([], [])
 
 
 @pytest.mark.parametrize("written", [3, None])

@@ -109,6 +109,18 @@ def test_a_broker_that_shuts_down_is_elected_nowhere_until_it_has_been_gone() ->
     assert term.states()["t-0"] == (0, (1, 0))
 
 
+@pytest.mark.parametrize(
+    ("release", "has_epoch"), [("0.10.2", False), ("0.11", False), ("2.0", False), ("2.4", True)]
+)
+def test_a_broker_asks_with_the_epoch_of_its_registration(release: str, has_epoch: bool) -> None:
+    term, asked = Term(release), list[ControlledShutdownRequest]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(term.controller(), "controlled_shutdown", lambda request, _: asked.append(request))
+        term.cluster.stop_broker(0)
+        term.passes()
+    assert asked == [ControlledShutdownRequest(0, term.context().live_brokers[0] if has_epoch else NO_EPOCH)]
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_who_is_no_controller_says_so(release: str) -> None:
     term = Term(release)
