@@ -56,4 +56,7 @@ def value_of(item: DeclaredField, value: Any) -> Any:
     if isinstance(value, tuple) and item.kind is kinds.BrokerMarker:
         return list(value)
     text = field_text(item.kind, value)
-    return value if text is None else Word(text)
+    if text is None:
+        return value
+    # Without quotes a bound such as `> 5s` begins a block of text.
+    return text if text.startswith(">") else Word(text)
