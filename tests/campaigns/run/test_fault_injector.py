@@ -1,5 +1,6 @@
 """When faults strike, what they are told, and what they can lay hands on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,10 +10,11 @@ from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
 from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.fault import Environment, Fault, LastingFault
+from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
@@ -61,6 +63,22 @@ class Lasting(LastingFault):
 
     def end(self, environment: Environment) -> None:
         self.ended.append(environment.strike)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradual(GradualFault):
+    """A fault of three steps, a second and two seconds apart."""
+
+    name: ClassVar[str] = "gradual"
+
+    stage: Any = described("Where it strikes.", key="")
+    taken: Any = described("What it notes.", factory=list, key="")
+
+    def steps(self, environment: Environment) -> Iterator[int]:
+        for wait_us in (SECOND, 2 * SECOND, 0):
+            self.taken.append(self.stage.now_us)
+            if wait_us:
+                yield wait_us
 
 
 def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
@@ -340,3 +358,64 @@ def test_what_struck_is_noted_with_nothing_left_to_draw(
     stage = Stage(draws=draws)
     assert stage.injector.inject(fault)
     assert [injected.concrete for injected in stage.injector.injected] == [concrete]
+
+
+def test_a_gradual_fault_takes_its_steps_and_is_over_with_the_last_one() -> None:
+    stage = Stage()
+    fault = Gradual(stage=stage)
+    stage.injector.inject(fault)
+    stage.run(10 * SECOND)
+    assert fault.taken == [0, SECOND, 3 * SECOND]
+    assert [(at_us, name) for at_us, name, *_ in stage.named("fault_ended")] == [(3 * SECOND, "gradual")]
+
+
+def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
+    stage = Stage()
+    fault = Gradual(stage=stage)
+    stage.injector.inject(fault)
+    stage.run(2 * SECOND)
+    stage.cluster.heal()
+    stage.run(10 * SECOND)
+    assert fault.taken == [0, SECOND]
+    assert stage.named("fault_ended") == []
+
+
+def test_a_broker_that_is_stopping_is_started_again_by_healing() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerStop(broker=1))
+    assert not stage.injector.inject(BrokerStop(broker=1))
+    assert not stage.injector.inject(BrokerRestart(broker=1))
+    stage.cluster.heal()
+    stage.run(SECOND)
+    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["shutdown"]
+    assert stage.environment.is_running(1)
+    assert not stage.environment.is_stopping(1)
+
+
+def test_what_is_planned_for_a_broker_that_is_stopping_outside_a_healed_core_does_not_happen() -> None:
+    stage = Stage()
+    for broker in (1, 2):
+        stage.injector.inject(BrokerBounce(broker=broker))
+    stage.cluster.heal_core((0, 1))
+    stage.run(SECOND)
+    assert [stage.environment.is_running(broker) for broker in (0, 1, 2)] == [True, True, False]
+
+
+def test_a_crash_ends_a_stop_and_what_was_to_follow_it() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerBounce(broker=1))
+    stage.injector.inject(BrokerCrash(broker=1))
+    stage.run(SECOND)
+    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["process"]
+    assert not stage.environment.is_running(1)
+    assert not stage.environment.is_stopping(1)
+
+
+def test_partitions_are_under_replicated_until_their_isr_is_complete() -> None:
+    stage = Stage()
+    assert stage.environment.under_replicated_partitions() == ()
+    stage.injector.inject(BrokerStop(broker=1, restart_after=(5 * SECOND, 5 * SECOND)))
+    stage.run(4 * SECOND)
+    assert stage.environment.under_replicated_partitions() == ("t-0",)
+    stage.run(10 * SECOND)
+    assert stage.environment.under_replicated_partitions() == ()
