@@ -15,11 +15,11 @@ _Ms = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
+class _RecordedPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class RecordedLatency(_Part):
+class RecordedLatency(_RecordedPart):
     """How long something took, in milliseconds."""
 
     p50: _Ms
@@ -27,7 +27,7 @@ class RecordedLatency(_Part):
     max: _Ms
 
 
-class RecordedOutage(_Part):
+class RecordedOutage(_RecordedPart):
     """A time without an ack, and why."""
 
     partition: str
@@ -51,18 +51,18 @@ class RecordedOutage(_Part):
         )
 
 
-class RecordedAcks(_Part):
+class RecordedAcks(_RecordedPart):
     """How many acks came in each step of time, from zero on."""
 
     bucket_ms: Annotated[int, Field(gt=0)]
     counts: list[_Count]
 
 
-class _Lag(_Part):
+class _Lag(_RecordedPart):
     lag_max: _Count
 
 
-class RecordedService(_Part):
+class RecordedService(_RecordedPart):
     """What clients got out of a run."""
 
     sent: _Count

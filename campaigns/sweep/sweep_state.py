@@ -12,29 +12,29 @@ _CampaignName = Annotated[str, AfterValidator(campaign_name)]
 """It names a file of the folder, and none outside."""
 
 
-class _Part(BaseModel):
+class _StatePart(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-class _Campaign(_Part):
+class _Campaign(_StatePart):
     campaign: _CampaignName
     argument: str
     set: list[str]
 
 
-class _Cell(_Part):
+class _Cell(_StatePart):
     campaign: _CampaignName
     cell: str
     settings: dict[str, str]
 
 
-class _Skipped(_Part):
+class _Skipped(_StatePart):
     campaign: _CampaignName
     settings: dict[str, str]
     reason: str
 
 
-class _State(_Part):
+class _State(_StatePart):
     version: str
     seeds: Annotated[list[_Count], Field(min_length=2, max_length=2)]
     runs: _Count
