@@ -1,0 +1,59 @@
+"""README.md and the first campaign, typed line by line by somebody who has just installed harrow, and has nothing else."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.docs_exceptions import NOT_RUN, SMALLER
+from tests.cli.docs_pages import Command, difference, read_page
+from tests.packaging.distributions import VirtualEnvironment
+from tests.patience import PATIENCE_S
+from tests.plain_environment import ROOT
+
+
+def typed(command: Command, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
+    text = command.text
+    for longer, shorter in SMALLER:
+        text = text.replace(longer, shorter)
+    if command.columns is not None:
+        variables = {**variables, "COLUMNS": str(command.columns)}
+    ended = subprocess.run(
+        ["/bin/bash", "-c", f"set -o pipefail\n{text}"],
+        cwd=folder,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/first-campaign.md"])
+def test_a_newcomer_gets_what_the_page_shows(
+    name: str, wheel: Path, environment: VirtualEnvironment, tmp_path: Path
+) -> None:
+    pytest.importorskip("duckdb")
+    environment.install(wheel)
+    page = read_page(ROOT / name, ROOT)
+    folder, home = tmp_path / "project", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    for file, text in page.files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text, encoding="utf-8")
+    variables = {"PATH": f"{environment.python.parent}{os.pathsep}{os.defpath}", "HOME": str(home)}
+    wrong = []
+    for command in page.commands:
+        if command.text not in NOT_RUN:
+            code, printed = typed(command, folder, variables)
+            if code != command.exit_code:
+                wrong.append(f"{command.where}\nexit code {code}, not {command.exit_code}:\n{printed}")
+            elif command.shown and (other := difference(command.shown, printed.splitlines())):
+                wrong.append(f"{command.where}\n{other}")
+    assert not wrong, "\n\n".join(wrong)
+    assert sum(command.text not in NOT_RUN for command in page.commands) > 5
+    assert list(home.iterdir()) == []
