@@ -1,65 +1,114 @@
-"""What would have kept a finding from happening: settings, repairs of later releases, behaviours of this one."""
+"""What may keep a finding from happening: settings, repairs of later releases, behaviours of this one.
+
+Rules only propose, by what they know of the cause. Whether it does is tried where runs are made, by running
+again with it (`harrow.campaigns.run.proof`), so a candidate says how a plan has to differ to try it.
+"""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from harrow.checks.evidence import Evidence
-from harrow.cluster_model.release import switch_docs, version_of
+from harrow.cluster_model.release import switch_docs, value_in
 from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.settings import INT_MAX, Value
 
 SETTING: Final = "setting"
 REPAIR: Final = "repair"
 BEHAVIOUR: Final = "behaviour"
+TOGETHER: Final = "together"
+"""Several of them, none of which is enough alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prevention:
     """One way to prevent a finding.
 
-    ``kind`` is `SETTING`, `REPAIR` or `BEHAVIOUR`; ``value`` what is safe, or the release that brought the
-    repair, None where it is enough to have it at all. ``text`` says it to people.
+    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR` or `TOGETHER`; ``value`` what is safe, or the release that brought the
+    repair, None where it is enough to have it at all. ``text`` says it to people. To try it, a plan gets
+    ``settings`` and ``switches``; without any of both it cannot be tried on the model. ``held`` says whether it was
+    tried and prevented the finding, None as long as nobody has tried.
     """
 
     kind: str
     name: str
     value: str | int | bool | None
     text: str
+    held: bool | None = None
+    settings: tuple[tuple[str, Value], ...] = field(default=(), compare=False, repr=False)
+    switches: tuple[tuple[str, Any], ...] = field(default=(), compare=False, repr=False)
 
 
-def _setting(name: str, value: str | None = None, more: str = "") -> Prevention:
-    return Prevention(SETTING, name, value, f"{name}{'' if value is None else f'={value}'}{more}")
+def _setting(name: str, value: str | None = None, more: str = "", **tried: Value) -> Prevention:
+    """Return a setting; *tried* is what a plan gets to try it, by names with ``_`` for dots."""
+    text = f"{name}{'' if value is None else f'={value}'}{more}"
+    settings = tuple((key.replace("_", "."), chosen) for key, chosen in tried.items())
+    return Prevention(SETTING, name, value, text, settings=settings)
 
 
 def _repair(name: str) -> Prevention:
     repair = REPAIRS[name]
     since = f"{'opt-in ' if repair.is_opt_in else ''}from {repair.since} on"
-    return Prevention(REPAIR, name, repair.since, f"{name}, {since}: {repair.text}")
+    switches = () if repair.switch is None else ((repair.switch, repair.value()),)
+    return Prevention(REPAIR, name, repair.since, f"{name}, {since}: {repair.text}", switches=switches)
 
 
-_FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
-WAITING_FOR_ANSWERS: Final = _setting("acks", "1", " or acks=all, with retries")
-SAFE_ACKS: Final = _setting("acks", "all", " with min.insync.replicas=2")
-TWO_IN_SYNC: Final = _setting("min.insync.replicas", "2")
-CLEAN_ELECTIONS: Final = _setting("unclean.leader.election.enable", "false")
-FLUSHING: Final = _setting(_FLUSH_INTERVAL, "1")
-FLUSHING_OR_PLACEMENT: Final = _setting(_FLUSH_INTERVAL, "1", ", or replicas that do not lose power together")
-IDEMPOTENCE: Final = _setting("enable.idempotence", "true")
-ONE_IN_FLIGHT: Final = _setting(_IN_FLIGHT, "1")
-ONE_IN_FLIGHT_ACKED: Final = _setting(_IN_FLIGHT, "1", " with acks=1 or acks=all")
+WAITING_FOR_ANSWERS: Final = _setting("acks", "1", " or acks=all, with retries", acks="1", retries=INT_MAX)
+SAFE_ACKS: Final = _setting("acks", "all", " with min.insync.replicas=2", acks="all", min_insync_replicas=2)
+TWO_IN_SYNC: Final = _setting("min.insync.replicas", "2", min_insync_replicas=2)
+CLEAN_ELECTIONS: Final = _setting(
+    "unclean.leader.election.enable", "false", unclean_leader_election_enable=False
+)
+FLUSHING: Final = _setting(
+    "log.flush.interval.messages", "1", log_flush_interval_messages=1, flush_messages=1
+)
+IDEMPOTENCE: Final = _setting("enable.idempotence", "true", enable_idempotence=True)
+ONE_IN_FLIGHT: Final = _setting(_IN_FLIGHT, "1", max_in_flight_requests_per_connection=1)
+ONE_IN_FLIGHT_ACKED: Final = _setting(
+    _IN_FLIGHT, "1", " with acks=1 or acks=all", max_in_flight_requests_per_connection=1, acks="1"
+)
+SAFE_SETTINGS: Final = _setting(
+    "acks",
+    "all",
+    " with min.insync.replicas=2, unclean.leader.election.enable=false and log.flush.interval.messages=1",
+    acks="all",
+    min_insync_replicas=2,
+    unclean_leader_election_enable=False,
+    log_flush_interval_messages=1,
+    flush_messages=1,
+)
+"""What is on the safe side of everything that permits a loss; each alone may not be enough."""
 TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
-NO_OFFSET_RESET: Final = _setting("auto.offset.reset", "none")
+NO_OFFSET_RESET: Final = _setting("auto.offset.reset", "none", auto_offset_reset="none")
 ASSIGNED: Final = _setting("assign()")
 
 KIP_101: Final = _repair("KIP-101")
-KIP_279: Final = _repair("KIP-279")
-KAFKA_7128: Final = _repair("KAFKA-7128")
 KIP_320: Final = _repair("KIP-320")
-KIP_380: Final = _repair("KIP-380")
 KIP_966: Final = _repair("KIP-966")
+
+
+def together(candidates: Iterable[Prevention]) -> Prevention:
+    """Return several candidates as one, for what none of them prevents alone; a single one is as it is."""
+    parts = list(candidates)
+    if len(parts) == 1:
+        return parts[0]
+    words = [part.name if part.kind == REPAIR else part.text.partition(":")[0] for part in parts]
+    return Prevention(
+        TOGETHER,
+        "+".join(part.name for part in parts),
+        None,
+        f"{'; '.join(words)}, all together",
+        settings=tuple(dict(setting for part in parts for setting in part.settings).items()),
+        switches=tuple(dict(switch for part in parts for switch in part.switches).items()),
+    )
+
+
+def _plain(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
 
 LEADERSHIP: Final = (
     "controller_epoch_fencing",
@@ -100,36 +149,29 @@ _SWITCHES: Final = switch_docs()
 
 
 def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevention, ...]:
-    """Return those of some behaviours, as they are safe, that were switched off in this run."""
-    prevented_by = []
-    for name in behaviours:
-        safe = _SWITCHES[name]["safe"]
-        if evidence.behaviours.get(name, safe) != safe:
-            text = f"{name}={str(safe).lower()}: {_SWITCHES[name]['meaning']}"
-            prevented_by.append(Prevention(BEHAVIOUR, name, safe, text))
-    return tuple(prevented_by)
+    """Return what some behaviours lack in this run: those that were switched off, then what came later.
 
-
-def by_replication(
-    evidence: Evidence, behaviours: Iterable[str] = REPLICATION, *, joined_early: bool = False
-) -> tuple[Prevention, ...]:
-    """Return what would have kept a committed record, or the replicas' logs equal.
-
-    A run with a known flaw switched on is explained by that flaw; otherwise it is what the release does not
-    do yet. *joined_early*: a leader was elected from the ISR that had never had the record.
+    A flaw that somebody switched on is the likelier reason, so it comes first; the repairs come as Kafka got them.
     """
-    switched_off = by_behaviour(evidence, behaviours)
-    release = version_of(evidence.release)
-    if switched_off:
-        return switched_off
-    if release < (0, 11):
-        return (KIP_101,)
-    if joined_early and release < (2, 0):
-        return (KAFKA_7128,)
-    return tuple(fix for since, fix in (((2, 0), KIP_279), ((2, 1), KIP_320)) if release < since)
+    wanted = list(behaviours)
+    switched_off = []
+    for name in wanted:
+        switch = _SWITCHES[name]
+        if evidence.behaviours.get(name, switch["safe"]) != switch["safe"]:
+            text = f"{name}={_plain(switch['safe'])}: {switch['meaning']}"
+            switched_off.append(
+                Prevention(BEHAVIOUR, name, switch["safe"], text, switches=((name, switch["safe"]),))
+            )
+    repairs = [
+        _repair(repair.name)
+        for repair in REPAIRS.values()
+        if repair.switch in wanted
+        and repair.switch not in evidence.behaviours
+        and repair.is_missing(value_in(evidence.release, repair.switch))
+    ]
+    return (*switched_off, *repairs)
 
 
-def by_control(evidence: Evidence, *, unaware: bool) -> tuple[Prevention, ...]:
-    """Return what would have given a partition a leader; *unaware*: it had one that did not know it."""
-    switched_off = by_behaviour(evidence, REPLICATION)
-    return switched_off or ((KIP_380,) if unaware and version_of(evidence.release) < (2, 2) else ())
+def by_replication(evidence: Evidence) -> tuple[Prevention, ...]:
+    """Return what may have kept a committed record, or the replicas' logs equal."""
+    return by_behaviour(evidence, REPLICATION)

@@ -73,7 +73,7 @@ BY_POWER_LOSS = Permission(
     setting=FLUSH_INTERVAL,
     when="when every replica that has the record loses power before flushing it",
     stated=lambda settings: not settings.flushed,
-    prevented_by=(preventions.FLUSHING_OR_PLACEMENT,),
+    prevented_by=(preventions.FLUSHING,),
 )
 BY_RESUMED_EPOCH = replace(BY_POWER_LOSS, when="when a leader that has lost power resumes its epoch")
 BY_POWER_LOSS_IN_ISR = replace(BY_POWER_LOSS, when="when a member of the ISR loses power before flushing")

@@ -321,6 +321,21 @@ def switch_docs() -> dict[str, Switch]:
     return {switch.name: cast("Switch", switch.metadata) for switch in fields(Behaviours)}
 
 
+def value_in(release: str, name: str) -> Any:
+    """Return what a release does, by the name of the switch."""
+    return _value_in(release, switch_docs()[name])
+
+
+def history_of(name: str) -> tuple[tuple[str, Any], ...]:
+    """Return the values that a switch has had, oldest first, each with the release that brought it.
+
+    The oldest has been there since before all releases, so its release is empty.
+    """
+    switch = switch_docs()[name]
+    releases = ["", *(first for first, _ in switch["before"])]
+    return tuple(zip(releases, [*(value for _, value in switch["before"]), switch["latest"]], strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseProfile:
     """A release that a campaign can name, and what it does."""

@@ -1,9 +1,9 @@
 """Single repairs: what a KIP or an issue changed in Kafka that keeps an anomaly from happening, and since when."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from harrow.cluster_model.release import Version, version_of
+from harrow.cluster_model.release import Version, history_of, version_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,18 @@ class Repair:
     def version(self) -> Version:
         return version_of(self.since)
 
+    def value(self) -> Any:
+        """What the switch is set to since this repair."""
+        values = dict(history_of(self.switch or ""))
+        return values[self.since]
+
+    def is_missing(self, value: Any) -> bool:
+        """Return whether a switch of this *value* is as some release before this repair had it."""
+        if self.switch is None:
+            return False
+        values = [known for _, known in history_of(self.switch)]
+        return value in values[: values.index(self.value())]
+
 
 REPAIRS: Final[dict[str, Repair]] = {
     repair.name: repair
@@ -37,10 +49,22 @@ REPAIRS: Final[dict[str, Repair]] = {
             ),
         ),
         Repair(
+            name="KAFKA-5494",
+            since="1.0",
+            switch="producer_batches_retained",
+            text="a leader remembers as many batches of a producer as may be in flight",
+        ),
+        Repair(
             name="KIP-279",
             since="2.0",
             switch="follower_truncation",
             text="the answer names the epoch, so a follower asks again about one that it does not have",
+        ),
+        Repair(
+            name="KAFKA-6772",
+            since="2.0",
+            switch="requests_after_registration",
+            text="a starting broker handles no request before it is registered in ZooKeeper",
         ),
         Repair(
             name="KAFKA-7128",
@@ -49,16 +73,34 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="a follower joins the ISR only when it has reached the start of the leader's epoch",
         ),
         Repair(
+            name="KAFKA-7415",
+            since="2.0.1",
+            switch="epoch_entry_on_election",
+            text="a new leader notes its epoch when it is elected, and not with its first record",
+        ),
+        Repair(
             name="KIP-320",
             since="2.1",
             switch="fetch_leader_epoch_fencing",
             text="fetches carry the leader epoch, so one of another epoch is refused",
         ),
         Repair(
+            name="KAFKA-6082",
+            since="2.1",
+            switch="controller_writes_fenced",
+            text="a controller that has been succeeded cannot write to ZooKeeper",
+        ),
+        Repair(
             name="KIP-380",
             since="2.2",
             switch="broker_epoch",
             text="control requests carry the broker's epoch, so a broker that went and came back is noticed",
+        ),
+        Repair(
+            name="KAFKA-3143",
+            since="2.3",
+            switch="failover_takes_out_dead_replicas",
+            text="a new controller takes the replicas of dead brokers out of the ISRs",
         ),
         Repair(
             name="KIP-966",

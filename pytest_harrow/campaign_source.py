@@ -8,6 +8,7 @@ from harrow.campaigns.language.loader import Campaign, CampaignError, load_campa
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import reproduce_command, run_as_mapping, variant_name
+from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli.commands.run_tally import FinishedRun
@@ -59,6 +60,7 @@ class Source:
 
     def finished(self, result: RunResult, here: Path) -> FinishedRun:
         """Return a run as reports want it; its file is named as seen from the folder *here*."""
+        result = proven(result)
         return FinishedRun(
             result=result,
             mapping=run_as_mapping(result, self.reproduce(result.plan, result.seed)),

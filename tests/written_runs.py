@@ -6,6 +6,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.record.report import BASE, run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.runner import run_plan
 
 
@@ -14,6 +15,6 @@ def written_run(results: Path, campaign: str | Path, variant: str | None = None,
     (file,) = resolve(str(campaign))
     wanted = None if variant == BASE else variant
     (plan,) = [plan for plan in load_campaign(file).plans if plan.variant == wanted]
-    result = run_plan(plan, seed)
+    result = proven(run_plan(plan, seed))
     mapping = run_as_mapping(result, f"harrow run {campaign} --seed {seed}")
     return write_run(results, result, mapping, Path(file).read_text(encoding="utf-8"))

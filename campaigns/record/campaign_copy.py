@@ -31,8 +31,10 @@ _WIDTH: Final = 110
 _resolve: Final[Any] = yaml.resolver.Resolver().resolve
 
 
-def campaign_copy(campaign: Campaign, plan: Plan, seed: int, overrides: Sequence[str] = ()) -> str:
-    """Return the text of a campaign file that runs *plan*, a plan of *campaign*, again.
+def campaign_copy(
+    campaign: Campaign, plan: Plan, seed: int, overrides: Sequence[str] = (), notes: Sequence[str] = ()
+) -> str:
+    """Return the text of a campaign file that runs *plan*, a plan of *campaign*, again; *notes* stand above it.
 
     Raises:
         UnwritablePlanError: no campaign file says this plan.
@@ -41,7 +43,7 @@ def campaign_copy(campaign: Campaign, plan: Plan, seed: int, overrides: Sequence
     body, has_variants = _body(campaign.text, plan.campaign, plan.variant, tuple(overrides))
     if plan.digest() not in _digests(body):
         body, has_variants = campaign_text(plan), False
-    return _header(plan, seed, overrides, variants=has_variants) + body
+    return _header(plan, seed, overrides, notes, variants=has_variants) + body
 
 
 @lru_cache(maxsize=64)
@@ -78,12 +80,12 @@ def expect_line(path: Path, variant: str | None) -> int:
     return 0
 
 
-def _header(plan: Plan, seed: int, overrides: Sequence[str], *, variants: bool) -> str:
+def _header(plan: Plan, seed: int, overrides: Sequence[str], notes: Sequence[str], *, variants: bool) -> str:
     only_base = " --variant base" if variants else ""
     lines = [f"The variant `{variant_name(plan)}` of {plan.campaign}, as it was run with seed {seed}."]
     lines += [f"Merged in: --set {shlex.quote(override)}" for override in overrides]
-    lines.append(f"Again: harrow run campaign.yaml --seed {seed}{only_base}")
-    return "".join(f"# {' '.join(line.split())}\n" for line in lines) + "\n"
+    lines += [f"Again: harrow run campaign.yaml --seed {seed}{only_base}", *notes]
+    return "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines) + "\n"
 
 
 def _effective(

@@ -9,7 +9,7 @@ from typing import Final
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, table, text
-from harrow.campaigns.record.phrases import preventions, timed_sentence
+from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
 from harrow.campaigns.record.report import AS_EXPECTED, anomalies, outcome, place, run_id
 from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
 from harrow.campaigns.run.run_result import RunResult
@@ -58,8 +58,8 @@ def _findings(result: RunResult) -> str:
             judged = text(anomaly.measured_against())
             lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}, {judged}:")
             lines += [f"  - {text(timed_sentence(link))}" for link in finding.chain]
-            if finding.prevented_by:
-                lines.append(f"  - prevented by {text('; or by '.join(preventions(finding)))}")
+            if ways := list(preventions(finding)):
+                lines.append(f"  - {prevention_label(finding)} {text('; or by '.join(ways))}")
         if len(anomaly.findings) > _FINDINGS_MAX:
             lines.append(f"- and {len(anomaly.findings) - _FINDINGS_MAX} more of {anomaly.rule}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""

@@ -44,5 +44,15 @@ def because(finding: Finding) -> str:
 
 
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield what would have kept a finding from happening."""
-    return (prevention.text for prevention in finding.prevented_by)
+    """Yield what keeps a finding from happening: what was tried and held, or what nobody could try."""
+    for prevention in finding.prevented_by:
+        if prevention.held is None:
+            yield prevention.text
+        elif prevention.held:
+            yield f"{prevention.text} (tried: held)"
+
+
+def prevention_label(finding: Finding) -> str:
+    """Return what stands before the first prevention; of a history alone nothing can be tried."""
+    tried = any(prevention.held for prevention in finding.prevented_by)
+    return "prevented by" if tried else "may be prevented by"

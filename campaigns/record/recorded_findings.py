@@ -11,7 +11,7 @@ _US_PER_MS: Final = 1_000
 _NAMED: Final = frozenset(
     {
         *("partition", "offset", "value", "because", "chain", "causes"),
-        *("prevented_by", "preventions", "permitted_by"),
+        *("prevented_by", "preventions", "tried_in_vain", "permitted_by"),
     }
 )
 
@@ -60,9 +60,16 @@ def as_tuples(value: Any) -> Any:
 
 
 def _preventions(found: Mapping[str, Any]) -> tuple[Prevention, ...]:
-    known: Sequence[Mapping[str, Any]] = found.get("preventions", ())
+    ways: Sequence[Mapping[str, Any]] = [*found.get("preventions", ()), *found.get("tried_in_vain", ())]
     texts: Sequence[str] = found.get("prevented_by", ())
     return tuple(
-        Prevention(str(prevention["kind"]), str(prevention["name"]), prevention["value"], str(text))
-        for prevention, text in zip(known, texts, strict=True)
+        Prevention(
+            str(way["kind"]),
+            str(way["name"]),
+            way["value"],
+            # Runs of 0.2 have the words beside the data, and had tried nothing.
+            str(way.get("text", texts[place] if place < len(texts) else way["name"])),
+            held=way.get("held"),
+        )
+        for place, way in enumerate(ways)
     )

@@ -21,6 +21,7 @@ from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst
 from harrow.checks.link import Link
+from harrow.checks.prevention import Prevention
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
@@ -223,14 +224,23 @@ def finding_as_mapping(finding: Finding) -> dict[str, Any]:
         "chain": [_link_as_mapping(link) for link in finding.chain],
         "causes": [_data(link) for link in finding.causes],
         "prevented_by": list(preventions(finding)),
-        "preventions": [
-            {"kind": prevention.kind, "name": prevention.name, "value": prevention.value}
-            for prevention in finding.prevented_by
-        ],
+        "preventions": [_prevention(way) for way in finding.prevented_by if way.held is not False],
+        "tried_in_vain": [_prevention(way) for way in finding.prevented_by if way.held is False],
     }
     if finding.permitted_by is not None:
         line["permitted_by"] = finding.permitted_by
     return {**line, **{name: value for name, value in finding.details if name not in line}}
+
+
+def _prevention(prevention: Prevention) -> dict[str, Any]:
+    return {
+        "kind": prevention.kind,
+        "name": prevention.name,
+        "value": prevention.value,
+        "tried": prevention.held is not None,
+        "held": prevention.held,
+        "text": prevention.text,
+    }
 
 
 def _link_as_mapping(link: Link) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.record.phrases import preventions, timed_sentence
 from harrow.campaigns.record.report import anomalies
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.shrink import Shrinker, Shrunk
-from harrow.campaigns.search.signature import Signature
+from harrow.campaigns.search.signature import Signature, same_failure
 from harrow.campaigns.version import VERSION
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import PERMITTED, VIOLATED
@@ -26,9 +28,7 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     sentence = _sentence(best, shrinker.signature)
     comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
     comments += [f"  {line}" for line in _story(best)]
-    prevented_by = list(preventions(best.finding))
-    if prevented_by:
-        comments += ["", "What would have prevented it:", *(f"  {way}" for way in prevented_by)]
+    comments += prevention_comments(best.result, shrinker.signature)
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
     comments += ["", f"{SHRUNK_BY} {VERSION}{state} from:", f"    {command}"]
     if best.seed:
@@ -42,6 +42,13 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
             expect=_expected(best, shrinker.signature.rule) if permitted else Expectation(),
         )
     return campaign_text(plan, comments=comments)
+
+
+def prevention_comments(result: RunResult, signature: Signature) -> list[str]:
+    """Return what would have prevented a failure, as comments of a campaign; it is tried."""
+    finding = same_failure(proven(result), signature)
+    ways = [] if finding is None else list(preventions(finding))
+    return ["", "What would have prevented it:", *(f"  {way}" for way in ways)] if ways else []
 
 
 def _sentence(best: Shrunk, signature: Signature) -> str:

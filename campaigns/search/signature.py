@@ -1,4 +1,7 @@
-"""What makes two failures the same failure: the rule, the promise, the cause, and what would have prevented it."""
+"""What makes two failures the same failure: the rule, the promise and the cause.
+
+What would have prevented it is no part of that: it takes runs to know (`harrow.campaigns.run.proof`).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,7 +10,6 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import VIOLATED, Finding
 from harrow.checks.link import cause_key
-from harrow.checks.prevention import Prevention
 from harrow.checks.rule import SEEN_BY_CLIENTS
 from harrow.checks.rules.catalogue import RULES
 
@@ -19,14 +21,13 @@ class Signature:
     ``promise`` is the promise to the producer of the record, empty where no producer's settings decide.
     ``permitted_by`` is the setting that permits the anomaly, None for a broken promise. ``cause`` has the kinds of
     the causes, without names and numbers: the loss of a committed record is another failure than that of a record
-    acked too early, although the same switch would have prevented both.
+    acked too early.
     """
 
     rule: str
     promise: str = ""
     permitted_by: str | None = None
     cause: frozenset[tuple[str | bool, ...]] = frozenset()
-    prevented_by: tuple[Prevention, ...] = ()
 
     def covers(self, other: "Signature") -> bool:
         """Return whether another failure is the same, or a part of this one.
@@ -34,8 +35,7 @@ class Signature:
         A finding about several records can have several causes, and one of them will do.
         """
         return (
-            (other.rule, other.promise, other.permitted_by, other.prevented_by)
-            == (self.rule, self.promise, self.permitted_by, self.prevented_by)
+            (other.rule, other.promise, other.permitted_by) == (self.rule, self.promise, self.permitted_by)
             and other.cause <= self.cause
             and bool(other.cause) == bool(self.cause)
         )
@@ -91,7 +91,6 @@ def _signature(
         promise="" if sender is None or to_producer is None else to_producer(evidence.producers[sender]),
         permitted_by=finding.permitted_by,
         cause=frozenset(map(cause_key, finding.causes)),
-        prevented_by=finding.prevented_by,
     )
 
 

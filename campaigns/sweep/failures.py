@@ -7,8 +7,10 @@ from pathlib import Path
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.results_folder import whole_file
+from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
-from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, shrunk_text
+from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
+from harrow.campaigns.search.signature import signatures
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.definition import Definition, overrides_of
 from harrow.campaigns.sweep.row import ERROR, EXPECTATION
@@ -71,7 +73,11 @@ def _as_it_was(definition: Definition, group: FailureGroup) -> str:
     cell = _cell(definition, group.campaign, example)
     source = definition.source_of(group.campaign)
     campaign = load_text(source.text, f"{source.campaign}.yaml")
-    return campaign_copy(campaign, cell.plan, example.seed, overrides_of(source, cell))
+    notes: list[str] = []
+    if group.rule not in _CANNOT_BE_SHRUNK:
+        result = run_plan(cell.plan, example.seed)
+        notes = next((prevention_comments(result, signature) for signature in signatures(result)), [])
+    return campaign_copy(campaign, cell.plan, example.seed, overrides_of(source, cell), notes)
 
 
 def _shrunk(

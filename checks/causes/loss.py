@@ -95,11 +95,8 @@ def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> C
     last = {copy.broker: copy for copy in group}.values()
     without_power = [copy for copy in last if copy.lost_with_power]
     if without_power:
-        flushing = (
-            prevention.FLUSHING_OR_PLACEMENT if len(without_power) == len(last) else prevention.FLUSHING
-        )
         later = (prevention.KIP_966,) if _a_living_replica_had_it(story, group) else ()
-        return Cause((catalogue.power_loss.conclude(),), FLUSH_INTERVAL, (flushing, *later))
+        return Cause((catalogue.power_loss.conclude(),), FLUSH_INTERVAL, (prevention.FLUSHING, *later))
     if story.index.is_excused(story.partition, group[0].offset if group else None):
         conclusion = catalogue.resumed_epoch.conclude(logs_parted=True)
         return Cause((conclusion,), FLUSH_INTERVAL, (prevention.FLUSHING,))
@@ -111,7 +108,7 @@ def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> C
         kind = catalogue.committed_record_lost
     else:
         kind = catalogue.acked_before_commit
-    fixes = prevention.by_replication(story.evidence, joined_early=_joined_early(story, group))
+    fixes = prevention.by_replication(story.evidence)
     return Cause((kind.conclude(value=group[0].value),), None, fixes)
 
 
@@ -132,16 +129,6 @@ def _a_living_replica_had_it(story: Story, group: Sequence[LogEntry]) -> bool:
             if other.is_there(back[0]) and (stop is None or stop.number < other.number):
                 return True
     return False
-
-
-def _joined_early(story: Story, group: Sequence[LogEntry]) -> bool:
-    """Return whether a leader was elected cleanly that never had the record."""
-    had_it = {copy.broker for copy in group}
-    begin, epoch = group[0].number, group[0].leader_epoch
-    return any(
-        number > begin and event.leader_epoch > epoch and event.leader >= 0 and event.leader not in had_it
-        for number, event in story.elections
-    )
 
 
 def _ack(story: Story, send: SendRecord) -> Ack | None:

@@ -106,7 +106,7 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
             power_loss = _power_loss(broken, group)
             if power_loss is not None:
                 because = catalogue.power_loss_in_isr.conclude()
-                prevented_by = (prevention.FLUSHING_OR_PLACEMENT,)
+                prevented_by = (prevention.FLUSHING,)
                 return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), power_loss
     is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOGS)
     if is_of_logs and story.index.is_excused(event.partition, event.offset):

@@ -17,7 +17,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import RecordValue
 from harrow.checks.link import claim as declare_claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import FLUSHING, READING, REPLICATION, SEQUENCES, by_replication
+from harrow.checks.prevention import FLUSHING, READING, REPLICATION, SEQUENCES, by_behaviour
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
 
@@ -121,7 +121,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         # After healing all replicas hold the same; only a leader that forgets excuses it.
         resumed = index.is_excused(partition, offset)
         permissions.append(promise.FLUSH_INTERVAL if resumed else None)
-        prevented += [FLUSHING] if resumed else by_replication(index.evidence, _BEHAVIOURS)
+        prevented += [FLUSHING] if resumed else by_behaviour(index.evidence, _BEHAVIOURS)
         # With equal logs the record that the leader does not have would still be gone.
         readable = index.readable(partition)
         for claim in claims:

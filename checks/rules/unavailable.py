@@ -22,7 +22,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import Link, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import by_control
+from harrow.checks.prevention import REPLICATION, by_behaviour
 from harrow.checks.promise import LIVE_IN_SYNC_REPLICA, UNAVAILABLE, UNCLEAN_ELECTION
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -177,7 +177,7 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
         offset=None if first is None else first[0],
         value=None if first is None else first[1],
         chain=_story(index, core, partition).chain(_conclusion(core, index, partition, lack)),
-        prevented_by=by_control(index.evidence, unaware=lack == LEADER_UNAWARE),
+        prevented_by=by_behaviour(index.evidence, REPLICATION),
         details=(
             ("lacks", lack),
             ("core", list(core.brokers)),

@@ -12,7 +12,7 @@ from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import cause
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import READING, REPLICATION, by_replication
+from harrow.checks.prevention import READING, REPLICATION, by_behaviour
 from harrow.checks.promise import BY_LOSS, HIGH_WATERMARK, UNSEEN, committed_reads, durability
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Pairs
@@ -53,7 +53,7 @@ def _finding(index: Index, send: SendRecord) -> Finding:
         offset=send.offset,
         value=send.value,
         chain=story.chain(stands_unread.conclude(places=tuple(places))),
-        prevented_by=by_replication(index.evidence, (*REPLICATION, *READING)),
+        prevented_by=by_behaviour(index.evidence, (*REPLICATION, *READING)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record import report
 from harrow.campaigns.record.campaign_copy import expect_line
-from harrow.campaigns.record.phrases import preventions, timed_sentence
+from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED, Finding, RuleResult
 from harrow.cli.ci.suite import EXPECTATIONS, MS_PER_S, REPRODUCE, Case, Status
@@ -92,8 +92,8 @@ def story(finding: Finding) -> Iterator[str]:
     yield f"{value}{report.place(finding)}:"
     for link in finding.chain:
         yield f"  {timed_sentence(link)}"
-    if finding.prevented_by:
-        yield f"  prevented by {' or by '.join(preventions(finding))}"
+    if ways := list(preventions(finding)):
+        yield f"  {prevention_label(finding)} {' or by '.join(ways)}"
 
 
 def summary_of(run: FinishedRun) -> str:

@@ -17,6 +17,7 @@ from harrow.campaigns.language.spelling import counted, run_name
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
 from harrow.campaigns.record.results_folder import whole_file, write_run
+from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
@@ -127,7 +128,7 @@ def _search(
         progress.clear()
     if done.found is None:
         return _Finished(plan=plan, search=done)
-    failure = replace(done.found, wall_ms=round((time.monotonic() - begun_s) * 1_000))
+    failure = replace(proven(done.found), wall_ms=round((time.monotonic() - begun_s) * 1_000))
     with interrupts.shielded():
         text = _campaign_text(request, plan, done, failure)
         run = _write_files(request, selection, failure, text)

@@ -10,7 +10,7 @@ from rich.text import Text
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
-from harrow.campaigns.record.phrases import preventions, sentence
+from harrow.campaigns.record.phrases import prevention_label, preventions, sentence
 from harrow.campaigns.record.report import FindingGroup, anomalies, place
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
@@ -75,10 +75,10 @@ def story_of(finding: Finding) -> Iterator[RenderableType]:
     for link in finding.chain:
         chain.add_row("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link)))
     yield indented(chain, INDENT + 2)
-    if finding.prevented_by:
+    if ways := list(preventions(finding)):
         prevention = terms(style=DIM, gap=1)
-        for number, text in enumerate(preventions(finding)):
-            prevention.add_row("or by" if number else "prevented by", Text(text))
+        for number, text in enumerate(ways):
+            prevention.add_row("or by" if number else prevention_label(finding), Text(text))
         yield indented(prevention, INDENT + 2)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.numbered_findings import NumberedFinding
-from harrow.campaigns.record.phrases import preventions
+from harrow.campaigns.record.phrases import prevention_label, preventions
 from harrow.campaigns.story.narration import FAULTS
 from harrow.campaigns.story.trace_record import RecordStory
 from harrow.campaigns.story.trace_selection import Folded, Row, Shown
@@ -84,7 +84,8 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
         for text in finding.conclusions():
             table.add_row("so", Text(text))
         for number, text in enumerate(preventions(finding.finding)):
-            table.add_row("or by" if number else "prevented by", Text(printable(text)))
+            label = "or by" if number else prevention_label(finding.finding)
+            table.add_row(label, Text(printable(text)))
         yield indented(table, _GAP)
 
 

@@ -1,5 +1,6 @@
 """Runs made by hand, for tests of what is said about them."""
 
+from dataclasses import replace
 from typing import Any
 
 from harrow.campaigns.language.plan import Expectation, Plan
@@ -8,7 +9,7 @@ from harrow.checks.causes.catalogue import committed_record_lost
 from harrow.checks.causes.links import acked, truncated
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
-from harrow.checks.prevention import KIP_101
+from harrow.checks.prevention import KIP_101, KIP_320
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
@@ -43,7 +44,7 @@ def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Findin
         value=value,
         chain=CHAIN,
         permitted_by=permitted_by,
-        prevented_by=(KIP_101,),
+        prevented_by=(replace(KIP_101, held=True), replace(KIP_320, held=False)),
         details=(("offsets", [1, 2]),),
     )
 

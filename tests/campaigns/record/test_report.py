@@ -22,7 +22,7 @@ from harrow.campaigns.record.report import (
 from harrow.campaigns.run.run_result import MissedExpectation
 from harrow.campaigns.version import VERSION
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
-from harrow.checks.prevention import KIP_101
+from harrow.checks.prevention import KIP_101, KIP_320
 from harrow.checks.rules.catalogue import RULES
 from harrow.cli.commands.run_tally import exit_code_of
 from tests.campaigns.record.run_results import TEXTS, failed_run, lost, plan, run_result, verdict
@@ -80,8 +80,27 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                     },
                 ],
                 "causes": [{"kind": "committed-record-lost", "operands": {"value": "m1"}}],
-                "prevented_by": [KIP_101.text],
-                "preventions": [{"kind": "repair", "name": "KIP-101", "value": "0.11"}],
+                "prevented_by": [f"{KIP_101.text} (tried: held)"],
+                "preventions": [
+                    {
+                        "kind": "repair",
+                        "name": "KIP-101",
+                        "value": "0.11",
+                        "tried": True,
+                        "held": True,
+                        "text": KIP_101.text,
+                    }
+                ],
+                "tried_in_vain": [
+                    {
+                        "kind": "repair",
+                        "name": "KIP-320",
+                        "value": "2.1",
+                        "tried": True,
+                        "held": False,
+                        "text": KIP_320.text,
+                    }
+                ],
                 "offsets": [1, 2],
             }
         ],
@@ -233,7 +252,7 @@ def test_the_report_for_readers_has_everything() -> None:
         "lost m1 despite acks=all",
         "| lost-write | violated | 1 | acks=all |",
         *(f"  - {text}" for text in TEXTS),
-        f"  - prevented by {KIP_101.text}",
+        f"  - prevented by {KIP_101.text} (tried: held)",
         "line 42: m1 is not acked",
         "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
         "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",

@@ -13,13 +13,12 @@ from harrow.checks.causes.catalogue import (
 )
 from harrow.checks.finding import VIOLATED, Finding, RuleResult, Verdict
 from harrow.checks.link import Link
-from harrow.checks.prevention import KIP_101
 from harrow.checks.rules.inconsistent_offsets import claimed
 from harrow.checks.rules.unavailable import hw_stuck, leader_not_replaced
 from harrow.checks.rules.unseen import stands_unread
 from tests.campaigns.record.run_results import lost, run_result
 
-LOST_M1 = Signature(rule="lost-write", cause=frozenset({("committed-record-lost",)}), prevented_by=(KIP_101,))
+LOST_M1 = Signature(rule="lost-write", cause=frozenset({("committed-record-lost",)}))
 
 
 def concluding(value: str, *conclusions: Link) -> Finding:
@@ -51,7 +50,7 @@ def says(offset: int, value: str) -> Link:
 DEPOSED = acked_by_deposed_leader.conclude(value="m1")
 
 
-def test_a_failure_is_its_rule_its_cause_and_what_would_have_prevented_it() -> None:
+def test_a_failure_is_its_rule_and_its_cause() -> None:
     first, second = lost("m1"), lost("m2", offset=2)
     assert signatures(run_result(first, second)) == {LOST_M1: first}
 

@@ -1,0 +1,57 @@
+"""Whatever a run of the swarm names as having prevented a finding does prevent it, in every release and with every flaw."""
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from harrow.campaigns.run.proof import proven, with_prevention
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import PERMITTED, VIOLATED, Finding
+from harrow.checks.prevention import Prevention
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release import RELEASES
+from tests.library_swarm import library_swarm, swarm_with_mutant
+
+MODELS = (*RELEASES, *MUTANTS)
+
+
+def failing_run(number: int) -> RunResult:
+    """Return a run that broke a promise, or one that nothing had promised otherwise."""
+    name = MODELS[number * 7 % len(MODELS)]
+    plan = swarm_with_mutant(name) if name in MUTANTS else library_swarm()
+    if name in RELEASES and plan.swarm is not None:
+        plan = replace(plan, kafka=name, swarm=replace(plan.swarm, releases=()))
+    runs = (run_plan(plan, seed) for seed in count(50 * number))
+    return next(run for run in runs if run.verdict.status in (VIOLATED, PERMITTED))
+
+
+def causes(finding: Finding) -> frozenset[str]:
+    return frozenset(cause.kind.name for cause in finding.causes)
+
+
+@pytest.mark.soak(size=6, test=1, soak=40)
+def test_what_is_named_prevents_the_finding(numbers: range) -> None:
+    named = 0
+    for number in numbers:
+        result = proven(failing_run(number))
+        for rule, judged in result.verdict.rules.items():
+            for finding in judged.findings:
+                for way in finding.prevented_by:
+                    if way.held:
+                        named += 1
+                        assert holds_with(way, result, rule, finding), (result.seed, rule, way.text)
+    assert named
+
+
+def holds_with(way: Prevention, result: RunResult, rule: str, finding: Finding) -> bool:
+    """Return whether a finding is gone from the same run with a prevention, without a word of how it was proven."""
+    plan = with_prevention(result.plan, way)
+    assert plan is not None
+    again = run_plan(plan, result.seed).verdict.rules[rule].findings
+    return not any(
+        (other.partition, other.offset, other.value) == (finding.partition, finding.offset, finding.value)
+        or (causes(other), other.permitted_by) == (causes(finding), finding.permitted_by)
+        for other in again
+    )
