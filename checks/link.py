@@ -74,13 +74,15 @@ def kind_named(name: str) -> LinkKind[...]:
 class Link:
     """One event of the chain that led to a finding, or what follows from the others.
 
-    ``at_us`` is its time in virtual microseconds, None for what has no moment of its own.
+    ``at_us`` is its time in virtual microseconds, None for what has no moment of its own. Without one that
+    ``decides`` the finding would not be: it is never left out of a chain.
     """
 
     kind: LinkKind[...]
     at_us: int | None = None
     actor: Actor = None
     operands: Mapping[str, Any] = field(default_factory=dict)
+    decides: bool = False
 
     @property
     def event(self) -> str:

@@ -172,6 +172,12 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
     return (*switched_off, *repairs)
 
 
+def lacks(evidence: Evidence, behaviour: str) -> bool:
+    """Return whether a behaviour was not safe in this run, by its release or because it was switched off."""
+    value = evidence.behaviours.get(behaviour, value_in(evidence.release, behaviour))
+    return bool(value != _SWITCHES[behaviour]["safe"])
+
+
 def by_replication(evidence: Evidence) -> tuple[Prevention, ...]:
     """Return what may have kept a committed record, or the replicas' logs equal."""
     return by_behaviour(evidence, REPLICATION)

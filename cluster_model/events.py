@@ -561,6 +561,18 @@ class FollowerFetched(Event):
     offset: Offset
 
 
+@event("fetch_fenced")
+class FetchFenced(Event):
+    """A leader has refused a fetch that carries another leader epoch than its own (KIP-320)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    sender: ProcessName
+    offset: Offset
+    leader_epoch: Epoch
+    fetch_epoch: Epoch
+
+
 @event("fetch_waits")
 class FetchDelayed(Event):
     """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer."""

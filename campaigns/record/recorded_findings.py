@@ -51,7 +51,7 @@ def _link(link: Mapping[str, Any]) -> Link:
         # Of a rule that is not installed here: its words are all that is left of it.
         return recorded.conclude(text=str(link["text"]))
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
-    return Link(kind=kind, at_us=at_us, actor=actor, operands=operands)
+    return Link(kind=kind, at_us=at_us, actor=actor, operands=operands, decides=bool(link.get("decides")))
 
 
 def as_tuples(value: Any) -> Any:

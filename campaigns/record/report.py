@@ -251,6 +251,7 @@ def _link_as_mapping(link: Link) -> dict[str, Any]:
         "offset": link.offset,
         "text": timed_sentence(link),
         "actor": link.actor,
+        "decides": link.decides or None,
         **_data(link),
     }
     return {name: value for name, value in fields.items() if value is not None}

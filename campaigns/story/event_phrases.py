@@ -402,6 +402,13 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.RequestRejected, "request", "refused {api} of {sender}{on}: {error}", "refusal", to="sender"
     ),
+    Phrase(
+        events.FetchFenced,
+        "request",
+        "fenced a fetch of {sender} at offset {offset}{on}: it was of epoch {fetch_epoch}, not {leader_epoch}",
+        "refusal",
+        to="sender",
+    ),
     Phrase(events.ClientSent, "send", "sends {value}{to}", "send"),
     Phrase(events.ClientEnded, "send", _send_ended, "ended send"),
     Phrase(events.ClientPolled, "read", _polled, "read", routine=lambda event, _: not event.records),

@@ -200,6 +200,35 @@ def isr_shrank(*, before: events.Brokers, isr: events.Brokers, died: events.Flag
     return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {left} had {why}"
 
 
+@link("unfenced-fetch", events.FollowerFetched)
+def unfenced_fetch(
+    *,
+    follower: events.BrokerId,
+    offset: events.Offset,
+    value: RecordValue,
+    leader_epoch: events.Epoch,
+    fetch_epoch: events.Epoch,
+    has_it: events.Flag = False,
+) -> str:
+    """A leader took a follower's fetch though that knew another epoch, and had more or less than its leader."""
+    taken = "and did not have it cut off" if has_it else "for having"
+    return (
+        f"took a fetch of broker {follower} at offset {offset}, of epoch {fetch_epoch} and not {leader_epoch}, "
+        f"{taken} {value}: fetches carry no leader epoch"
+    )
+
+
+@link("joined-early", events.IsrChanged, about="follower")
+def joined_early(
+    *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
+) -> str:
+    """A follower joined the ISR without all that the leader had when its epoch began."""
+    return (
+        f"let broker {follower} into the ISR with LEO {leo}, before it had reached offset {start_offset}, "
+        f"where epoch {leader_epoch} begins"
+    )
+
+
 # Processes
 
 

@@ -7,12 +7,16 @@ from harrow.checks.causes import links
 from harrow.checks.causes.story import END, Story, words
 from harrow.checks.history.records import Value
 from harrow.checks.link import Link
+from harrow.checks.prevention import lacks
 from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, LogEntry, RemovedEntry, has_copy
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine, decode
 
 _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
+_LINES_OF_A_FETCH: Final = 4
+"""How soon after a fetch the trace has what it commits."""
+_EXPAND: Final = "expand"
 _BY_LEADER_EPOCH: Final = "leader epoch"
 
 
@@ -29,8 +33,9 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
         tell_stored(story, copy, again=copy.broker in seen)
         seen.add(copy.broker)
         if copy.removed is not None:
-            story.tell(copy.removed.number, _removal(story, copy, copy.removed))
+            story.tell(copy.removed.number, _removal(story, copy, copy.removed), decides=True)
     tell_elections(story, group, group[0].number, end)
+    tell_misjudged_replicas(story, group, end)
     tell_stops(story, group)
     for number, event in story.events(events.LogOpened):
         if has_copy(group, event.broker, number):
@@ -123,7 +128,81 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
             value=group[0].value,
             has_it=has_copy(group, event.leader, number),
         )
-        story.tell(number, election)
+        story.tell(number, election, decides=not has_copy(group, event.leader, number))
+
+
+def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
+    """Tell which replicas a leader took for equal although only one of the two had a record."""
+    begin = group[0].number
+    if lacks(story.evidence, "isr_expansion_checks_epoch_start"):
+        for number, event in story.events(events.IsrChanged):
+            if begin < number < end and event.change == _EXPAND and has_copy(group, event.broker, number):
+                _tell_early_join(story, group, number, event)
+    if lacks(story.evidence, "fetch_leader_epoch_fencing"):
+        told: set[tuple[int, int]] = set()
+        for number, fetch in story.events(events.FollowerFetched):
+            pair = fetch.broker, fetch.replica
+            if begin < number < end and fetch.offset > group[0].offset and pair not in told:
+                leader_has_it, follower_has_it = (has_copy(group, broker, number) for broker in pair)
+                is_counted = leader_has_it and _commits(story, number, group[0].offset)
+                if leader_has_it != follower_has_it and (is_counted or follower_has_it):
+                    told |= {pair} if _tell_unfenced_fetch(story, group, number, fetch) else set()
+
+
+def _commits(story: Story, number: int, offset: int) -> bool:
+    """Return whether a leader's high watermark passed an offset with the fetch at a line."""
+    fetch, *after = map(decode, story.evidence.trace[number - 1 : number + _LINES_OF_A_FETCH])
+    return any(
+        isinstance(event, events.HighWatermarkSet)
+        and (event.at_us, event.partition) == (fetch.at_us, story.partition)
+        and event.hw > offset
+        for event in after
+    )
+
+
+def _tell_early_join(story: Story, group: Sequence[LogEntry], number: int, event: events.IsrChanged) -> None:
+    """Tell that a follower without the record joined the ISR below the start of its leader's epoch (KAFKA-7128)."""
+    leading = story.last(events.BecameLeader, before=number, broker=event.broker)
+    before = story.isr_at(event.broker, number) or ()
+    for follower in sorted(set(event.isr) - set(before)):
+        fetch = story.last(events.FollowerFetched, before=number, broker=event.broker, replica=follower)
+        if leading is None or fetch is None or has_copy(group, follower, number):
+            continue
+        start_offset = leading.event.start_offset
+        if fetch.event.offset < start_offset and has_copy(group, event.broker, number):
+            joined = links.joined_early(
+                event.at_us,
+                event.broker,
+                follower=follower,
+                leo=fetch.event.offset,
+                leader_epoch=event.leader_epoch,
+                start_offset=start_offset,
+            )
+            story.tell(number, joined, decides=True)
+
+
+def _tell_unfenced_fetch(
+    story: Story, group: Sequence[LogEntry], number: int, fetch: events.FollowerFetched
+) -> bool:
+    """Tell that a leader took a fetch of another epoch (KIP-320); return whether it was of another."""
+    leading = story.last(events.BecameLeader, before=number, broker=fetch.broker)
+    following = story.last(events.BecameFollower, before=number, broker=fetch.replica)
+    led_itself = story.last(events.BecameLeader, before=number, broker=fetch.replica)
+    known = max((line.event.leader_epoch for line in (following, led_itself) if line is not None), default=-1)
+    if leading is None or known in (-1, leading.event.leader_epoch):
+        return False
+    unfenced = links.unfenced_fetch(
+        fetch.at_us,
+        fetch.broker,
+        follower=fetch.replica,
+        offset=fetch.offset,
+        value=group[0].value,
+        leader_epoch=leading.event.leader_epoch,
+        fetch_epoch=known,
+        has_it=has_copy(group, fetch.replica, number),
+    )
+    story.tell(number, unfenced, decides=True)
+    return True
 
 
 def newer_election(story: Story, copy: LogEntry) -> TraceLine[events.LeaderElected] | None:
@@ -152,7 +231,7 @@ def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
             deposed = links.deposed_leader(
                 led.at_us, led.broker, leader_epoch=led.leader_epoch, newer_epoch=elected.leader_epoch
             )
-            story.tell(number, deposed)
+            story.tell(number, deposed, decides=True)
 
 
 def _tell_late_order(story: Story, number: int, led: events.BecameLeader) -> None:
@@ -198,7 +277,8 @@ def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
         # Power loss that took the copy stands in the story of the copy.
         is_of_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(here) and here[0].lost_with_power
         if here and number < end and not is_of_copy:
-            story.tell(number, _stop(story, group, number, event))
+            stop = _stop(story, group, number, event)
+            story.tell(number, stop, decides="value" in stop.operands)
 
 
 def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link:

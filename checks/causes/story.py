@@ -1,7 +1,9 @@
 """How something came about: links in the order of the trace."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -17,7 +19,9 @@ from harrow.cluster_model.trace import TraceLine
 E = TypeVar("E", bound=Event)
 
 _LINKS_MAX: Final = 11
-"""How many links a chain has at most, before its conclusion."""
+"""How many links a chain has before its conclusion, unless more decide."""
+_ENDS: Final = 5
+"""How many links stay at the beginning and at the end of a longer one, besides those that decide."""
 
 END: Final = 2**63 - 1
 """A line after every event of a trace."""
@@ -106,17 +110,29 @@ class Story:
 
     # What is told
 
-    def tell(self, number: float, told: Link) -> None:
-        """Add a link at a line; of an event the same is not told twice."""
+    def tell(self, number: float, told: Link, *, decides: bool = False) -> None:
+        """Add a link at a line; of an event the same is not told twice.
+
+        One that *decides* is never left out.
+        """
         is_of_broker = told.broker is not None and told.at_us is not None
         who = told.broker if is_of_broker else (told.actor, *told.operands.items())
-        self._links.setdefault((number, told.event, who, told.offset), (number, told))
+        key = (number, told.event, who, told.offset)
+        self._links.setdefault(key, (number, replace(told, decides=True) if decides else told))
 
     def chain(self, *conclusions: Link) -> tuple[Link, ...]:
-        """Return the links; of a long story the middle is left out."""
+        """Return the links; of a long story what does not decide is left out of the middle."""
         told = [link for _, link in sorted(self._links.values(), key=itemgetter(0))]
-        if len(told) > _LINKS_MAX:
-            left_out = len(told) - _LINKS_MAX + 1
-            head = _LINKS_MAX // 2
-            told[head : head + left_out] = [folded.conclude(count=left_out)]
-        return (*told, *conclusions)
+        return (*(_shortened(told) if len(told) > _LINKS_MAX else told), *conclusions)
+
+
+def _shortened(told: Sequence[Link]) -> Iterator[Link]:
+    """Yield the ends of a story, and of its middle the links that decide."""
+    last = len(told) - _ENDS
+    places = enumerate(told)
+    for left_out, group in groupby(places, lambda each: _ENDS <= each[0] < last and not each[1].decides):
+        links = [link for _, link in group]
+        if left_out and len(links) > 1:
+            yield folded.conclude(count=len(links))
+        else:
+            yield from links

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.delayed_requests import (
@@ -21,6 +21,8 @@ from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviour
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+
+_BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 
 
 class ReplicaManager:
@@ -195,7 +197,11 @@ class ReplicaManager:
         if partition is not None and error == errors.NONE and offset > partition.log.log_end_offset:
             error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
-            self._reject("Fetch", name, message[0].client.name, error)
+            sender = message[0].client.name
+            self._reject("Fetch", name, sender, error)
+            if partition is not None and error in _BY_EPOCH:
+                known = partition.leader_epoch
+                self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
             return protocol.FetchedPartition(error, -1)
         log = partition.log
         end_offset = partition.readable_end(isolation)

@@ -30,8 +30,10 @@ class RunBuilder:
         *,
         min_insync_replicas: int = 1,
         unclean_leader_election: bool = False,
+        release: str = "2.4",
     ) -> None:
         self.brokers = brokers
+        self.release = release
         self.settings = PartitionSettings(
             replicas=brokers,
             min_insync_replicas=min_insync_replicas,
@@ -225,7 +227,7 @@ class RunBuilder:
     def evidence(self, *, unfinished: tuple[str, ...] = ()) -> Evidence:
         """Return what rules see of it."""
         return Evidence(
-            release="2.4",
+            release=self.release,
             operations=self.history.operations,
             trace=self.trace,
             process_names=self.history.process_names,

@@ -1,13 +1,15 @@
 """Findings that are read back from run.json."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.record.recorded_findings import recorded_rules
-from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.report import finding_as_mapping, run_as_mapping
 from harrow.campaigns.run.runner import run_plan
+from tests.campaigns.record.run_results import CHAIN, lost
 from tests.scenarios.library_plans import library_plans
 
 PLANS = library_plans()
@@ -32,3 +34,12 @@ def test_a_link_of_a_rule_that_is_not_installed_keeps_its_words() -> None:
     finding = {"partition": "t-0", "chain": [link]}
     read = recorded_rules({"no-such-rule": {"status": "violated", "findings": [finding]}})
     assert because(read["no-such-rule"].findings[0]) == "0.001s broker 0 did x"
+
+
+def test_a_link_that_decides_is_read_back_as_one() -> None:
+    decisive = replace(CHAIN[1], decides=True)
+    finding = replace(lost("m1"), chain=(CHAIN[0], decisive))
+    recorded = recorded_rules(
+        {"lost-write": {"status": "violated", "findings": [finding_as_mapping(finding)]}}
+    )
+    assert [link.decides for link in recorded["lost-write"].findings[0].chain] == [False, True]

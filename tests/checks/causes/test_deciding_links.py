@@ -1,0 +1,91 @@
+"""The links without which a finding would not be: they stand in its chain, however long it is."""
+
+import pytest
+
+from harrow.campaigns.record.phrases import because, timed_sentence
+from harrow.checks.finding import Finding
+from tests.checks.evidence_builder import RunBuilder
+
+
+def the_loss(run: RunBuilder) -> Finding:
+    (finding,) = run.judge("lost-write").findings
+    return finding
+
+
+def three_replicas(release: str) -> tuple[RunBuilder, int]:
+    run = RunBuilder((0, 1, 2), release=release)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1, 2))
+    run.write(producer, "m0", 0, 1, 2)
+    return run, producer
+
+
+def test_each_truncation_of_three_replicas_is_told_however_often_brokers_restart() -> None:
+    """KIP-101: the second follower truncates too, and only then is the record gone."""
+    run, producer = three_replicas("0.10.2")
+    run.write(producer, "m1", 0, 1, 2)
+    for _ in range(6):
+        run.event("recover", broker=2, partition="t-0", leo=2, hw=1)
+    run.truncate(1, 1)
+    run.truncate(2, 1)
+    for _ in range(6):
+        run.event("recover", broker=0, partition="t-0", leo=2, hw=2)
+    run.stop(0)
+    run.elect(1, 1, (1, 2))
+    run.truncate(0, 1)
+    run.read_to_end(1)
+    finding = the_loss(run)
+    told = [(link.kind.name, link.broker) for link in finding.chain if link.decides]
+    assert told == [
+        ("truncated", 1),
+        ("truncated", 2),
+        ("stopped", 0),
+        ("elected", 1),
+        ("truncated", 0),
+    ]
+    assert "more events)" in because(finding)
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
+def test_a_fetch_that_was_not_fenced_is_told(release: str, is_told: bool) -> None:
+    """KIP-320: the follower of an older epoch counts as having what only its leader has."""
+    run, producer = three_replicas(release)
+    run.event("follower", broker=1, partition="t-0", leader_epoch=0, leader=0)
+    run.elect(0, 1, (0, 1))
+    run.send(producer, "m1")
+    run.append(0, "m1")
+    run.event("fetch", broker=0, partition="t-0", replica=1, offset=2)
+    run.now_us -= 100_000
+    run.raise_hw(2, 0)
+    run.acknowledge(0, 1, "m1")
+    run.ok(producer, "m1", 1)
+    run.stop(0)
+    run.elect(1, 2, (1,))
+    run.truncate(0, 1, "leader_epoch")
+    run.read_to_end(1)
+    told = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
+    expected = (
+        "broker 0 took a fetch of broker 1 at offset 2, of epoch 0 and not 1, for having m1: "
+        "fetches carry no leader epoch"
+    )
+    assert [text.partition(" ")[2] for text in told] == [expected] * is_told
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
+def test_a_join_of_the_isr_that_should_not_have_been_is_told(release: str, is_told: bool) -> None:
+    """KAFKA-7128: broker 2 has reached the high watermark, and not what the leader had when its epoch began."""
+    run, producer = three_replicas(release)
+    run.write(producer, "m1", 0, 1)
+    run.elect(1, 1, (0, 1))
+    run.event("fetch", broker=1, partition="t-0", replica=2, offset=1)
+    run.event("isr", broker=1, partition="t-0", leader_epoch=1, isr=(0, 1, 2), change="expand")
+    run.stop(1)
+    run.elect(2, 2, (0, 2))
+    run.truncate(0, 1, "leader_epoch")
+    run.truncate(1, 1, "leader_epoch")
+    run.read_to_end(2)
+    told = [link for link in the_loss(run).chain if link.kind.name == "joined-early"]
+    assert [timed_sentence(link).partition(" ")[2] for link in told] == [
+        "broker 1 let broker 2 into the ISR with LEO 1, before it had reached offset 2, where epoch 1 begins"
+    ] * is_told
+    assert all(link.decides and link.broker == 2 for link in told)

@@ -1,0 +1,35 @@
+"""A fetch of another leader epoch is refused from 2.1 on (KIP-320), and the trace says so."""
+
+from dataclasses import replace
+from itertools import chain
+
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model import errors
+from harrow.cluster_model.events import FetchFenced, RequestRejected
+from harrow.cluster_model.trace import TraceEvent, select
+from tests.library_swarm import library_swarm
+
+SEEDS = 40
+
+
+def trace(release: str, seed: int) -> list[TraceEvent]:
+    return list(run_plan(replace(library_swarm(), kafka=release), seed).evidence.trace)
+
+
+def test_each_fetch_that_is_refused_by_its_epoch_is_an_event() -> None:
+    for seed in range(SEEDS):
+        events = trace("2.4", seed)
+        fenced = list(select(events, FetchFenced))
+        by_epoch = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+        refused = [e for e in select(events, RequestRejected) if e.api == "Fetch" and e.error in by_epoch]
+        assert [(e.at_us, e.broker, e.partition, e.sender) for e in fenced] == [
+            (e.at_us, e.broker, e.partition, e.sender) for e in refused
+        ]
+        assert all(event.leader_epoch != event.fetch_epoch for event in fenced)
+        if fenced:
+            return
+    raise AssertionError("no fetch was fenced")
+
+
+def test_before_no_fetch_is() -> None:
+    assert not list(chain.from_iterable(select(trace("2.0", seed), FetchFenced) for seed in range(3)))
