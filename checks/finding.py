@@ -57,6 +57,11 @@ class RuleResult:
     findings: tuple[Finding, ...] = ()
 
 
+def worst_first(rules: Mapping[str, RuleResult]) -> dict[str, RuleResult]:
+    """Return what rules say, broken promises first; otherwise rules stay in their order."""
+    return dict(sorted(rules.items(), key=lambda rule: -_BETTER_FIRST.index(rule[1].status)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The verdict of a run: the worst of its rules, and why it may be inconclusive."""

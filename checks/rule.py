@@ -46,8 +46,11 @@ class Rule:
         return "\n".join([*lines, f"Source: {self.source}"])
 
     def judge(self, index: Index) -> RuleResult:
-        """Return what the rule says of a run: the worst of its findings, and of what it could not judge."""
-        findings = tuple(self.find(index))
+        """Return what the rule says of a run: the worst of its findings, and of what it could not judge.
+
+        Broken promises come first.
+        """
+        findings = tuple(sorted(self.find(index), key=lambda finding: finding.permitted_by is not None))
         if any(finding.permitted_by is None for finding in findings):
             status = VIOLATED
         elif self.is_undecided(index):

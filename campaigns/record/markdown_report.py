@@ -14,7 +14,7 @@ from harrow.campaigns.record.report import AS_EXPECTED, anomalies, outcome, plac
 from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import FinalLog
-from harrow.checks.finding import HELD
+from harrow.checks.finding import HELD, worst_first
 
 _VALUES_MAX: Final = 12
 _OUTAGES_MAX: Final = 50
@@ -94,7 +94,7 @@ def _service(result: RunResult) -> str:
 def _rules(result: RunResult) -> str:
     rows = [
         (name, judged.status, str(len(judged.findings)), text(judged.promise))
-        for name, judged in result.verdict.rules.items()
+        for name, judged in worst_first(result.verdict.rules).items()
     ]
     # Those that held are the many of which nobody asks.
     other = [row for row in rows if row[1] != HELD]

@@ -19,7 +19,7 @@ from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
-from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst
+from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst, worst_first
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention
 from harrow.checks.rules.catalogue import RULES
@@ -101,13 +101,16 @@ def in_short(result: RunResult) -> str:
 def in_short_by(rules: Mapping[str, RuleResult]) -> str:
     """Return the same by what each rule says."""
     found = anomalies_by(rules)
-    seen = [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
-    broken = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is None]
-    permitted = [anomaly.sentence() for anomaly in seen if anomaly.permitted_by is not None]
-    if broken and permitted:
-        count = sum(len(anomaly.findings) for anomaly in seen if anomaly.permitted_by is not None)
-        return "; ".join([*broken, f"and {count} permitted"])
-    return "; ".join(broken or permitted)
+    broken = _of_clients_first([anomaly for anomaly in found if anomaly.permitted_by is None])
+    permitted = _of_clients_first([anomaly for anomaly in found if anomaly.permitted_by is not None])
+    sentences = [anomaly.sentence() for anomaly in broken or permitted]
+    count = sum(len(anomaly.findings) for anomaly in permitted if not anomaly.is_of_invariant())
+    return "; ".join([*sentences, f"and {count} permitted"] if broken and count else sentences)
+
+
+def _of_clients_first(found: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
+    """Return what clients saw, or else what brokers knew of each other."""
+    return [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
 
 
 def subject(finding: Finding) -> str:
@@ -173,7 +176,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "events": result.events,
         "simulated_ms": result.simulated_us // 1_000,
         "wall_ms": result.wall_ms,
-        "rules": {name: _rule_as_mapping(judged) for name, judged in verdict.rules.items()},
+        "rules": {name: _rule_as_mapping(judged) for name, judged in worst_first(verdict.rules).items()},
         "faults": [
             {"at_ms": milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
             for fault in result.faults

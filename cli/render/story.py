@@ -14,7 +14,7 @@ from harrow.campaigns.record.phrases import prevention_label, preventions, sente
 from harrow.campaigns.record.report import FindingGroup, anomalies, place
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
-from harrow.checks.finding import HELD, Finding
+from harrow.checks.finding import HELD, Finding, worst_first
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
@@ -105,7 +105,7 @@ def _tables(result: RunResult) -> Iterator[Table]:
         table.add_row(name, value)
     yield table
     table = columns("rule", "status", "findings", "promise")
-    rules = result.verdict.rules.items()
+    rules = worst_first(result.verdict.rules).items()
     for name, judged in rules:
         if judged.status != HELD:
             table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)

@@ -14,6 +14,7 @@ from harrow.campaigns.record.report import (
     FindingGroup,
     anomalies,
     document,
+    in_short_by,
     outcome,
     reproduce_command,
     run_as_mapping,
@@ -260,3 +261,28 @@ def test_the_report_for_readers_has_everything() -> None:
         "</details>",
     ):
         assert wanted in text
+
+
+def judged_rules(**statuses: str) -> dict[str, RuleResult]:
+    by_status = {VIOLATED: (lost("m2"),), PERMITTED: (lost("m1", permitted_by="acks=1"),), HELD: ()}
+    return {
+        name.replace("_", "-"): RuleResult(status=status, promise="p", findings=by_status[status])
+        for name, status in statuses.items()
+    }
+
+
+def test_a_run_is_headed_by_the_invariant_that_it_violates_and_not_by_what_is_permitted() -> None:
+    rules = judged_rules(lost_write=PERMITTED, duplicate=HELD, hw_monotonic=VIOLATED)
+    assert in_short_by(rules) == "hw-monotonic broken in t-0 offset 1 despite p; and 1 permitted"
+    result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
+    assert list(run_as_mapping(result, REPRODUCE)["rules"]) == ["hw-monotonic", "lost-write", "duplicate"]
+    report = markdown_report(result, REPRODUCE)
+    assert report.index("**hw-monotonic**") < report.index("**lost-write**")
+    assert report.index("| hw-monotonic |") < report.index("| lost-write |")
+
+
+def test_invariants_are_left_out_where_clients_saw_the_same() -> None:
+    broken = judged_rules(lost_write=VIOLATED, hw_monotonic=VIOLATED)
+    assert in_short_by(broken) == "lost m2 despite p"
+    permitted = judged_rules(lost_write=PERMITTED, log_matching=PERMITTED)
+    assert in_short_by(permitted) == "lost m1, permitted by acks=1"
