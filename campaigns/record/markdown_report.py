@@ -10,7 +10,7 @@ from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, table, text
 from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
-from harrow.campaigns.record.report import AS_EXPECTED, anomalies, outcome, place, run_id
+from harrow.campaigns.record.report import AS_EXPECTED, anomalies, others_of, outcome, place, run_id
 from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import FinalLog
@@ -53,15 +53,18 @@ def _head(result: RunResult) -> str:
 def _findings(result: RunResult) -> str:
     lines = []
     for anomaly in anomalies(result):
-        for finding in anomaly.findings[:_FINDINGS_MAX]:
+        found = anomaly.incidents()
+        for incident in found[:_FINDINGS_MAX]:
+            finding = incident.first
             value = "" if finding.value is None else f" {code(str(finding.value))}"
             judged = text(anomaly.measured_against())
-            lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}, {judged}:")
+            others = f", {text(others_of(incident))}" if len(incident.findings) > 1 else ""
+            lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}{others}, {judged}:")
             lines += [f"  - {text(timed_sentence(link))}" for link in finding.chain]
             if ways := list(preventions(finding)):
                 lines.append(f"  - {prevention_label(finding)} {text('; or by '.join(ways))}")
-        if len(anomaly.findings) > _FINDINGS_MAX:
-            lines.append(f"- and {len(anomaly.findings) - _FINDINGS_MAX} more of {anomaly.rule}")
+        if rest := sum(len(incident.findings) for incident in found[_FINDINGS_MAX:]):
+            lines.append(f"- and {rest} more of {anomaly.rule}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""
 
 

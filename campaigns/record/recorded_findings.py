@@ -1,6 +1,7 @@
 """Findings as ``run.json`` has them, read back: the way back from `harrow.campaigns.record.report`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
@@ -12,6 +13,7 @@ _NAMED: Final = frozenset(
     {
         *("partition", "offset", "value", "because", "chain", "causes"),
         *("prevented_by", "preventions", "tried_in_vain", "permitted_by"),
+        *("count", "members"),
     }
 )
 
@@ -27,8 +29,18 @@ def recorded_rules(rules: Any) -> dict[str, RuleResult]:
 
 
 def _rule(judged: Mapping[str, Any]) -> RuleResult:
-    findings = tuple(_finding(found) for found in judged.get("findings", ()))
+    findings = tuple(each for found in judged.get("findings", ()) for each in _findings(found))
     return RuleResult(status=str(judged["status"]), promise=str(judged.get("promise", "")), findings=findings)
+
+
+def _findings(found: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield the findings of one cause; that of the first tells for all."""
+    first = _finding(found)
+    yield first
+    for member in found.get("members", ())[1:]:
+        yield replace(
+            first, partition=str(member["partition"]), offset=member["offset"], value=member["value"]
+        )
 
 
 def _finding(found: Mapping[str, Any]) -> Finding:

@@ -20,6 +20,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst, worst_first
+from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention
 from harrow.checks.rules.catalogue import RULES
@@ -65,6 +66,10 @@ class FindingGroup:
     def sentence(self) -> str:
         """Return both together, as in ``lost m1 despite acks=all``."""
         return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
+
+    def incidents(self) -> list[Incident]:
+        """Return the findings by what brought them about."""
+        return incidents(self.findings)
 
     def is_of_invariant(self) -> bool:
         """Return whether it is about what brokers know of each other, not about what clients saw."""
@@ -116,6 +121,16 @@ def _of_clients_first(found: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
 def subject(finding: Finding) -> str:
     """Return what a finding is about: the record, else where it stands in which log."""
     return printable(str(finding.value)) if finding.value is not None else place(finding)
+
+
+def others_of(incident: Incident) -> str:
+    """Return which other findings have the same cause, in words; nothing where there is none."""
+    others = [subject(finding) for finding in incident.findings[1:]]
+    if not others:
+        return ""
+    shown = ", ".join(others[:_SUBJECTS_SHOWN])
+    rest = len(others) - _SUBJECTS_SHOWN
+    return f"and {shown} by the same cause" if rest <= 0 else f"and {shown} and {rest} more by the same cause"
 
 
 def place(finding: Finding) -> str:
@@ -214,8 +229,17 @@ def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
         "status": judged.status,
         "count": len(judged.findings),
         "promise": judged.promise,
-        "findings": [finding_as_mapping(finding) for finding in judged.findings],
+        "findings": [_incident_as_mapping(incident) for incident in incidents(judged.findings)],
     }
+
+
+def _incident_as_mapping(incident: Incident) -> dict[str, Any]:
+    """Return the finding that tells for all of one cause, with a list of these."""
+    members = [
+        {"partition": member.partition, "offset": member.offset, "value": member.value}
+        for member in incident.findings
+    ]
+    return {**finding_as_mapping(incident.first), "count": len(members), "members": members}
 
 
 def finding_as_mapping(finding: Finding) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str
         "partition": finding.partition,
         "offset": finding.offset,
         "value": numbered.value,
+        "values": list(numbered.values),
         "judged": numbered.judged(),
         "prevented_by": list(preventions(finding)),
         "chain": [

@@ -103,7 +103,7 @@ def tell_retry(story: Story, client: str, value: Value, begin: float, end: float
         story.tell(number, failed)
     for number, again in _attempts(story, events.SentAgain, client, value, begin, end)[-1:]:
         retry = links.retried(again.at_us, client, value=value, leader=again.leader, attempt=again.attempt)
-        story.tell(number, retry)
+        story.tell(number, retry, decides=True)
 
 
 def _attempts(

@@ -128,7 +128,7 @@ def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged])
     partition, offset = event.partition, event.base_offset
     minimum = _minimum(index, event)
     story = Story(index, partition)
-    story.tell(thin.number, led_with_isr(thin.event.at_us, event.broker, isr=isr))
+    story.tell(thin.number, led_with_isr(thin.event.at_us, event.broker, isr=isr), decides=True)
     story.tell(ack.number, acknowledged(event.at_us, event.broker, values=event.values, offset=offset))
     return Finding(
         partition=partition,

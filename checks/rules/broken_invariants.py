@@ -7,6 +7,7 @@ nothing else. Whatever else breaks an invariant is a flaw.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -54,7 +55,10 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     story = Story(index, event.partition)
     cause, line = _cause(story, broken)
     lines = dict.fromkeys(number for number in (line, _last_cut(story, broken)) if number is not None)
-    chain = [_cause_link(decode(index.evidence.trace[number - 1])) for number in lines]
+    chain = [
+        replace(_cause_link(decode(index.evidence.trace[number - 1])), decides=number == line)
+        for number in lines
+    ]
     if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
         chain += _standing(story, broken)
     chain.sort(key=lambda link: link.at_us or 0)

@@ -15,6 +15,7 @@ from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED, Finding, RuleResult
+from harrow.checks.incident import incidents
 from harrow.cli.ci.suite import EXPECTATIONS, MS_PER_S, REPRODUCE, Case, Status
 from harrow.cli.commands.run_tally import FinishedRun
 
@@ -80,9 +81,13 @@ def _is_foreseen(expect: Expectation, rule: str) -> bool:
 
 
 def _first_story(judged: RuleResult) -> str:
-    lines = [line for finding in judged.findings[:1] for line in story(finding)]
-    if len(judged.findings) > 1:
-        lines.append(f"and {len(judged.findings) - 1} more")
+    lines: list[str] = []
+    for first in incidents(judged.findings)[:1]:
+        lines += story(first.first)
+        alike = len(first.findings) - 1
+        lines += [f"and {alike} more by the same cause"] if alike else []
+        rest = len(judged.findings) - len(first.findings)
+        lines += [f"and {rest} more"] if rest else []
     return "\n".join(lines)
 
 

@@ -100,7 +100,9 @@ def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
     """
     rule, _, value = argument.partition(":")
     for finding in story.findings:
-        if argument == str(finding.number) or (finding.rule == rule and value in ("", finding.value)):
+        if argument == str(finding.number) or (
+            finding.rule == rule and (not value or value in finding.values)
+        ):
             return finding
     raise RecordError(story.recorded.folder, _no_finding(story, argument))
 

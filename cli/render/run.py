@@ -1,6 +1,7 @@
 """Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,14 @@ from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
-from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, in_short, variant_name
+from harrow.campaigns.record.report import (
+    AS_EXPECTED,
+    UNDECIDED,
+    UNEXPECTED,
+    anomalies,
+    in_short,
+    variant_name,
+)
 from harrow.campaigns.run.probes import PROBES
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
@@ -79,6 +87,8 @@ class RunTable(RunPrinter):
             if self._quiet and outcome == AS_EXPECTED:
                 continue
             self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
+            if permitted := _permitted_text(runs):
+                show(self._console, indented(permitted, style=DIM))
             if outcome != AS_EXPECTED:
                 seed, what = runs[0].result.seed, in_short(runs[0].result)
                 show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
@@ -120,6 +130,18 @@ class RunTable(RunPrinter):
         if self._verbose and campaign.description:
             show(self._console, indented(campaign.description.strip(), 2, DIM))
         self._heading = None
+
+
+def _permitted_text(runs: Sequence[FinishedRun]) -> str:
+    """Return what was permitted in some runs, by which setting and in how many of them."""
+    counts = Counter(
+        (anomaly.rule, anomaly.permitted_by)
+        for run in runs
+        for anomaly in anomalies(run.result)
+        if anomaly.permitted_by is not None and not anomaly.is_of_invariant()
+    )
+    told = [f"{rule} in {counted(count, 'run')} by {setting}" for (rule, setting), count in counts.items()]
+    return f"permitted: {', '.join(told)}" if told else ""
 
 
 def _has_finding(run: FinishedRun) -> bool:

@@ -11,7 +11,7 @@ from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
 from harrow.campaigns.record.phrases import prevention_label, preventions, sentence
-from harrow.campaigns.record.report import FindingGroup, anomalies, place
+from harrow.campaigns.record.report import FindingGroup, anomalies, others_of, place
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import HELD, Finding, worst_first
@@ -57,12 +57,15 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _findings(anomaly: FindingGroup, *, shown_max: int) -> Iterator[RenderableType]:
-    for finding in anomaly.findings[:shown_max]:
+    found = anomaly.incidents()
+    for incident in found[:shown_max]:
+        finding = incident.first
         value = "" if finding.value is None else f" {finding.value}"
-        yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}:"))
+        others = f", {others_of(incident)}" if len(incident.findings) > 1 else ""
+        yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}{others}:"))
         yield from story_of(finding)
-    rest = len(anomaly.findings) - shown_max
-    if rest > 0:
+    rest = sum(len(incident.findings) for incident in found[shown_max:])
+    if rest:
         yield indented(f"and {rest} more of {anomaly.rule} (report.md has all)", style=DIM)
 
 

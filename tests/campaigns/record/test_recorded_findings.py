@@ -9,6 +9,7 @@ from harrow.campaigns.record.phrases import because
 from harrow.campaigns.record.recorded_findings import recorded_rules
 from harrow.campaigns.record.report import finding_as_mapping, run_as_mapping
 from harrow.campaigns.run.runner import run_plan
+from harrow.checks.incident import incidents
 from tests.campaigns.record.run_results import CHAIN, lost
 from tests.scenarios.library_plans import library_plans
 
@@ -21,7 +22,8 @@ def test_a_finding_is_read_back_with_its_links_and_what_would_have_prevented_it(
         result = run_plan(plan, 0)
         read = recorded_rules(json.loads(json.dumps(run_as_mapping(result, "")))["rules"])
         for rule, judged in result.verdict.rules.items():
-            for found, original in zip(read[rule].findings, judged.findings, strict=True):
+            pairs = zip(incidents(read[rule].findings), incidents(judged.findings), strict=True)
+            for found, original in ((each.first, told.first) for each, told in pairs):
                 assert found.prevented_by == original.prevented_by
                 assert found.causes == original.causes
                 assert because(found) == because(original)

@@ -103,6 +103,8 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                     }
                 ],
                 "offsets": [1, 2],
+                "count": 1,
+                "members": [{"partition": "t-0", "offset": 1, "value": "m1"}],
             }
         ],
     }
