@@ -87,7 +87,6 @@ ASSIGNED: Final = _setting("assign()")
 
 KIP_101: Final = _repair("KIP-101")
 KIP_320: Final = _repair("KIP-320")
-KIP_966: Final = _repair("KIP-966")
 
 
 def together(candidates: Iterable[Prevention]) -> Prevention:

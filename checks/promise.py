@@ -75,6 +75,16 @@ BY_POWER_LOSS = Permission(
     stated=lambda settings: not settings.flushed,
     prevented_by=(preventions.FLUSHING,),
 )
+_BY_POWER_LOSS_OF_SOME = (
+    replace(
+        BY_POWER_LOSS,
+        when="when the only replica in the ISR does, so that no other that has the record can be elected (KIP-966)",
+    ),
+    replace(
+        BY_POWER_LOSS,
+        when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
+    ),
+)
 BY_RESUMED_EPOCH = replace(BY_POWER_LOSS, when="when a leader that has lost power resumes its epoch")
 BY_POWER_LOSS_IN_ISR = replace(BY_POWER_LOSS, when="when a member of the ISR loses power before flushing")
 BY_ACKS = (
@@ -88,7 +98,8 @@ BY_ACKS = (
         prevented_by=(preventions.SAFE_ACKS,),
     ),
 )
-BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, BY_POWER_LOSS)
+BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
+BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES)
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
     when="across a rebalance: a consumer goes on from the last commit of its group",

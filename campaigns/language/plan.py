@@ -292,7 +292,7 @@ class Plan:
         shrinks=False,
     )
     survivable: bool = described(
-        "Whether power losses leave at least `min.insync.replicas` copies of each committed record; by default false.",
+        "Whether power losses leave at least `min.insync.replicas` copies of each committed record in the ISR, from which a leader comes; by default false.",
         default=False,
     )
     core: Core | None = described(

@@ -44,9 +44,9 @@ class ModelEnvironment:
         return tuple(found)
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether enough copies of every committed record stay when a broker loses its power.
+        """Return whether enough copies of every committed record stay that can lead when a broker loses its power.
 
-        Enough are ``min.insync.replicas``. Committed is what any running replica takes for committed;
+        Enough are ``min.insync.replicas``, and only members of the ISR are elected. Committed is what any running replica takes for committed;
         where none runs that is unknown, so nothing is risked.
         """
         return not self._survivable or all(
@@ -61,9 +61,11 @@ class ModelEnvironment:
         committed = max((replica.hw for replica in running if replica is not None), default=None)
         if committed is None:
             return False
+        state = self._observer.partition_state(partition)
+        electable = () if state is None else state[2]
         others = [
             self._cluster.disks[replica].log_file(partition).log_end_offset
-            for replica in replicas
+            for replica in electable
             if replica != broker
         ]
         topic = partition.rpartition("-")[0]

@@ -3,8 +3,9 @@
 from typing import Final
 
 from harrow.checks import promise
+from harrow.checks.causes.story import brokers
 from harrow.checks.link import RecordValue, cause
-from harrow.cluster_model.events import BrokerId, Flag, Number
+from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
@@ -37,6 +38,27 @@ def unclean_election_broke_invariant() -> str:
 def power_loss() -> str:
     """The replicas that had the record lost it with their power."""
     return f"{_FLUSHING}, so a record is safe only while one replica that has it keeps its power"
+
+
+@cause("last-in-isr-lost-power")
+def last_in_isr_lost_power(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
+    """The only replica in sync lost the record, and nobody else could lead."""
+    return (
+        f"{_FLUSHING}: broker {leader} lost {value} with its power when nobody else was in the ISR, so "
+        f"{brokers(having)}, not in it, could not be elected for having it (KIP-966)"
+    )
+
+
+@cause("in-isr-after-power-loss")
+def in_isr_after_power_loss(
+    *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
+) -> str:
+    """A replica in sync lost the record, and counted as in sync all the same; ``rejoined``: once more."""
+    how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
+    return (
+        f"{_FLUSHING}: broker {leader} lost {value} with its power and {how}, although {brokers(having)} had it "
+        f"({'KIP-903' if rejoined else 'KIP-966'})"
+    )
 
 
 @cause("power-loss-in-isr")

@@ -11,7 +11,7 @@ from typing import Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue
-from harrow.checks.causes.lives import newer_election, tell_lives
+from harrow.checks.causes.lives import EXPAND, newer_election, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
@@ -19,8 +19,9 @@ from harrow.checks.index import Index
 from harrow.checks.link import Link
 from harrow.checks.promise import ACKS_0, ACKS_1, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
-from harrow.cluster_model.events import BrokerStopped, LeaderElected, LogOpened
+from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, LeaderElected
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.trace import TraceLine
 
 _ON_THE_WAY_US: Final = US_PER_SECOND
 """How long after a send something may still happen to its request."""
@@ -95,8 +96,8 @@ def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> C
     last = {copy.broker: copy for copy in group}.values()
     without_power = [copy for copy in last if copy.lost_with_power]
     if without_power:
-        later = (prevention.KIP_966,) if _a_living_replica_had_it(story, group) else ()
-        return Cause((catalogue.power_loss.conclude(),), FLUSH_INTERVAL, (prevention.FLUSHING, *later))
+        because = _by_power_loss(story, group, list(last))
+        return Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,))
     if story.index.is_excused(story.partition, group[0].offset if group else None):
         conclusion = catalogue.resumed_epoch.conclude(logs_parted=True)
         return Cause((conclusion,), FLUSH_INTERVAL, (prevention.FLUSHING,))
@@ -112,23 +113,39 @@ def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> C
     return Cause((kind.conclude(value=group[0].value),), None, fixes)
 
 
-def _a_living_replica_had_it(story: Story, group: Sequence[LogEntry]) -> bool:
-    """Return whether a replica that lost a record with its power led again, while a living one had it."""
-    for copy in group:
-        if not copy.lost_with_power or copy.removed is None:
-            continue
-        lost_at = copy.removed.number
-        back = [
-            number for number, e in story.events(LogOpened) if number > lost_at and e.broker == copy.broker
-        ]
-        led = any(number > lost_at and event.leader == copy.broker for number, event in story.elections)
-        if not back or not led:
-            continue
-        for other in group:
-            stop = story.last(BrokerStopped, before=back[0], broker=other.broker)
-            if other.is_there(back[0]) and (stop is None or stop.number < other.number):
-                return True
-    return False
+def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry]) -> Link:
+    """Return why a record went of which *copies*, the last on each broker, some were lost with power.
+
+    Kafka's documentation promises what is committed as long as one replica in sync is alive. If the only one in sync
+    lost its power it has to wait for that one, whoever else has the record (KIP-966). A replica that comes back
+    without its unflushed end before anybody misses it is in the ISR as before (KIP-966 takes it out), or is let in
+    again by a request from before (KIP-903).
+    """
+    value = group[0].value
+    lost = [(copy.broker, copy.removed.number) for copy in copies if copy.removed and copy.lost_with_power]
+    if len(lost) == len(copies):
+        return catalogue.power_loss.conclude()
+    having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
+    brokers = {broker for broker, _ in lost}
+    led = [
+        number
+        for number, event in story.events(BecameLeader)
+        if event.broker in brokers and not has_copy(group, event.broker, number)
+    ]
+    # The one that led without the record is to blame, if one did.
+    leader, at = next(((b, n) for b, n in reversed(lost) if any(number > n for number in led)), lost[-1])
+    known: TraceLine[BecameLeader | IsrChanged | LeaderElected | IsrReduced] | None
+    known = story.last(BecameLeader, IsrChanged, LeaderElected, IsrReduced, before=at)
+    isr = () if known is None else known.event.isr
+    if isr and set(isr) <= brokers:
+        return catalogue.last_in_isr_lost_power.conclude(leader=leader, value=value, having=having)
+    rejoined = any(
+        number > at and event.change == EXPAND and leader in event.isr and not has_copy(group, leader, number)
+        for number, event in story.events(IsrChanged)
+    )
+    return catalogue.in_isr_after_power_loss.conclude(
+        leader=leader, value=value, having=having, rejoined=rejoined
+    )
 
 
 def _ack(story: Story, send: SendRecord) -> Ack | None:

@@ -155,7 +155,7 @@ RULE: Final = Rule(
                 prevented_by=(TRANSACTIONS,),
             ),
             promise.BY_UNCLEAN_ELECTION,
-            promise.BY_POWER_LOSS,
+            *promise.BY_POWER_LOSSES,
         ),
         releases="since 0.11 (KIP-98)",
         to_producer=promise.single_copy,

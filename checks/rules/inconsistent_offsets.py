@@ -178,7 +178,7 @@ RULE: Final = Rule(
         promised_by=(promise.HIGH_WATERMARK,),
         permissions=(
             promise.BY_UNCLEAN_ELECTION,
-            promise.BY_POWER_LOSS,
+            *promise.BY_POWER_LOSSES,
             *(replace(permission, when="when the acked record is lost") for permission in promise.BY_ACKS),
         ),
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",

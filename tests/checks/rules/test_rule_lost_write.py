@@ -254,6 +254,68 @@ def test_power_loss_and_the_election_of_a_replica_that_forgot() -> None:
     assert run.judge("lost-write").findings[0].permitted_by == "log.flush.interval.messages"
 
 
+def causes(run: RunBuilder) -> set[tuple[str, str | None]]:
+    (finding,) = run.judge("lost-write").findings
+    return {(cause.kind.name, finding.permitted_by) for cause in finding.causes}
+
+
+def test_the_last_replica_standing_loses_what_others_still_have() -> None:
+    """KIP-966: broker 1 has m1 and stays up, and is not in the ISR, so broker 0 leads without it."""
+    run, _ = acked_by_both()
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
+    run.lose_power(0, 1)
+    run.elect(0, 1, (0,))
+    run.truncate(1, 1, "leader_epoch")
+    run.read_to_end(0)
+    assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
+    (finding,) = run.judge("lost-write").findings
+    assert because(finding).endswith(
+        "broker 0 lost m1 with its power when nobody else was in the ISR, so broker 1, not in it, could not be "
+        "elected for having it (KIP-966)"
+    )
+
+
+def test_a_replica_that_comes_back_in_sync_without_the_record_is_elected() -> None:
+    """KIP-966: broker 1 has bounced, and nobody has noticed; broker 0 has m1, and dies with its memory whole."""
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.stop(0)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 1, "leader_epoch")
+    run.read_to_end(1)
+    assert causes(run) == {("in-isr-after-power-loss", "log.flush.interval.messages")}
+    (finding,) = run.judge("lost-write").findings
+    assert because(finding).endswith(
+        "broker 1 lost m1 with its power and was still in the ISR when it came back, although broker 0 had it (KIP-966)"
+    )
+
+
+def test_a_replica_that_rejoins_without_the_record_is_elected() -> None:
+    """KIP-903: broker 1 leaves the ISR when it loses power, and is let in again before it has m1."""
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0, 1), change="expand")
+    run.stop(0)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 1, "leader_epoch")
+    run.read_to_end(1)
+    (finding,) = run.judge("lost-write").findings
+    assert finding.permitted_by == "log.flush.interval.messages"
+    assert because(finding).endswith(
+        "was let into the ISR again without it, although broker 0 had it (KIP-903)"
+    )
+
+
+def test_where_all_have_lost_power_that_is_the_cause() -> None:
+    run, _ = acked_by_both()
+    run.lose_power(1, 1)
+    run.lose_power(0, 1)
+    run.elect(1, 1, (1,))
+    run.read_to_end(1)
+    assert causes(run) == {("power-loss", "log.flush.interval.messages")}
+
+
 def test_power_loss_that_was_made_good_is_not_the_cause() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)

@@ -146,3 +146,16 @@ def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:
 def test_markup_in_a_campaign_is_text() -> None:
     shown = rendered(run_result(lost("[bold]m1[/bold] :smile:")))
     assert "lost [bold]m1[/bold] :smile: despite" in shown
+
+
+def test_several_seeds_say_what_was_permitted() -> None:
+    runs = [
+        run_result(lost("m1", permitted_by="acks=1"), lost("m2", permitted_by="acks=1"), seed=0),
+        run_result(lost("m1", permitted_by="acks=1"), seed=1),
+        run_result(lost("m3", permitted_by="log.flush.interval.messages"), seed=2),
+    ]
+    assert (
+        "permitted: lost-write in 2 runs by acks=1, lost-write in 1 run by log.flush.interval.messages"
+        in rendered(*runs)
+    )
+    assert "permitted:" not in rendered(run_result(seed=0), run_result(seed=1))
