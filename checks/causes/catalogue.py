@@ -41,11 +41,12 @@ def power_loss() -> str:
 
 
 @cause("last-in-isr-lost-power")
-def last_in_isr_lost_power(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
-    """The only replica in sync lost the record, and nobody else could lead."""
+def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
+    """All that were in sync lost the record, and nobody else could lead."""
+    kept = brokers(having)
     return (
-        f"{_FLUSHING}: broker {leader} lost {value} with its power when nobody else was in the ISR, so "
-        f"{brokers(having)}, not in it, could not be elected for having it (KIP-966)"
+        f"{_FLUSHING}: all of the ISR {list(isr)} lost {value} with their power, and {kept}, not in it, could not be "
+        "elected for having it (KIP-966)"
     )
 
 

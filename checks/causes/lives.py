@@ -16,7 +16,7 @@ _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
 """How soon after a fetch the trace has what it commits."""
-EXPAND: Final = "expand"
+_EXPAND: Final = "expand"
 _BY_LEADER_EPOCH: Final = "leader epoch"
 
 
@@ -136,7 +136,7 @@ def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float)
     begin = group[0].number
     if lacks(story.evidence, "isr_expansion_checks_epoch_start"):
         for number, event in story.events(events.IsrChanged):
-            if begin < number < end and event.change == EXPAND and has_copy(group, event.broker, number):
+            if begin < number < end and event.change == _EXPAND and has_copy(group, event.broker, number):
                 _tell_early_join(story, group, number, event)
     if lacks(story.evidence, "fetch_leader_epoch_fencing"):
         told: set[tuple[int, int]] = set()

@@ -11,7 +11,7 @@ from typing import Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue
-from harrow.checks.causes.lives import EXPAND, newer_election, tell_lives
+from harrow.checks.causes.lives import newer_election, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
@@ -122,25 +122,26 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
     again by a request from before (KIP-903).
     """
     value = group[0].value
-    lost = [(copy.broker, copy.removed.number) for copy in copies if copy.removed and copy.lost_with_power]
+    lost = {copy.broker: copy.removed.number for copy in copies if copy.removed and copy.lost_with_power}
     if len(lost) == len(copies):
         return catalogue.power_loss.conclude()
-    having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
-    brokers = {broker for broker, _ in lost}
+    # The first that led without what it had lost is to blame.
     led = [
-        number
+        (number, event.broker)
         for number, event in story.events(BecameLeader)
-        if event.broker in brokers and not has_copy(group, event.broker, number)
+        if lost.get(event.broker, END) < number and not has_copy(group, event.broker, number)
     ]
-    # The one that led without the record is to blame, if one did.
-    leader, at = next(((b, n) for b, n in reversed(lost) if any(number > n for number in led)), lost[-1])
+    end, leader = led[0] if led else (END, max(lost, key=lost.__getitem__))
+    at = lost[leader]
     known: TraceLine[BecameLeader | IsrChanged | LeaderElected | IsrReduced] | None
     known = story.last(BecameLeader, IsrChanged, LeaderElected, IsrReduced, before=at)
-    isr = () if known is None else known.event.isr
-    if isr and set(isr) <= brokers:
-        return catalogue.last_in_isr_lost_power.conclude(leader=leader, value=value, having=having)
+    having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
+    if known is not None and set(known.event.isr) <= lost.keys():
+        return catalogue.last_in_isr_lost_power.conclude(isr=known.event.isr, value=value, having=having)
     rejoined = any(
-        number > at and event.change == EXPAND and leader in event.isr and not has_copy(group, leader, number)
+        at < number < end
+        and leader in event.isr
+        and leader not in (story.isr_at(event.broker, number) or (leader,))
         for number, event in story.events(IsrChanged)
     )
     return catalogue.in_isr_after_power_loss.conclude(

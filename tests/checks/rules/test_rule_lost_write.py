@@ -270,8 +270,8 @@ def test_the_last_replica_standing_loses_what_others_still_have() -> None:
     assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
     assert because(finding).endswith(
-        "broker 0 lost m1 with its power when nobody else was in the ISR, so broker 1, not in it, could not be "
-        "elected for having it (KIP-966)"
+        "all of the ISR [0] lost m1 with their power, and broker 1, not in it, could not be elected for having it "
+        "(KIP-966)"
     )
 
 
