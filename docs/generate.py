@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from docs.event_tables import event_table
 from docs.fault_tables import fault_tables
 from docs.promise_tables import anomaly_table, promise_table
 from docs.schema_tables import key_tables
@@ -47,6 +48,7 @@ TABLES = {
     "anomalies": anomaly_table,
     "behaviours": behaviour_table,
     "columns": column_table,
+    "events": event_table,
     "faults": fault_tables,
     "keys": key_tables,
     "mutants": mutant_table,

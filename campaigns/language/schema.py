@@ -56,7 +56,9 @@ def injection_section() -> type[Section]:
     return _for_variants(
         Injection,
         *timings,
-        section_models.field("do", faults, "The fault."),
+        section_models.field(
+            "do", faults, "The fault, or with `at` and `every` the faults that strike together."
+        ),
         section_models.field("any_of", faults, "Faults of which one is drawn each time."),
         section_models.definitions_of(Injection),
     )

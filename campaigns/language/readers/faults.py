@@ -53,17 +53,22 @@ class FaultReader:
             if rule not in self._rules:
                 self._draft.unknown(path, "message rule", rule, self._rules)
 
-    def injection(self, section: Section, path: Path) -> Injection | None:
-        """Return the entry of ``faults`` that stands at *path*, None when it cannot be read."""
+    def injections(self, section: Section, path: Path) -> tuple[Injection, ...]:
+        """Return the entry of ``faults`` that stands at *path*, nothing when it cannot be read.
+
+        Faults that strike together at their time are an entry each.
+        """
         given = section.given()
         timing = self._timing(section, given, path)
         faults = self._faults(given, path)
         if timing is None or not faults:
-            return None
-        injection: Injection = self._sections.read(
-            Injection, section, path, timing=timing, faults=faults, line=self._draft.line(path)
+            return ()
+        line = self._draft.line(path)
+        entries = [(fault,) for fault in faults] if "do" in given else [faults]
+        return tuple(
+            self._sections.read(Injection, section, path, timing=timing, faults=entry, line=line)
+            for entry in entries
         )
-        return injection
 
     def _timing(self, section: Section, given: Mapping[str, Any], path: Path) -> Timing | None:
         timings = [key for key in TIMINGS if key in given]
@@ -124,16 +129,18 @@ class FaultReader:
     def _faults(self, given: Mapping[str, Any], path: Path) -> tuple[Fault, ...]:
         if ("do" in given) == ("any_of" in given):
             if not self._draft.has_lost(path):
-                message = "an entry has either `do`, one fault, or `any_of`, a list to draw from"
+                message = "an entry has either `do`, what strikes, or `any_of`, a list to draw from"
                 self._draft.problem(path, message)
             return ()
         key = "do" if "do" in given else "any_of"
         place, choices = (*path, key), given[key]
         if not choices and not self._draft.has_lost(place):
             self._draft.problem(place, f"{key}: name a fault")
-        if key == "do" and len(choices) > 1:
+        first_us, last_us = given.get("at", (0, 0))
+        is_at_one_time = "every" in given or ("at" in given and first_us == last_us)
+        if key == "do" and len(choices) > 1 and not is_at_one_time:
             message = (
-                "`do` has one fault here; `any_of` draws one of several, and each can have its own entry"
+                "`do` has several faults only with `every` or `at` one time; `any_of` draws one of several"
             )
             self._draft.problem(place, message)
         found = (self.one_fault(section, (*place, index)) for index, section in enumerate(choices))

@@ -1,6 +1,7 @@
 """A campaign, or one of its variants, from its sections to the plan."""
 
 from collections.abc import Callable, Collection
+from itertools import chain
 from typing import Any
 
 from harrow.campaigns.language.plan import ActionMarker, Plan
@@ -39,7 +40,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         ActionMarker: script.action,
     }
     steps = _for_variant(draft, "script", script.step, variants)
-    injections = _for_variant(draft, "faults", faults.injection, variants)
+    injections = tuple(chain.from_iterable(_for_variant(draft, "faults", faults.injections, variants)))
     swarm = read_swarm(draft, sections)
     faults.check_releases()
     judged_by = judgement.Judgement(

@@ -276,16 +276,19 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         faults:
           - at: 1s
           - {at: 1s, do: controller_failover, any_of: [controller_failover]}
-          - {at: 1s, do: [controller_failover, controller_failover]}
+          - {rate: 1/m, do: [controller_failover, controller_failover]}
           - {at: 1s, any_of: []}
           - {at: 1s, do: send}
           - {at: 1s, do: {controller_failover: {}, broker_crash: {broker: 1}}}
           - {at: 1s, do: {controller_failover: {hw: crash}}}
         """,
         [
-            ("3:5", "either `do`, one fault, or `any_of`, a list to draw from"),
-            ("4:5", "either `do`, one fault, or `any_of`, a list to draw from"),
-            ("5:18", "`do` has one fault here; `any_of` draws one of several"),
+            ("3:5", "either `do`, what strikes, or `any_of`, a list to draw from"),
+            ("4:5", "either `do`, what strikes, or `any_of`, a list to draw from"),
+            (
+                "5:21",
+                "`do` has several faults only with `every` or `at` one time; `any_of` draws one of several",
+            ),
             ("6:22", "any_of: name a fault"),
             ("7:18", "unknown fault `send`"),
             ("8:18", "name one fault, not 2 (broker_crash, controller_failover)"),
@@ -357,7 +360,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("5:7", "`name` belongs to the campaign, not to a variant"),
             ("5:16", "`variants` belongs to the campaign, not to a variant"),
             ("5:37", "release `0.9` is not modelled"),
-            ("5:51", "either `do`, one fault, or `any_of`"),
+            ("5:51", "either `do`, what strikes, or `any_of`"),
             ("7:21", "unknown variant `e`"),
         ],
     ),

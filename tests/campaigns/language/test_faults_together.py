@@ -1,0 +1,44 @@
+"""Faults that strike together: `do` with a list."""
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.runner import run_plan
+
+TOGETHER = """
+name: together
+cluster: {brokers: 3}
+workload: {duration: 12s, producers: [{rate: 1/s}]}
+faults:
+  - TIMING
+    do:
+      - broker_crash: {broker: 1, restart_after: 1s}
+      - broker_pause: {broker: 2, duration: 1s}
+"""
+
+
+def loaded(text: str) -> Plan:
+    (plan,) = load_text(text, "together.yaml").plans
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("timing", "times"), [("at: 2s", [2_000_000]), ("every: 5s", [5_000_000, 10_000_000])]
+)
+def test_they_strike_at_one_time(timing: str, times: list[int]) -> None:
+    plan = loaded(TOGETHER.replace("TIMING", timing))
+    struck = [(fault.at_us, fault.fault) for fault in run_plan(plan, 0).faults]
+    assert struck == [(at_us, fault) for at_us in times for fault in ("broker_crash", "broker_pause")]
+
+
+def test_they_need_one_time() -> None:
+    with pytest.raises(CampaignError, match="`do` has several faults only with `every` or `at` one time"):
+        loaded(TOGETHER.replace("TIMING", "at: 2s..9s"))
+
+
+def test_they_are_an_entry_each_and_written_so() -> None:
+    plan = loaded(TOGETHER.replace("TIMING", "at: 2s"))
+    assert [len(entry.faults) for entry in plan.faults] == [1, 1]
+    assert loaded(campaign_text(plan)).digest() == plan.digest()
