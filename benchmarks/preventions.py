@@ -1,0 +1,70 @@
+"""Of the findings of failing swarm runs, in every release and with every flaw: what prevents them, and which nothing does.
+
+Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run are counted by rule and cause, as they are proven.
+"""
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import PERMITTED, VIOLATED
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release import RELEASES
+
+
+def main() -> None:
+    """Print the counts, and each cause without a prevention."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="?", type=int, default=200)
+    runs_max = parser.parse_args().runs
+    swarm = load_campaign(resolve("swarm")[0]).plans[0]
+    models = (*RELEASES, *MUTANTS)
+    ways: Counter[str] = Counter()
+    without: list[str] = []
+    runs, run_s, proof_s = 0, 0.0, 0.0
+    for number in count():
+        if runs == runs_max:
+            break
+        name, seed = models[number % len(models)], number // len(models)
+        begun_s = time.process_time()
+        result = run_plan(_model(swarm, name), seed)
+        run_s += time.process_time() - begun_s
+        if result.verdict.status not in (VIOLATED, PERMITTED):
+            continue
+        runs += 1
+        begun_s = time.process_time()
+        rules = proven(result).verdict.rules
+        proof_s += time.process_time() - begun_s
+        causes = {
+            (rule, finding.permitted_by, tuple(sorted(cause.kind.name for cause in finding.causes))): finding
+            for rule, judged in rules.items()
+            for finding in judged.findings
+        }
+        for (rule, setting, kinds), finding in causes.items():
+            held = [way.name for way in finding.prevented_by if way.held]
+            ways.update(held or ["nothing that was tried"])
+            if not held:
+                without.append(f"{name}, seed {seed}: {rule} by {', '.join(kinds) or 'no cause'} ({setting})")
+    print(f"{runs} runs in {run_s:.1f} s, tried in {proof_s:.1f} s")
+    for way, times in ways.most_common():
+        print(f"{times:6}  {way}")
+    print(*without, sep="\n")
+
+
+def _model(swarm: Plan, name: str) -> Plan:
+    if name in MUTANTS:
+        mutant = MUTANTS[name]
+        return replace(swarm, behaviours={**swarm.behaviours, mutant.switch: mutant.value})
+    assert swarm.swarm is not None
+    return replace(swarm, kafka=name, swarm=replace(swarm.swarm, releases=()))
+
+
+if __name__ == "__main__":
+    main()
