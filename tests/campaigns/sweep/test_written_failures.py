@@ -1,0 +1,55 @@
+"""The file of each kind of failure: what would have prevented it is tried once, and not for each run."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run import proof
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.sweep import row
+from harrow.campaigns.sweep.definition import define
+from harrow.campaigns.sweep.failures import write_failures
+from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
+
+
+def group(cell: str) -> FailureGroup:
+    example = Example(cell=cell, seed=0, reproduce="harrow run loss-by-hw-truncation")
+    return FailureGroup(
+        campaign="loss-by-hw-truncation",
+        signature="lost-write-1",
+        rule="lost-write",
+        promise="acks=all",
+        chain="",
+        failures=20,
+        earliest=example,
+        shortest=example,
+    )
+
+
+def test_a_file_says_what_was_tried_and_held(tmp_path: Path) -> None:
+    campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
+    sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
+    (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
+    text = written.path.read_text(encoding="utf-8")
+    assert "# What would have prevented it:\n# KIP-101, from 0.11 on: " in text
+    assert " (tried: held)\n" in text
+    assert [plan.digest() for plan in load_campaign(written.path).plans][:1] == [campaign.plans[0].digest()]
+
+
+def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
+    sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
+    runs: list[int] = []
+
+    def counted(plan: Plan, seed: int) -> RunResult:
+        runs.append(seed)
+        return run_plan(plan, seed)
+
+    for module in (row, proof):
+        monkeypatch.setattr(module, "run_plan", counted)
+    assert row.run_row(sweep.cells[0], 0)["verdict"] == "violated"
+    assert runs == [0]
