@@ -66,7 +66,9 @@ RULE: Final = Rule(
     source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",
     promise=Promise(
         promised_by=(HIGH_WATERMARK,),
-        permissions=tuple(replace(permission, when="when the record is lost") for permission in BY_LOSS),
+        permissions=tuple(
+            dict.fromkeys(replace(permission, when="when the record is lost") for permission in BY_LOSS)
+        ),
         to_producer=durability,
         in_run=committed_reads,
     ),
