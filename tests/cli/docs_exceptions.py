@@ -4,7 +4,7 @@ import re
 import shlex
 from typing import Final
 
-from tests.cli.conftest import ROOT
+from tests.plain_environment import ROOT
 
 NOT_RUN: Final = {
     "make test": "these are the tests",
@@ -38,3 +38,6 @@ PREPARED: Final[dict[str, dict[str, str]]] = {
     },
 }
 """Files that a page takes for granted, by page and name."""
+
+TYPED: Final = ("README.md", "docs/first-campaign.md")
+"""Pages that tests/packaging/test_first_hour.py runs, where nothing but harrow is installed."""

@@ -14,11 +14,10 @@ import typer.main
 
 from harrow.cli.main import app
 from tests.cli import warm_process
-from tests.cli.conftest import ROOT
-from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER
+from tests.cli.docs_exceptions import NOT_RUN, PREPARED, SMALLER, TYPED
 from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
 from tests.patience import PATIENCE_S
-from tests.plain_environment import PYTHONPATH, plain_environment
+from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 PAGES = [
     read_page(path, ROOT)
@@ -64,7 +63,9 @@ def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subp
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in TYPED], ids=lambda page: page.name
+)
 def test_the_commands_of_a_page_do_what_it_shows(page: Page, tmp_path: Path) -> None:
     for name, text in {**page.files, **PREPARED.get(page.name, {})}.items():
         file = tmp_path / name

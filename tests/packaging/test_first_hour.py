@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.docs_exceptions import NOT_RUN, SMALLER
+from tests.cli.docs_exceptions import NOT_RUN, SMALLER, TYPED
 from tests.cli.docs_pages import Command, difference, read_page
 from tests.packaging.distributions import VirtualEnvironment
 from tests.patience import PATIENCE_S
@@ -32,7 +32,7 @@ def typed(command: Command, folder: Path, variables: dict[str, str]) -> tuple[in
     return ended.returncode, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/first-campaign.md"])
+@pytest.mark.parametrize("name", TYPED)
 def test_a_newcomer_gets_what_the_page_shows(
     name: str, wheel: Path, environment: VirtualEnvironment, tmp_path: Path
 ) -> None:

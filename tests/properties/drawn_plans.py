@@ -35,6 +35,9 @@ from tests.properties.drawn_clusters import (
     times,
 )
 
+DECIDE_ON_SETTINGS: Final = frozenset({"idempotence", "idempotent_in_flight_max"})
+"""Switches by which Kafka refuses settings, which have been drawn without them."""
+
 
 class Names:
     """What a plan's parts can refer to."""
@@ -274,7 +277,9 @@ def written_plans(draw: st.DrawFn) -> Plan:
             st.fixed_dictionaries(
                 {},
                 optional={
-                    n: st.sampled_from(d["choices"]) for n, d in switch_docs().items() if n != "idempotence"
+                    name: st.sampled_from(switch["choices"])
+                    for name, switch in switch_docs().items()
+                    if name not in DECIDE_ON_SETTINGS
                 },
             )
         ),

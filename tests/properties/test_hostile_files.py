@@ -70,7 +70,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.soak(size=25, test=2, soak=200)
+@pytest.mark.soak(size=25, test=1, soak=200)
 def test_files_that_nobody_wrote_so(whole: Path, tmp_path: Path, numbers: range) -> None:
     codes: set[int] = set()
     for number in numbers:

@@ -185,7 +185,7 @@ def linux() -> None:
         pytest.skip("looks for processes in /proc")
 
 
-RUNS = 400
+RUNS = 800
 LONG = ("--seeds", f"0..{RUNS}", "--engine", "spark")
 
 
