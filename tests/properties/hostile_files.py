@@ -143,7 +143,7 @@ SPOILINGS: dict[str, tuple[Spoiling, ...]] = {
 
 
 def spoil(folder: Path, random: Random) -> None:
-    """Spoil one of the files below a folder."""
+    """Spoil one or two of the files below a folder, each once: what is spoiled can no longer be read here."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in SPOILINGS and path.is_file())
-    path = random.choice(files)
-    random.choice(SPOILINGS[path.suffix])(path, random)
+    for path in random.sample(files, random.randrange(1, 3)):
+        random.choice(SPOILINGS[path.suffix])(path, random)

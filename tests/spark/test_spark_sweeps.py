@@ -95,16 +95,45 @@ def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[st
     return rows(folder / "s"), report
 
 
-def test_embedded_spark_leaves_the_same_rows_and_report(
+def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
-    report = sweep(folder, "s", *GRID, "--engine", "spark", "--master", "local[2]")
+    """Whatever the folder is called; and the query that the page shows answers."""
+    out = "s[1]{a}"
+    (folder / "tmp").mkdir()
+    words = ("small.yaml", "--out", out, *GRID, "--engine", "spark", "--workers", "2")
+    process = start(folder, *words, TMPDIR=str(folder / "tmp"))
+    report, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, stderr
     expected_rows, expected_report = by_processes
-    assert rows(folder / "s") == expected_rows
+    assert rows(folder / out) == expected_rows
     assert len(expected_rows) == 80
     assert {row["verdict"] for row in expected_rows} >= {"violated"}
     assert "answers by Spark SQL" in report
-    assert without_times(report) == without_times(expected_report)
+    assert without_times(report.replace(out, "s")) == without_times(expected_report)
+    assert all(line.startswith("harrow: ") for line in stderr.splitlines()), stderr
+    assert "starting Spark (local[2])" in stderr
+    assert (folder / out / "spark.log").stat().st_size > 0
+    assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
+    (shown,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sweep.md").read_text(), re.DOTALL)
+        if "spark.read" in block
+    ]
+    (folder / out).rename(folder / "sweep")
+    script = (
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        + shown.replace("results/sweep-1f0c35ab-0.2.0", "sweep")
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    rule = "isr-holds-committed"
+    broken = [row["cell"] for row in expected_rows if rule in {each["rule"] for each in row["rules"]}]
+    count = broken.count("base acks=1")
+    assert re.search(rf"\|base acks=1\|{rule}\| +{count}\|", ended.stdout), ended.stdout
 
 
 def bare_python(folder: Path) -> str:
@@ -130,30 +159,6 @@ def bare_python(folder: Path) -> str:
     said = subprocess.run([python, "-c", script], cwd="/", env={}, capture_output=True, text=True, check=True)
     assert said.stdout == "bare\n"
     return python
-
-
-def test_executors_need_nothing_but_python_and_pyarrow(
-    folder: Path, tmp_path: Path, by_processes: tuple[list[dict[str, Any]], str]
-) -> None:
-    """The driver has the checkout by a path of its own, which executors do not inherit."""
-    python = bare_python(tmp_path / "bare")
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); sys.argv[0] = 'harrow'; from harrow.cli.main import main; main()",
-            *("sweep", "small.yaml", "--out", "s", *GRID, "--engine", "spark", "--master", CLUSTER),
-        ],
-        cwd=folder,
-        env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, "PYSPARK_PYTHON": python},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1, stderr
-    assert rows(folder / "s") == by_processes[0]
 
 
 def test_spark_connect_leaves_the_same_rows(
@@ -233,18 +238,27 @@ def assert_whole(folder: Path, process: subprocess.Popen[str]) -> None:
     assert {row["verdict"] for row in rows(folder / "s")} <= {"held", "permitted", "violated", "inconclusive"}
 
 
-def test_a_python_worker_that_is_killed_costs_no_row(linux: None, folder: Path) -> None:
-    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
-    wait_for(lambda: parts(folder), process)
-    daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
-    workers = [pid for pid, (parent, _) in processes().items() if parent in daemons]
-    assert workers
-    os.kill(max(workers), signal.SIGKILL)
-    assert_whole(folder, process)
-
-
-def test_an_executor_that_is_killed_costs_no_row(linux: None, folder: Path) -> None:
-    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", CLUSTER)
+def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_costs_no_row(
+    linux: None, folder: Path, tmp_path: Path
+) -> None:
+    """The driver has the checkout by a path of its own, which executors do not inherit."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); sys.argv[0] = 'harrow'; from harrow.cli.main import main; main()",
+            *("sweep", "small.yaml", "--out", "s", *LONG, "--master", CLUSTER),
+        ],
+        cwd=folder,
+        env={
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            "PYSPARK_PYTHON": bare_python(tmp_path / "bare"),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for(lambda: parts(folder), process)
     executors = [p for p, command in below(process.pid).items() if "CoarseGrainedExecutorBackend" in command]
     assert len(executors) >= 2
@@ -252,14 +266,23 @@ def test_an_executor_that_is_killed_costs_no_row(linux: None, folder: Path) -> N
     assert_whole(folder, process)
 
 
-def test_a_driver_that_is_killed_can_go_on(linux: None, folder: Path) -> None:
+def test_a_python_worker_that_is_killed_costs_no_row_and_a_driver_that_is_killed_can_go_on(
+    linux: None, folder: Path
+) -> None:
     words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     process = start(folder, *words)
     wait_for(lambda: parts(folder), process)
+    daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
+    workers = [pid for pid, (parent, _) in processes().items() if parent in daemons]
+    assert workers
+    os.kill(max(workers), signal.SIGKILL)
+    before = parts(folder)
+    wait_for(lambda: parts(folder) > before, process)
     process.kill()
     process.communicate()
-    before = seeds(folder / "s")
-    assert 0 < len(before) < RUNS
+    done = seeds(folder / "s")
+    assert 0 < len(done) < RUNS
+    assert done == sorted(set(done))
     assert_whole(folder, start(folder, *words, "--resume"))
 
 
@@ -312,36 +335,6 @@ def test_a_spark_that_is_not_there_is_said_in_one_line(
     assert starting.startswith("harrow: starting Spark (")
     assert said in failed
     assert "secret" not in stderr
-
-
-def test_a_folder_with_any_name_the_query_that_is_shown_and_nothing_of_javas(folder: Path) -> None:
-    out = "s[1]{a}"
-    words = ("small.yaml", "--out", out, "--seeds", "0..8", "--engine", "spark", "--workers", "1")
-    process = start(folder, *words, TMPDIR=str(folder / "tmp"))
-    (folder / "tmp").mkdir()
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1, stderr
-    assert "answers by Spark SQL" in stdout
-    assert all(line.startswith("harrow: ") for line in stderr.splitlines()), stderr
-    assert "starting Spark (local[1])" in stderr
-    assert (folder / out / "spark.log").stat().st_size > 0
-    assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
-    (shown,) = [
-        block
-        for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sweep.md").read_text(), re.DOTALL)
-        if "spark.read" in block
-    ]
-    (folder / out).rename(folder / "sweep")
-    script = (
-        "from pyspark.sql import SparkSession\n"
-        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        + shown.replace("results/sweep-1f0c35ab-0.2.0", "sweep")
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert re.search(r"\|base\|isr-holds-committed\| +8\|", ended.stdout), ended.stdout
 
 
 def test_an_interrupt_while_java_starts_leaves_nobody_behind(linux: None, folder: Path) -> None:
