@@ -262,6 +262,8 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
     cells = {(cell.campaign, cell.name): cell for cell in definition.cells}
 
     def example(campaign: str, cell: str, seed: int, events: int | None = None) -> Example:
+        if (campaign, cell) not in cells:
+            raise SweepFolderError(f"rows of {quoted(campaign)} do not agree on what a failure is called")
         reproduce = definition.reproduce(cells[campaign, cell], seed)
         return Example(cell=cell, seed=seed, reproduce=reproduce, events=events)
 

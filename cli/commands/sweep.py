@@ -87,9 +87,10 @@ class _SweepSession:
     def run(self) -> int:
         request = self._request
         if request.report is not None:
-            from harrow.campaigns.sweep.sweep_folder import read_definition
+            from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
             definition, path = read_definition(request.report), request.report
+            SweepFolder(path, definition).check()  # it may come from anywhere
             with Interrupts() as interrupts, ExitStack() as stack:
                 # DuckDB has answered before Spark has started, so Spark answers only when it is named.
                 if self._wants_spark:
@@ -163,6 +164,7 @@ class _SweepSession:
             first, end = earlier["seeds"]
             if first < definition.seeds.start or end > definition.seeds.stop:
                 raise Refusal(f"{path} has the seeds {first}..{end}: go on with these, or with more")
+            folder.check()
         elif not is_only_begun(path):
             raise Refusal(f"{path} is no sweep, and not empty")
         elif self._request.resume:
@@ -268,8 +270,6 @@ class _SweepSession:
         has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
-        if request.report is not None:
-            folder.check()  # it may come from anywhere
         report = report_of(self._sql(path), definition, state) if has_rows else SweepReport(state=state)
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []
