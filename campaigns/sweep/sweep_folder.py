@@ -1,7 +1,8 @@
 """The folder of a sweep: Parquet files, each whole, and what is needed to go on with it.
 
 ``runs/campaign=NAME/part-NNNNN.parquet`` are the rows, one file a chunk; the file itself says which
-seeds of which cells it has, so that going on reads no rows. ``sweep.json`` says what the sweep is of,
+seeds of which cells it has, so that going on looks for none in the rows; it reads them once, to find what is
+damaged before hours are spent on the rest. ``sweep.json`` says what the sweep is of,
 ``campaigns/`` has the campaigns, ``repeated.jsonl`` the runs that were run twice.
 """
 

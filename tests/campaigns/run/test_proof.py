@@ -96,7 +96,7 @@ def test_a_run_that_judged_on_less_proves_nothing() -> None:
         )
     ]
     for again in [*lesser, run_result(given_up="it went on and on")]:
-        assert not list(preventions(tried(first, lambda _, again=again: again)[0]))  # type: ignore[misc]
+        assert not list(preventions(tried(first, lambda _, again=again: again)[0]))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
     undecided = verdict(status=INCONCLUSIVE)
     rules = {"lost-write": replace(undecided.rules["lost-write"], status=INCONCLUSIVE)}
     finding, _ = tried(first, lambda _: run_result(verdict=replace(undecided, rules=rules)))
