@@ -32,12 +32,15 @@ demo: $(VENV)/installed
 	@echo '  harrow run loss-by-hw-truncation   # a record that was acknowledged, and is gone'
 	@echo '  harrow run standard --verbose      # how well clients are served while brokers crash'
 
+# Tests start hundreds of processes; with PYTHONDONTWRITEBYTECODE set, each would compile harrow again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
 test: $(VENV)/installed-for-tests
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(PYTEST) -n auto $(PYTEST_ARGS)
 
 # A round that has begun is finished, so it takes a little longer than SOAK_SECONDS.
 soak: $(VENV)/installed-for-tests
-	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -n auto -m soak $(PYTEST_ARGS)
+	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -n auto -m soak $(PYTEST_ARGS)
 
 regress: $(VENV)/installed
 	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)
@@ -57,7 +60,7 @@ docs: $(VENV)/installed-for-tests
 	$(BIN)/python -m docs.terminal_pictures
 
 snapshots: $(VENV)/installed-for-tests
-	HARROW_WRITE_SNAPSHOTS=1 $(BIN)/python -m pytest -n auto -q -k snapshots tests/cli tests/scenarios
+	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
 bench: $(VENV)/installed-for-tests
 	@for benchmark in benchmarks/[a-z]*.py; do \

@@ -1,5 +1,6 @@
 """What the sessions of all commands share: where output goes, in which format, and what a mistake ends with."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -31,7 +32,9 @@ def exit_code_of(command: str, request: Request) -> int:
     """Meet a request with the session of its command, and return the exit code."""
     messages = message_console(no_color=request.no_color)
     try:
-        code: int = import_module(f"harrow.cli.commands.{command}").session(request)
+        session = import_module(f"harrow.cli.commands.{command}").session
+        gc.enable()
+        code: int = session(request)
     except FileError as error:
         refuse_files(request, error.problems)
     except Refusal as error:

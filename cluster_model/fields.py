@@ -117,6 +117,10 @@ class ApiMarker(Marker):
     """The name of a request such as ``Fetch``."""
 
 
+class ZnodePathMarker(Marker):
+    """The path of a znode such as ``/controller``."""
+
+
 class ReleaseMarker(Marker):
     """A release of Kafka such as ``2.4``."""
 
@@ -178,6 +182,7 @@ ShareBound = Annotated[tuple[str, int], ShareBoundMarker]
 MessageRuleName = Annotated[str, MessageRuleNameMarker]
 MessageRuleReference = Annotated[str, MessageRuleMarker]
 Api = Annotated[str, ApiMarker]
+ZnodePath = Annotated[str, ZnodePathMarker]
 EventMatch = Annotated[Any, EventMarker]
 """A `harrow.faults.conditions.event_pattern.EventPattern`."""
 OffsetsByBroker = Annotated[tuple[tuple[int, int], ...], OffsetsByBrokerMarker]

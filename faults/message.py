@@ -7,6 +7,7 @@ from harrow.cluster_model import fields
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper.protocol import ZooKeeperRequest
 from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 
@@ -30,10 +31,25 @@ class Message(MessageFault):
     to: fields.Endpoint | None = described(
         "Who would get it; by default anyone.", default=None, shrinks=False
     )
+    znode: fields.ZnodePath | None = described(
+        "Only messages about this znode or one below it: requests that read or write it, their answers, and watches that fire on it; by default any.",
+        default=None,
+        shrinks=False,
+    )
     count: fields.Count = described("How many.", default=1)
     skip: fields.Skip = described("How many pass first.", default=0)
     delay: fields.Duration = described("With `delay`: how long.", default=US_PER_SECOND)
     id: fields.MessageRuleName = described("A name, for `release`.", default="message", shrinks=False)
+
+    def problem(self) -> str | None:
+        if self.znode is None:
+            return None
+        if self.api not in (None, ZooKeeperRequest.api):
+            return f"no {self.api} request is about a znode"
+        ends = [end for end in (self.from_, self.to) if end is not None]
+        if "zookeeper" not in ends and (len(ends) > 1 or any(isinstance(end, str) for end in ends)):
+            return "only brokers and zookeeper tell each other of znodes"
+        return None
 
     def inject(self, environment: Environment) -> None:
         environment.add_message_rule(
@@ -44,6 +60,7 @@ class Message(MessageFault):
                 kind=self.kind,
                 senders=None if self.from_ is None else process_names((self.from_,)),
                 receivers=None if self.to is None else process_names((self.to,)),
+                znode=self.znode,
                 skip=self.skip,
                 count=self.count,
                 delay_us=self.delay,

@@ -5,6 +5,7 @@ catalogues when they are first needed.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Final
 
 from harrow.campaigns.language import literals, section, section_models
@@ -115,7 +116,10 @@ def _is_emptiable(declared: type[Any]) -> bool:
 
 
 def _faults() -> Iterator[section_models.Definitions]:
-    return (section_models.field(name, fault_section(name), summary(fault)) for name, fault in FAULTS.items())
+    return (
+        section_models.field(name, section.generated(partial(fault_section, name)), summary(fault))
+        for name, fault in FAULTS.items()
+    )
 
 
 def summary(declared: type[Any]) -> str:
@@ -198,12 +202,15 @@ _read_number: Final = literals.whole_number(-LONG_MAX)
 
 @derived
 def events_section() -> type[Section]:
-    fields = (section_models.field(event, _event_section(event), "") for event in EVENTS)
+    fields = (
+        section_models.field(event, section.generated(partial(_event_section, event)), "") for event in EVENTS
+    )
     return section_models.model(
         "Events", fields, "Trace events by name, as in trace.jsonl.", noun="event", named_alone=True
     )
 
 
+@derived
 def _event_section(event: str) -> type[Section]:
     fields = (
         section_models.field(name, Annotated[Any, EventValue(_event_reader(kind), _EVENT_VALUE)], "")

@@ -52,6 +52,7 @@ _BROKER: Final = re.compile(BROKER_PATTERN)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
 _RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|core-reader|any|controller|broker-[0-9]+|[0-9]+")
@@ -306,6 +307,12 @@ def client_name(text: str) -> str:
 def _name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> str:
     if not (pattern.fullmatch(text) and text.isprintable()):
         raise LiteralError(f"{quoted(text)} cannot name a {owner}: {rule}")
+    return text
+
+
+def znode_path(text: str) -> str:
+    if not (re.fullmatch(ZNODE_PATH_PATTERN, text) and text.isprintable()):
+        raise LiteralError(f"{quoted(text)} is no path of a znode; write it as `/controller`")
     return text
 
 

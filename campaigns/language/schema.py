@@ -13,10 +13,10 @@ from harrow.campaigns.language.plan import Plan, Step, Swarm
 from harrow.campaigns.language.section import (
     NAME,
     TEXT,
-    Generated,
     Leaf,
     OneOrMany,
     Section,
+    generated,
     one_of,
     whole_range,
 )
@@ -52,7 +52,7 @@ def injection_section() -> type[Section]:
         for timing in TIMINGS.values()
         for item in fields_of(timing)
     ]
-    faults = Annotated[list[Annotated[Section, Generated(catalogue_sections.one_fault_section)]], OneOrMany()]
+    faults = Annotated[list[generated(catalogue_sections.one_fault_section)], OneOrMany()]  # type: ignore[misc, valid-type]  # made at run time
     return _for_variants(
         Injection,
         *timings,
@@ -85,7 +85,7 @@ def body_section() -> type[Section]:
         applications.append(section_models.field(key, clients, catalogue_sections.summary(kind.spec)))
     settings = section_models.field(
         "settings",
-        Annotated[Section, Generated(catalogue_sections.settings_section)],
+        generated(catalogue_sections.settings_section),
         "Settings under Kafka's names; each goes where Kafka has it: brokers, topics, clients.",
     )
     declared = section_models.definitions_of(Plan, workload=applications)

@@ -6,7 +6,7 @@ lists as such, and scalars as they are written.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, get_args
+from typing import Annotated, Any, ClassVar, Final, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
@@ -107,12 +107,26 @@ class NumberOrList:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Marks a section whose model is made when it is first needed."""
+    """Marks a section whose model is made when a file first has such a section."""
 
     model: Callable[[], type["Section"]]
 
-    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> Any:
-        return handler.generate_schema(self.model())
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> Any:
+        return core_schema.no_info_plain_validator_function(lambda value: self.model().model_validate(value))
+
+    def __get_pydantic_json_schema__(self, _core: Any, handler: GetJsonSchemaHandler) -> Any:
+        model = self.model()
+        model.model_rebuild()
+        # As a definition it stands once in the schema, however many fields have such a section.
+        reference = f"{model.__module__}.{model.__qualname__}:{id(model)}"
+        definition: Any = {**model.__pydantic_core_schema__, "ref": reference}
+        link = core_schema.definition_reference_schema(reference)
+        return handler(core_schema.definitions_schema(link, [definition]))
+
+
+def generated(model: Callable[[], type["Section"]]) -> Any:
+    """Return the annotation of a field that has such a section."""
+    return Annotated[Section, Generated(model)]
 
 
 class Section(BaseModel):

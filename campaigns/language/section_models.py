@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import Field, create_model
 
 from harrow.campaigns.language import literals, section
-from harrow.campaigns.language.section import Generated, Leaf, NumberOrList, OneOrMany, OneOrSeveral, Section
+from harrow.campaigns.language.section import Leaf, NumberOrList, OneOrMany, OneOrSeveral, Section
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
@@ -61,6 +61,9 @@ LEAVES: Final[dict[type[Any], Any]] = {
     kinds.ShareBoundMarker: _bound(literals.share, "[0-9]+([.][0-9]+)?%", "> 99.9%"),
     kinds.ProbabilityMarker: Leaf(literals.probability, {"type": "number", "minimum": 0, "maximum": 1}),
     kinds.ApiMarker: section.one_of(*kinds.APIS),
+    kinds.ZnodePathMarker: Leaf(
+        literals.znode_path, section.spelling_schema(literals.ZNODE_PATH_PATTERN, "/controller")
+    ),
     kinds.ReleaseMarker: Leaf(literals.release, _RELEASE),
     kinds.TopicNameMarker: Leaf(literals.topic_name, section.TEXT.schema),
     kinds.ClientNameMarker: Leaf(literals.client_name, section.NAME.schema),
@@ -160,9 +163,9 @@ def _single(item: DeclaredField) -> Any:
     if leaf is not None:
         return Annotated[Any, leaf] if isinstance(leaf, Leaf) else leaf
     if (made := by_kind(MODELS, item.kind)) is not None:
-        return Annotated[Section, Generated(lambda: made(item))]
+        return section.generated(lambda: made(item))
     if is_dataclass(item.kind):
-        return Annotated[Section, Generated(lambda: section_of(item.kind, emptiable=item.options.emptiable))]
+        return section.generated(lambda: section_of(item.kind, emptiable=item.options.emptiable))
     raise TypeError(f"a campaign has no syntax for {item.kind}")
 
 

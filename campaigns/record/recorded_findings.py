@@ -22,7 +22,7 @@ def recorded_rules(rules: Any) -> dict[str, RuleResult]:
     """Return what each rule said of a run.
 
     Raises:
-        AttributeError, KeyError, TypeError or ValueError: it is not what `harrow run` writes.
+        ArithmeticError, AttributeError, LookupError, TypeError or ValueError: it is not what `harrow run` writes.
 
     """
     return {str(name): _rule(judged) for name, judged in ({} if rules is None else rules).items()}
@@ -62,7 +62,10 @@ def _link(link: Mapping[str, Any]) -> Link:
     if kind is None:
         # Of a rule that is not installed here: its words are all that is left of it.
         return recorded.conclude(text=str(link["text"]))
+    if not isinstance(actor, int | str | None):
+        raise TypeError(f"nobody is called {actor}")
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
+    kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
     return Link(kind=kind, at_us=at_us, actor=actor, operands=operands, decides=bool(link.get("decides")))
 
 

@@ -226,7 +226,7 @@ def _processes(names: Any) -> Mapping[int, str]:
 def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
     try:
         return recorded_rules(rules)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise RecordError(path, "rules: what each rule found cannot be read", 1) from None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
+from types import UnionType
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
@@ -123,23 +124,24 @@ def _client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, 
                 yield _send_event(at_us, client, operation, micro)
             elif len(micro) > 1:
                 for partition, pairs in micro[1].items():
-                    records = tuple((offset, _value(value)) for offset, value in pairs)
+                    records = tuple((_is_a(int, offset), _is_a(str | int, value)) for offset, value in pairs)
                     yield (at_us, "client_polled", client, partition, records)
 
 
 def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Sequence[Any]) -> TraceEvent:
-    partition, written = micro[1], micro[2]
+    partition, written = _is_a(str, micro[1]), micro[2]
     offset, value = written if isinstance(written, (list, tuple)) else (None, written)
-    value = _value(value)
+    value = _is_a(str | int, value)
     if operation["type"] == INVOKE:
         return (at_us, "client_sent", client, partition, value)
     status = {OK: ACKED, FAIL: FAILED}.get(operation["type"], UNKNOWN)
-    return (at_us, "client_ended", client, partition, value, status, offset, operation.get("error"))
+    error = _is_a(str | None, operation.get("error"))
+    return (at_us, "client_ended", client, partition, value, status, _is_a(int | None, offset), error)
 
 
-def _value(value: Any) -> str | int:
-    if not isinstance(value, str | int):
-        raise TypeError(f"a record is no {type(value).__name__}")
+def _is_a(kind: type[Any] | UnionType, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{type(value).__name__} is no {kind}")
     return value
 
 

@@ -46,6 +46,7 @@ def duck_sql(folder: Path) -> Sql:
 IMPOSSIBLE: Final = """
     SELECT campaign, cell, seed FROM runs
     WHERE cell IS NULL OR seed IS NULL OR verdict IS NULL OR outcome IS NULL
+        OR verdict NOT IN ('held', 'permitted', 'violated', 'inconclusive', 'error')
         OR least(seed, events, simulated_ms, wall_us, sent, acked, failed, unknown, outages, outage_us) < 0
         OR (signature IS NOT NULL AND (failed_rule IS NULL OR promise IS NULL OR chain IS NULL))
     ORDER BY campaign, cell, seed LIMIT 1

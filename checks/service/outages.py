@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from math import inf
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
@@ -230,10 +231,19 @@ class Disturbances:
             return ANSWER_LOST, leader
         if not self._waits_for_replicas(outage):
             return UNKNOWN, -1
-        replicated = _within(outage, self._events(outage.partition, events.BatchReplicated))
-        copied = [event.broker for event in replicated if event.base_offset >= offset]
-        behind = [member for member in self._isr(outage) if member not in (leader, *copied)] or copied[-1:]
-        return (MEMBER_BEHIND, behind[0]) if behind else (UNKNOWN, -1)
+        # A follower says with its next fetch that it has a batch: one that has copied it may be the one behind.
+        told: dict[int, int] = {}
+        for fetched in _within(outage, self._events(outage.partition, events.FollowerFetched)):
+            if fetched.offset > offset:
+                told.setdefault(fetched.replica, fetched.at_us)
+        copied: dict[int, int] = {}
+        for event in _within(outage, self._events(outage.partition, events.BatchReplicated)):
+            if event.base_offset >= offset:
+                copied.setdefault(event.broker, event.at_us)
+        followers = [member for member in self._isr(outage) if member != leader]
+        if not followers:
+            return UNKNOWN, -1
+        return MEMBER_BEHIND, max(followers, key=lambda each: (told.get(each, inf), copied.get(each, inf)))
 
     def _ended(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
         """Return the last change before the ack that can have brought it about."""

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("pyarrow", "duckdb")
 _LOG: Final = "spark.log"
+_SPARK_ROWS_MIN: Final = 1_000_000
+"""Below this, DuckDB is done before Spark SQL has warmed up."""
 
 
 def session(request: SweepRequest) -> int:
@@ -44,6 +47,11 @@ def session(request: SweepRequest) -> int:
         return _SweepSession(request).run()
     except (EngineError, SweepFolderError, VaryError) as error:
         raise Refusal(str(error)) from None
+
+
+def is_for_spark(state: Mapping[str, Any]) -> bool:
+    """Return whether a sweep has so many rows that Spark SQL, where it runs already, should count them."""
+    return int(state.get("rows", 0)) >= _SPARK_ROWS_MIN
 
 
 def _check(request: SweepRequest) -> None:
@@ -270,7 +278,9 @@ class _SweepSession:
         has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
-        report = report_of(self._sql(path), definition, state) if has_rows else SweepReport(state=state)
+        report = (
+            report_of(self._sql(path, state), definition, state) if has_rows else SweepReport(state=state)
+        )
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []
         try:
@@ -324,11 +334,12 @@ class _SweepSession:
         say(self._messages, "no run is finished")
         return exit_code.INCONCLUSIVE
 
-    def _sql(self, path: Path) -> Any:
+    def _sql(self, path: Path, state: Mapping[str, Any]) -> Any:
         from harrow.campaigns.sweep.spark_availability import is_on_this_machine
 
         if (
             self._spark is not None
+            and (self._request.report is not None or is_for_spark(state))
             and not self._spark_is_lost
             and not self._interrupted  # who has pressed Ctrl-C does not want to wait
             and self._request.remote is None

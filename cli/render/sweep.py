@@ -204,7 +204,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     if state.get("elapsed_s"):
         wall = rough_duration_text(round(float(state["elapsed_s"]) * US_PER_SECOND))
         yield Text(
-            f"{state.get('engine')}, {_count(int(state['workers']), 'worker')}, {wall}; answers by {report.answered_by}",
+            f"{state.get('engine')}, {_count(int(state.get('workers', 0)), 'worker')}, {wall}; answers by {report.answered_by}",
             DIM,
         )
     if not state.get("complete"):

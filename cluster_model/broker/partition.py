@@ -279,11 +279,11 @@ class Partition:
         """Return the error for a reader that knows another leader epoch (KIP-320)."""
         if self.leader != self.broker:
             return errors.NOT_LEADER_FOR_PARTITION
-        if current_leader_epoch in (protocol.NO_EPOCH, self.leader_epoch):
+        if current_leader_epoch == protocol.NO_EPOCH:
             return errors.NONE
         if current_leader_epoch < self.leader_epoch:
             return errors.FENCED_LEADER_EPOCH
-        return errors.UNKNOWN_LEADER_EPOCH
+        return errors.NONE if current_leader_epoch == self.leader_epoch else errors.UNKNOWN_LEADER_EPOCH
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""

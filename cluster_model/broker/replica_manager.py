@@ -150,12 +150,10 @@ class ReplicaManager:
                 self._update_follower(request)
             self._respond(message, answer)
             return
-        if request.replica_id >= 0:
-            self._update_follower(request)
         delayed = DelayedFetch(
             message, self._host.clock.now_us + request.max_wait_us, self.partitions, self._complete_fetch
         )
-        if request.replica_id >= 0 and delayed.try_complete():
+        if request.replica_id >= 0 and self._update_follower(request) and delayed.try_complete():
             # What this fetch acknowledged has let the next batch of the same producer in. Were it not looked at
             # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
             return
@@ -215,7 +213,9 @@ class ReplicaManager:
             )
         return protocol.FetchedPartition(errors.NONE, log.high_watermark, batches)
 
-    def _update_follower(self, request: protocol.FetchRequest) -> None:
+    def _update_follower(self, request: protocol.FetchRequest) -> bool:
+        """Note what a follower has; return whether something that waited for that was tried again."""
+        has_tried = False
         replica = request.replica_id
         for name, (offset, epoch) in request.partitions.items():
             partition = self.partitions.get(name)
@@ -226,8 +226,10 @@ class ReplicaManager:
                 continue
             self._host.emit(events.FollowerFetched, self._broker, name, replica, offset)
             if partition.update_follower(replica, offset, leader_leo):
+                has_tried = True
                 self._produce_purgatory.check(name)
                 self._fetch_purgatory.check(name)
+        return has_tried
 
     def _complete_fetch(self, message: Message, expired: bool) -> None:
         request: protocol.FetchRequest = message[2]

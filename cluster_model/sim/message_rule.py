@@ -1,7 +1,8 @@
 """Rules for single messages on their way: hold, drop, delay, duplicate, lose the answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -14,12 +15,22 @@ RESET: Final = "reset"
 ACTIONS: Final = (HOLD, DROP, DELAY, DUPLICATE, RESET)
 
 
+@runtime_checkable
+class AboutZnodes(Protocol):
+    """The body of a message that is about znodes."""
+
+    @property
+    def znodes(self) -> tuple[str, ...]:
+        """Their paths."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class MessageRule:
     """What happens to messages that match.
 
     ``api`` None matches every API; ``senders`` and ``receivers`` are names of
-    processes, None for anyone. The first ``skip`` matches pass; then ``count`` matches
+    processes, None for anyone. With ``znode`` only messages about that znode or one
+    below it match. The first ``skip`` matches pass; then ``count`` matches
     are acted upon (None: all of them), each with ``probability`` in millionths.
     Connections keep their order: what is held or delayed holds up what follows it on
     the same connection and in the same direction. ``strike`` is the number of the fault that made
@@ -32,6 +43,7 @@ class MessageRule:
     kind: str | None = None
     senders: frozenset[str] | None = None
     receivers: frozenset[str] | None = None
+    znode: str | None = None
     listener: str | None = None
     skip: int = 0
     count: int | None = None
@@ -41,15 +53,19 @@ class MessageRule:
     matched: int = field(default=0)
     applied: int = field(default=0)
 
-    def matches(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
+    def matches(self, body: Any, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message is one that this rule is about."""
         return (
-            (self.api is None or self.api == api)
+            (self.api is None or self.api == body.api)
             and (self.kind is None or self.kind == kind)
             and (self.listener is None or self.listener == listener)
             and (self.senders is None or sender in self.senders)
             and (self.receivers is None or receiver in self.receivers)
+            and (self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes)))
         )
+
+    def _is_about(self, znodes: Iterable[str]) -> bool:
+        return any(f"{path}/".startswith(f"{self.znode}/") for path in znodes)
 
     def is_for_anyone(self) -> bool:
         """Return whether the rule names neither who sends nor who would get a message."""

@@ -270,21 +270,22 @@ class Network:
         self._note_disturbance()
 
     def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
-        sender, receiver = self._ends(connection, to_server)
         body = message[2]
-        rule = None
-        if body is not CLOSE:
-            api, kind = body.api, REQUEST if to_server else RESPONSE
+        rule = held = None
+        if body is not CLOSE and (self._rules or self.trace_messages):
+            sender, receiver = self._ends(connection, to_server)
+            kind = REQUEST if to_server else RESPONSE
             if self.trace_messages:
-                self._trace.emit(MessageDelivered, api, kind, sender, receiver)
-            rule = self._first_rule(api, kind, sender, receiver, connection.listener)
-        if rule is not None and rule.action == message_rule.DROP:
-            return
-        if rule is not None and rule.action == message_rule.RESET:
-            self._reset(connection)
-            return
+                self._trace.emit(MessageDelivered, body.api, kind, sender, receiver)
+            rule = self._first_rule(body, kind, sender, receiver, connection.listener)
+        if rule is not None:
+            if rule.action == message_rule.DROP:
+                return
+            if rule.action == message_rule.RESET:
+                self._reset(connection)
+                return
+            held = rule if rule.action == message_rule.HOLD else None
         direction = connection.to_server if to_server else connection.to_client
-        held = rule if rule is not None and rule.action == message_rule.HOLD else None
         if (
             direction.queue is not None
             or held is not None
@@ -323,12 +324,12 @@ class Network:
         return (client, server) if to_server else (server, client)
 
     def _first_rule(
-        self, api: str, kind: str, sender: str, receiver: str, listener: str
+        self, body: Any, kind: str, sender: str, receiver: str, listener: str
     ) -> MessageRule | None:
         if self._outside is not None and self._is_within_core(sender, receiver):
             return None
         for rule in self._rules:
-            if not rule.matches(api, kind, sender, receiver, listener):
+            if not rule.matches(body, kind, sender, receiver, listener):
                 continue
             rule.matched += 1
             if rule.matched <= rule.skip:
@@ -340,7 +341,7 @@ class Network:
                 self._rules.remove(rule)
                 self._note_disturbance()
             self._trace.emit(
-                MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike
+                MessageRuleApplied, rule.name, rule.action, body.api, kind, sender, receiver, rule.strike
             )
             return rule
         return None

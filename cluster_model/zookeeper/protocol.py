@@ -169,14 +169,26 @@ class ZooKeeperRequest:
     atomic: bool = False
     guard: Check | None = None
 
+    @property
+    def znodes(self) -> tuple[str, ...]:
+        """The paths that its operations name: of what is created with a number, the path without it."""
+        return tuple(operation.path for operation in self.operations)
+
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperResponse:
-    """The outcome of each operation; or one error for all of them."""
+    """The outcome of each operation; or one error for all of them. ``request`` is None where a session was closed."""
 
     api: ClassVar[str] = "ZooKeeper"
     error: str
     results: tuple[ZooKeeperResult, ...]
+    request: ZooKeeperRequest | None = None
+
+    @property
+    def znodes(self) -> tuple[str, ...]:
+        """The paths that were asked for, and those of what was created."""
+        asked = () if self.request is None else self.request.znodes
+        return (*asked, *(result.path for result in self.results if result.path))
 
 
 @dataclass(slots=True, frozen=True)
@@ -212,3 +224,8 @@ class WatchEvent:
     api: ClassVar[str] = "ZooKeeper"
     path: str
     children: bool
+
+    @property
+    def znodes(self) -> tuple[str, ...]:
+        """The path that it tells of."""
+        return (self.path,)

@@ -140,16 +140,16 @@ class ZooKeeper:
     def _handle(self, connection: Connection, request: zk.ZooKeeperRequest) -> zk.ZooKeeperResponse:
         session = self._sessions.get(request.session_id)
         if session is None or session.connection is not connection:
-            return zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
+            return zk.ZooKeeperResponse(zk.SESSION_EXPIRED, (), request)
         self._touch(session)
         if request.guard is not None and self._first_error((request.guard,)) != zk.OK:
-            return zk.ZooKeeperResponse(zk.BAD_VERSION, ())
+            return zk.ZooKeeperResponse(zk.BAD_VERSION, (), request)
         if request.atomic:
             error = self._first_error(request.operations)
             if error != zk.OK:
-                return zk.ZooKeeperResponse(error, ())
+                return zk.ZooKeeperResponse(error, (), request)
         results = tuple(self._execute(operation, session.id) for operation in request.operations)
-        return zk.ZooKeeperResponse(zk.OK, results)
+        return zk.ZooKeeperResponse(zk.OK, results, request)
 
     def _first_error(self, operations: tuple[zk.ZooKeeperOperation, ...]) -> str:
         """Return why a transaction cannot happen (its operations are on different nodes)."""

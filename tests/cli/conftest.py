@@ -156,9 +156,9 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
     """Return a function that runs the command in the folder, and on no terminal."""
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        # Some variables are read while modules are imported.
-        if not variables:
-            return warm_process.run(arguments, folder, environment, PATIENCE_S)
+        # Python reads its own variables when it starts.
+        if not any(name.startswith("PYTHON") for name in variables):
+            return warm_process.run(arguments, folder, {**environment, **variables}, PATIENCE_S)
         return subprocess.run(
             [sys.executable, "-m", "harrow", *arguments],
             cwd=folder,

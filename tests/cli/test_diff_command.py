@@ -120,6 +120,22 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
             lambda text: text.replace('"m0"', '{"m0":0}', 1),
             "history.jsonl:1:1: not an operation",
         ),
+        *(
+            (
+                "history.jsonl",
+                lambda text, wrong=wrong: text.replace('"t-0"', wrong, 1),
+                "history.jsonl:1:1: not",
+            )
+            for wrong in ("0", "[]", "{}")
+        ),
+        *(
+            (
+                "run.json",
+                lambda text, wrong=wrong: text.replace('"reason":', wrong, 1),
+                "each rule found cannot",
+            )
+            for wrong in ('"reasons":', '"actor":')
+        ),
         (
             "run.json",
             lambda text: text.replace('"rules":{', '"rules":{"x":1,'),

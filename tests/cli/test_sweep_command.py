@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from harrow.cli.commands.sweep import is_for_spark
 from tests.cli.conftest import Harrow
 from tests.patience import PATIENCE_S
 
@@ -172,6 +173,14 @@ def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow
     assert by_itself.returncode == 0
     assert by_itself.stderr.startswith("harrow: no Spark (Java is not installed")
     assert "a pool of processes runs it" in by_itself.stderr
+
+
+def test_spark_sql_counts_where_there_is_much_to_count() -> None:
+    assert [is_for_spark(state) for state in ({}, {"rows": 999_999}, {"rows": 1_000_000})] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_java_that_is_too_old(harrow: Harrow, small: Path) -> None:

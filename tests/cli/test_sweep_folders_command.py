@@ -86,25 +86,17 @@ def test_the_report_of_a_folder_that_cannot_be_written(harrow: Harrow, small: Pa
     assert "4 runs" in ended.stdout
 
 
-def test_a_folder_that_another_one_sweeps_into(
+def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_that_has_a_folder(
     harrow: Harrow, small: Path, environment: dict[str, str]
 ) -> None:
     pytest.importorskip("fcntl")
     process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
     wait_for(lambda: len(parts(small)) > 0, process)
     refused = harrow("sweep", "small.yaml", "--seeds", "0..4000", *BY_PROCESSES, "--resume")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
-    assert refused.returncode == 2
-    assert "s: another harrow is sweeping into it just now" in refused.stderr
-    assert process.returncode == 130
-
-
-def test_an_interrupt_from_a_keyboard_reaches_every_process(small: Path, environment: dict[str, str]) -> None:
-    process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
-    wait_for(lambda: len(parts(small)) > 0, process)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
+    assert refused.returncode == 2
+    assert "s: another harrow is sweeping into it just now" in refused.stderr
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out

@@ -5,6 +5,7 @@ standard streams of its own, as if it had been started by a shell.
 """
 
 import multiprocessing
+import multiprocessing.context
 import multiprocessing.forkserver
 import os
 import subprocess
@@ -12,22 +13,32 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest import mock
 
-from tests.plain_environment import plain_environment
+from tests.plain_environment import PYTHONPATH, plain_environment
 
-_IMPORTED = (
-    "harrow.cli.main",
-    "harrow.cli.commands.run",
-    "harrow.cli.render.run",
-    "harrow.cli.commands.sweep",
-    "harrow.campaigns.language.loader",
-    "harrow.campaigns.run.runner",
-    "harrow.campaigns.sweep.sweep",
-    "harrow.campaigns.sweep.sweep_report",
-    "yaml",
-)
+_SERVER = "tests.cli.warm_server"
 _STREAMS = ("stdin", "stdout", "stderr")
+
+
+class _ForkServer:
+    """The server of this process, which the pools of harrow share."""
+
+    warm_pid: int | None = None
+
+    @classmethod
+    def context(cls) -> multiprocessing.context.ForkServerContext:
+        """Return the context whose processes come from a warm server; one that a pool has started is not."""
+        context = multiprocessing.get_context("forkserver")
+        server: Any = multiprocessing.forkserver
+        if cls.warm_pid is None or server._forkserver._forkserver_pid != cls.warm_pid:
+            server._forkserver._stop()
+            context.set_forkserver_preload([_SERVER])
+            with mock.patch.dict(os.environ, {**plain_environment(), "PYTHONPATH": PYTHONPATH}, clear=True):
+                server.ensure_running()
+            cls.warm_pid = server._forkserver._forkserver_pid
+        return context
 
 
 def run(
@@ -39,10 +50,7 @@ def run(
     prepare: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, and return what it printed and its exit code; *prepare* is called before it."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*_IMPORTED])
-    with mock.patch.dict(os.environ, plain_environment(), clear=True):
-        multiprocessing.forkserver.ensure_running()
+    context = _ForkServer.context()
     with TemporaryDirectory() as place:
         streams = Path(place)
         process = context.Process(target=_run, args=(arguments, folder, dict(environment), streams, prepare))
@@ -76,6 +84,7 @@ def _run(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["harrow", *arguments]
+    assert _SERVER in sys.modules, "the server did not import it, and does not say why"
     prepare()
     from harrow.cli.__main__ import main
 

@@ -319,6 +319,10 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
                 "delay_us": 500_000,
             },
         ),
+        (
+            Message(action="drop", znode="/controller"),
+            {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND, "znode": "/controller"},
+        ),
         (Message(action="drop"), {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND}),
         (
             Message(
@@ -348,6 +352,23 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
 )
 def test_the_rule_that_a_fault_puts_in_force(fault: Fault, expected: dict[str, Any]) -> None:
     assert shown(rule_of(fault)) == expected
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_possible"),
+    [
+        ({}, True),
+        ({"api": "ZooKeeper", "from_": 0, "to": "zookeeper"}, True),
+        ({"from_": "zookeeper"}, True),
+        ({"to": 1}, True),
+        ({"api": "Fetch"}, False),
+        ({"from_": 0, "to": 1}, False),
+        ({"from_": "producer-0"}, False),
+    ],
+)
+def test_who_speaks_of_znodes(ends: dict[str, Any], is_possible: bool) -> None:
+    assert (Message(action="drop", znode="/controller", **ends).problem() is None) == is_possible
+    assert Message(action="drop", **ends).problem() is None
 
 
 @pytest.mark.parametrize("fault", [NetworkAckLoss(), SlowFollower(broker=0), Message(action="drop")])

@@ -52,7 +52,7 @@ def test_sources_are_good(source: int) -> None:
     assert load_or_refuse(SOURCES[source]) is not None
 
 
-@pytest.mark.soak(size=500, test=1, soak=100)
+@pytest.mark.soak(size=250, test=1, soak=200)
 def test_mutated_files(numbers: range) -> None:
     made = mutants(Random(numbers.start))
     outcomes = [load_or_refuse(next(made)) is not None for _ in numbers]

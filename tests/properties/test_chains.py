@@ -29,7 +29,7 @@ def yardstick() -> Plan:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.soak(size=3, test=1, soak=30)
+@pytest.mark.soak(size=2, test=1, soak=45)
 def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
     plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
@@ -40,7 +40,7 @@ def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0"])
-@pytest.mark.soak(size=6, test=1, soak=100)
+@pytest.mark.soak(size=3, test=1, soak=200)
 def test_chains_of_earlier_releases(release: str, numbers: range) -> None:
     for seed in numbers:
         for rule, result in run_plan(replace(yardstick(), kafka=release), seed).verdict.rules.items():

@@ -44,7 +44,7 @@ FAILURES: Final = """
 
 
 @pytest.mark.parametrize(("release", "others"), [("0.11", ""), ("2.0", ""), ("2.4", ""), ("2.4", FAILURES)])
-@pytest.mark.soak(size=4, test=3, soak=200)
+@pytest.mark.soak(size=4, test=1, soak=200)
 def test_nothing_is_lost_by_stopping_brokers(numbers: range, release: str, others: str) -> None:
     stops = 0
     (plan,) = load_text(CAMPAIGN.format(release=release, others=others), "clean-stops.yaml").plans

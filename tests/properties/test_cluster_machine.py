@@ -34,7 +34,7 @@ from harrow.faults.partition import NetworkPartition
 BROKERS = (0, 1, 2)
 SOUND: Mapping[str, Value] = {"epoch_cache_cut_at_log_end": True}
 QUICK = settings(
-    max_examples=20,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     database=None,
@@ -136,7 +136,7 @@ class ClusterMachine(RuleBasedStateMachine):
             raise AssertionError(campaign_text(plan))
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=10, test=1, soak=200)
 def test_whatever_is_done_to_it(numbers: range) -> None:
     @seed(numbers.start)
     class Machine(ClusterMachine):

@@ -52,8 +52,8 @@ def check_not_accused(history: History) -> None:
     assert not (verdict.reasons and any(micro[0] == "send" for line in answered for micro in line["value"]))
 
 
-@pytest.mark.soak(size=75, test=1, soak=100)
-@settings(max_examples=75)
+@pytest.mark.soak(size=40, test=1, soak=188)
+@settings(max_examples=40)
 @given(HISTORIES | correct_histories(min_steps=30, max_steps=80))
 def test_a_correct_log_is_never_accused(history: History) -> None:
     check_not_accused(history)
@@ -95,8 +95,8 @@ def test_there_is_a_plant_for_every_anomaly() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTS)
-@pytest.mark.soak(size=40, test=1, soak=50)
-@settings(max_examples=40)
+@pytest.mark.soak(size=20, test=1, soak=100)
+@settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
 def test_a_planted_anomaly_is_found_and_is_the_only_one(
     name: str, history: History, data: st.DataObject
@@ -212,8 +212,8 @@ def with_an_anomaly_perhaps(history: History, data: st.DataObject) -> History:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.soak(size=40, test=1, soak=50)
-@settings(max_examples=40)
+@pytest.mark.soak(size=20, test=1, soak=100)
+@settings(max_examples=20)
 @given(history=HISTORIES, data=st.data(), seed=st.integers(0, 2**32))
 def test_a_change_that_does_not_matter(
     change: Callable[[History, Random], History], history: History, data: st.DataObject, seed: int
@@ -223,8 +223,8 @@ def test_a_change_that_does_not_matter(
     assert summary(judge(change(deepcopy(history), Random(seed)))) == before
 
 
-@pytest.mark.soak(size=40, test=1, soak=50)
-@settings(max_examples=40)
+@pytest.mark.soak(size=20, test=1, soak=100)
+@settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
 def test_how_a_line_is_written_does_not_matter(history: History, data: st.DataObject) -> None:
     history = with_an_anomaly_perhaps(history, data)

@@ -229,8 +229,8 @@ class Running:
 seeds = st.integers(0, 2**16)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
-@settings(max_examples=50)
+@pytest.mark.soak(size=25, test=1, soak=200)
+@settings(max_examples=25)
 @given(plan=plans(), seed=seeds)
 def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     cluster = Running(plan, seed).cluster
@@ -251,8 +251,8 @@ def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     event("something was committed" if watcher.hw_max else "nothing was committed")
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
-@settings(max_examples=50)
+@pytest.mark.soak(size=25, test=1, soak=200)
+@settings(max_examples=25)
 @given(plan=plans(power_loss=True), seed=seeds)
 def test_no_promise_is_broken(plan: Plan, seed: int) -> None:
     verdict = run_plan(plan, seed).verdict

@@ -25,15 +25,15 @@ def check_round_trip(plan: Plan) -> None:
     assert campaign_text(again) == text
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
-@settings(max_examples=50, suppress_health_check=SLOW)
+@pytest.mark.soak(size=25, test=1, soak=200)
+@settings(max_examples=25, suppress_health_check=SLOW)
 @given(plan=written_plans())
 def test_round_trip(plan: Plan) -> None:
     check_round_trip(plan)
 
 
-@pytest.mark.soak(size=50, test=1, soak=20)
-@settings(max_examples=50)
+@pytest.mark.soak(size=25, test=1, soak=40)
+@settings(max_examples=25)
 @given(plan=plans(power_loss=True))
 def test_round_trip_of_plans_that_are_run(plan: Plan) -> None:
     check_round_trip(plan)
@@ -51,8 +51,8 @@ trees = st.recursive(
 )
 
 
-@pytest.mark.soak(size=100, test=1, soak=50)
-@settings(max_examples=100)
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
 @given(tree=st.dictionaries(texts, trees, min_size=1), comments=st.lists(texts))
 def test_any_reader_of_yaml_finds_what_was_written(tree: dict[str, object], comments: list[str]) -> None:
     text = yaml_text(Rows(tree), comments)

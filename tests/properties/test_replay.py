@@ -29,7 +29,7 @@ def replayed(folders: list[Path], hash_seed: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.soak(size=40, test=1, soak=50)
+@pytest.mark.soak(size=20, test=1, soak=100)
 def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path, numbers: range) -> None:
     recorded = record(tmp_path, numbers)
     assert len({folder for folder, _ in recorded}) == len(numbers)

@@ -54,8 +54,8 @@ def play(script: list[Any], **settings: Any) -> CorrectCluster:
     return cluster
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
-@settings(max_examples=100)
+@pytest.mark.soak(size=50, test=1, soak=200)
+@settings(max_examples=50)
 @given(LONG_SCRIPT)
 def test_safe_settings_are_never_accused(script: list[Any]) -> None:
     verdict = judge(play(script).run.evidence())
@@ -64,8 +64,8 @@ def test_safe_settings_are_never_accused(script: list[Any]) -> None:
     assert (verdict.status == "held") == (not verdict.reasons)
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
-@settings(max_examples=100)
+@pytest.mark.soak(size=50, test=1, soak=200)
+@settings(max_examples=50)
 @given(LONG_SCRIPT, SETTINGS)
 @example(ACKED_ABOVE_AN_OLD_WATERMARK, UNFLUSHED_ACKS_1)
 def test_what_the_settings_permit_is_never_a_violation(script: list[Any], drawn: dict[str, Any]) -> None:
@@ -185,8 +185,8 @@ def test_there_is_a_plant_for_every_rule_that_needs_more_than_the_history() -> N
 
 
 @pytest.mark.parametrize("rule", PLANTS)
-@pytest.mark.soak(size=40, test=1, soak=50)
-@settings(max_examples=40)
+@pytest.mark.soak(size=20, test=1, soak=100)
+@settings(max_examples=20)
 @given(script=SCRIPT, data=st.data())
 def test_a_planted_anomaly_is_found(rule: str, script: list[Any], data: st.DataObject) -> None:
     cluster = play([*script, *CERTAIN])

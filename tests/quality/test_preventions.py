@@ -31,7 +31,7 @@ def causes(finding: Finding) -> frozenset[str]:
     return frozenset(cause.kind.name for cause in finding.causes)
 
 
-@pytest.mark.soak(size=3, test=1, soak=80)
+@pytest.mark.soak(size=2, test=1, soak=120)
 def test_what_is_named_prevents_the_finding(numbers: range) -> None:
     named = 0
     for number in numbers:

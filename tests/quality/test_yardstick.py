@@ -31,7 +31,7 @@ def yardstick() -> Plan:
     return load_campaign(resolve("standard")[0]).plans[0]
 
 
-@pytest.mark.soak(size=30, test=1, soak=100)
+@pytest.mark.soak(size=15, test=1, soak=200)
 def test_a_sound_configuration_is_never_accused(numbers: range) -> None:
     accused = {}
     for seed in numbers:

@@ -31,7 +31,7 @@ def test_a_flaw_is_found(name: str) -> None:
     assert any(run.verdict.status == VIOLATED for run in runs(swarm_with_mutant(name), seeds))
 
 
-@pytest.mark.soak(size=100, test=1, soak=200)
+@pytest.mark.soak(size=50, test=1, soak=400)
 def test_the_sound_model_is_not_accused(numbers: range) -> None:
     accused = {
         run.seed: [rule for rule, judged in run.verdict.rules.items() if judged.status == VIOLATED]

@@ -383,7 +383,7 @@ def test_what_is_replayed_is_what_there_was(name: str) -> None:
     compare_every_moment(*RUNS[name])
 
 
-@pytest.mark.soak(size=25, test=4, soak=800)
+@pytest.mark.soak(size=25, test=2, soak=800)
 def test_what_is_replayed_of_swarms_is_what_there_was(numbers: range) -> None:
     for seed in numbers:
         compare_every_moment(library_swarm(), seed)

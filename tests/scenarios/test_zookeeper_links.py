@@ -4,6 +4,8 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.events import MessageRuleApplied
+from harrow.cluster_model.trace import select
 
 # The leader cannot write its ISR, so every request for the partition waits behind the first.
 REQUESTS_PILE_UP = """
@@ -47,3 +49,36 @@ def test_the_cluster_recovers(text: str, seed: int) -> None:
     (plan,) = load_text(text, "campaign.yaml").plans
     verdict = run_plan(plan, seed).verdict
     assert (verdict.status, verdict.reasons) == ("held", ())
+
+
+def test_one_request_to_zookeeper_is_told_from_the_others() -> None:
+    """The leader's write of an ISR is held up, and its pings and the controller's requests are not."""
+    text = """
+kafka: "2.4"
+settings: {acks: all, replica.lag.time.max.ms: 1000}
+cluster:
+  brokers: 3
+  controller: 2
+  topics: [{name: t, assignment: [[0, 1, 2]]}, {name: other, assignment: [[1]]}]
+workload: {duration: 10s, producers: [{rate: 20/s}]}
+faults:
+  - {at: 1s, do: {slow_follower: {broker: 1, mode: stuck}}}
+  - {at: 1s, do: {message: {action: delay, delay: 1s, znode: ZNODE, kind: KIND, count: 100}}}
+"""
+    touched = {}
+    for znode in (
+        "/brokers/topics/t",
+        "/brokers/topics/t/partitions/0/state",
+        "/brokers/topics/other",
+        "/bro",
+    ):
+        for kind in ("request", "response"):
+            (plan,) = load_text(text.replace("ZNODE", znode).replace("KIND", kind), "campaign.yaml").plans
+            applied = select(run_plan(plan, 1).evidence.trace, MessageRuleApplied)
+            found = [event for event in applied if event.rule == "message"]
+            touched[znode, kind] = {(event.api, event.sender, event.receiver) for event in found}
+    asked, answered = {("ZooKeeper", "broker-0", "zookeeper")}, {("ZooKeeper", "zookeeper", "broker-0")}
+    topic, state, other, no_parent = dict.fromkeys(znode for znode, _ in touched)
+    assert touched[topic, "request"] == touched[state, "request"] == asked
+    assert touched[topic, "response"] == touched[state, "response"] == answered
+    assert not any(touched[znode, kind] for znode in (other, no_parent) for kind in ("request", "response"))

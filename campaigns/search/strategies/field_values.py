@@ -35,6 +35,7 @@ USUAL: Final[Values] = {
     kinds.CountMarker: st.integers(1, 4),
     kinds.SkipMarker: st.integers(0, 20),
     kinds.ApiMarker: st.sampled_from(kinds.APIS),
+    kinds.ZnodePathMarker: st.sampled_from(["/controller", "/brokers/ids/0", "/brokers/topics"]),
     kinds.ReleaseMarker: st.sampled_from(list(RELEASES)),
     bool: st.booleans(),
     str: st.just("message"),

@@ -216,6 +216,23 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         """,
         [("4:30", "this cuts no link: the same stands on both sides")],
     ),
+    "znodes": (
+        """\
+        cluster: {brokers: 2, topics: [{name: t}]}
+        workload: {duration: 5s, producers: [{name: p}]}
+        faults:
+          - {at: 1s, do: {message: {action: drop, znode: /}}}
+          - {at: 1s, do: {message: {action: drop, znode: controller}}}
+          - {at: 1s, do: {message: {action: drop, znode: /controller/}}}
+          - {at: 1s, do: {message: {action: drop, znode: /controller, api: Fetch}}}
+        """,
+        [
+            ("4:50", "`/` is no path of a znode; write it as `/controller`"),
+            ("5:50", "`controller` is no path of a znode"),
+            ("6:50", "`/controller/` is no path of a znode"),
+            ("7:28", "no Fetch request is about a znode"),
+        ],
+    ),
     "behaviours by other names": (
         "behaviours: {no-dedup: true, zzz: true}\n",
         [

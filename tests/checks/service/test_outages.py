@@ -108,6 +108,17 @@ class Slow(RunBuilder):
             (reasons.ISR_SHRANK, 0),
         ),
         ([("append",), ("copied", 1), ("copied", 2)], (reasons.MEMBER_BEHIND, 2), (reasons.CAUGHT_UP, 2)),
+        # One that copies a batch and fetches no more never says that it has it.
+        (
+            [("append",), ("copied", 1), ("copied", 2), ("fetched", 2, 1)],
+            (reasons.MEMBER_BEHIND, 1),
+            (reasons.CAUGHT_UP, 1),
+        ),
+        (
+            [("append",), ("copied", 1), ("copied", 2), ("fetched", 1, 1), ("time", 1), ("fetched", 2, 1)],
+            (reasons.MEMBER_BEHIND, 2),
+            (reasons.CAUGHT_UP, 2),
+        ),
         (
             [("broker_paused", {"broker": 2}), ("append",), ("healed", {})],
             (reasons.MEMBER_PAUSED, 2),
@@ -149,6 +160,8 @@ def test_why_nothing_was_acked(
             run.append(0, "m0")
         elif what == "copied":
             run.replicate(given[0], "m0")
+        elif what == "fetched":
+            run.event("fetch", broker=0, partition="t-0", replica=given[0], offset=given[1])
         elif what == "isr":
             run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=given[0], change=given[1])
         elif what == "refused":

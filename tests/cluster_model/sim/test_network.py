@@ -13,6 +13,14 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.zookeeper.protocol import (
+    Create,
+    GetData,
+    WatchEvent,
+    ZooKeeperRequest,
+    ZooKeeperResponse,
+    ZooKeeperResult,
+)
 from tests.cluster_model.fakes import FakeEndpoint
 from tests.recorded_choices import recorded_choices
 
@@ -109,6 +117,27 @@ def test_a_connection_keeps_its_order_whatever_the_latency(seed: int, disturbed:
 
 
 # Rules for single messages
+
+
+def test_a_rule_about_a_znode_counts_what_is_about_it_or_one_below() -> None:
+    net = Net()
+    connection = net.connect()
+    rule = net.rule(DROP, znode="/a", skip=1, count=1)
+    watch = WatchEvent("/a", children=True)
+    other = ZooKeeperRequest(1, (GetData("/ab"), GetData("/")))
+    read = ZooKeeperRequest(1, (GetData("/b"), GetData("/a/b")))
+    for body in (Body("a"), other, watch, read, watch):
+        net.network.send_request(connection, 0, body)
+    net.run()
+    assert net.server.bodies() == [Body("a"), other, watch, watch]
+    assert (rule.matched, rule.applied) == (2, 1)
+
+
+def test_an_answer_is_about_what_was_asked_for_and_what_was_created() -> None:
+    asked = ZooKeeperRequest(1, (Create("/changes/change_", sequential=True),))
+    created = ZooKeeperResponse("OK", (ZooKeeperResult("OK", path="/changes/change_0000000000"),), asked)
+    assert created.znodes == ("/changes/change_", "/changes/change_0000000000")
+    assert ZooKeeperResponse("OK", ()).znodes == ()
 
 
 @pytest.mark.parametrize(
