@@ -131,6 +131,7 @@ REPLICATION: Final = (
     "isr_expansion_checks_hw",
     "isr_shrink_waits_for_write",
     "refused_isr_write_obeyed",
+    "maximal_isr",
     "isr_write_conditional",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",

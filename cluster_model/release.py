@@ -276,6 +276,14 @@ class Behaviours:
         "Partition.expandIsr, Partition.shrinkIsr",
         meaning="a leader goes by no ISR that was refused",
     )
+    maximal_isr: bool = _switch(
+        "A follower that the leader has tried to take into the ISR counts for the high watermark until the controller "
+        "says otherwise. Before, a leader whose write was refused went by the ISR that it knew: if an earlier try had "
+        "reached ZooKeeper and its answer was lost, that is smaller than the ISR from which its successor is elected.",
+        "KIP-497 (KAFKA-8836), Partition.handleAlterIsrResponse",
+        meaning="a follower that may have joined the ISR counts (KIP-497)",
+        before=(("2.7", False),),
+    )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",
@@ -363,3 +371,10 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
     )
 }
 """The releases whose data plane is modelled, oldest first."""
+
+REPAIRED_SINCE: Final[dict[str, Any]] = {
+    name: switch["latest"]
+    for name, switch in switch_docs().items()
+    if value_in(list(RELEASES)[-1], name) != switch["latest"]
+}
+"""What releases after all of these do otherwise: the flaws that even the newest of them has, as repaired."""

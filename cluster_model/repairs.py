@@ -103,6 +103,12 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="a new controller takes the replicas of dead brokers out of the ISRs",
         ),
         Repair(
+            name="KIP-497",
+            since="2.7",
+            switch="maximal_isr",
+            text="a follower that a leader has tried to take into the ISR counts, whether or not the leader knows that it joined",
+        ),
+        Repair(
             name="KIP-966",
             since="4.0",
             is_opt_in=True,

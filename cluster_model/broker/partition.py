@@ -38,6 +38,8 @@ class Partition:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
+    # The ISR, and who may have joined it although the leader does not know.
+    maximal_isr: tuple[int, ...] = ()
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
@@ -57,7 +59,7 @@ class Partition:
         """Become leader, or go on as leader in a new epoch; return whether the HW rose."""
         is_new_leader = not self.is_leader()
         self._take_over(state)
-        self.isr = state.leader_and_isr.isr
+        self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
         if self.behaviours.epoch_entry_on_election:
             self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start)
@@ -81,7 +83,7 @@ class Partition:
         """
         old_leader, old_epoch = self.leader, self.leader_epoch
         self._take_over(state)
-        self.isr = ()
+        self.isr = self.maximal_isr = ()
         self.leader = state.leader_and_isr.leader
         if (self.leader, self.leader_epoch) == (old_leader, old_epoch):
             return False
@@ -138,7 +140,7 @@ class Partition:
         high_watermark = self.log.log_end_offset
         if self.behaviours.hw_counts_whole_isr:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
-            isr = self.isr
+            isr = self.maximal_isr
             for replica in self.remote_replicas.values():
                 if replica.log_end_offset < high_watermark and (
                     replica.last_caught_up_us >= caught_up_since_us or replica.broker in isr
@@ -166,7 +168,7 @@ class Partition:
             return True, errors.NOT_LEADER_FOR_PARTITION if failed else errors.NONE
         if self.log.high_watermark < required_offset and self.behaviours.ack_waits_for_hw:
             return False, errors.NONE
-        if len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
+        if len(self.maximal_isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
 
@@ -245,7 +247,7 @@ class Partition:
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
-            self.isr = new_isr
+            self.isr = self.maximal_isr = new_isr
             self.maybe_increment_hw()
         self.isr_write_in_flight = True
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
@@ -258,17 +260,20 @@ class Partition:
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
         """Take over an ISR that has been written (None: refused); return whether the HW rose.
 
-        A refused write leaves the ISR as it was: the controller has changed the partition, and
-        its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
+        A refused write leaves the ISR as it was (from KIP-497 on with the follower that may have joined
+        counting too): the controller has changed the partition, and its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
         the write may have raised it.
         """
         self.isr_write_in_flight = False
         if partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             if not self.behaviours.refused_isr_write_obeyed:
-                self.isr = new_isr
+                self.isr = self.maximal_isr = new_isr
+            elif change == EXPAND and self.behaviours.maximal_isr:
+                # An earlier try may have arrived, and only its answer been lost.
+                self.maximal_isr = new_isr
         if partition_epoch is not None:
-            self.isr = new_isr
+            self.isr = self.maximal_isr = new_isr
             self.partition_epoch = partition_epoch
             self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, new_isr, change)
         return self.maybe_increment_hw()

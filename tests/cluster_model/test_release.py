@@ -11,6 +11,7 @@ from harrow.cluster_model.release import (
     HIGH_WATERMARK,
     LEADER_EPOCH,
     RELEASES,
+    REPAIRED_SINCE,
     Behaviours,
     switch_docs,
 )
@@ -33,6 +34,7 @@ ARRIVED = {
     "delivery_timeout": (False, False, False, True),  # KIP-91, 2.1
     "sticky_partitioner": (False, False, False, True),  # KIP-480, 2.4
     "epoch_cache_cut_at_log_end": (False, False, False, False),  # KAFKA-10706, 2.6.1
+    "maximal_isr": (False, False, False, False),  # KIP-497, 2.7
 }
 
 IN_EVERY_RELEASE = [
@@ -108,6 +110,10 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
     assert mutant.value != switch_docs()[mutant.switch]["safe"]
 
 
+def test_what_even_the_newest_release_has_not_repaired() -> None:
+    assert REPAIRED_SINCE == {"epoch_cache_cut_at_log_end": True, "maximal_isr": True}
+
+
 @pytest.mark.parametrize("repair", REPAIRS.values(), ids=list(REPAIRS))
 def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
     if repair.switch is None:
@@ -115,6 +121,9 @@ def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
         return
     since = [release.version >= repair.version[: len(release.version)] for release in RELEASES.values()]
     assert False in since
+    if True not in since:
+        assert REPAIRED_SINCE[repair.switch] == repair.value()
+        return
     arrived = RELEASES[list(RELEASES)[since.index(True)]]
     last_without = RELEASES[list(RELEASES)[since.index(True) - 1]]
     assert getattr(last_without.behaviours, repair.switch) != getattr(arrived.behaviours, repair.switch)

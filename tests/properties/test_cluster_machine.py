@@ -22,6 +22,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.live_run import LiveRun
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send
@@ -32,7 +33,6 @@ from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
 
 BROKERS = (0, 1, 2)
-SOUND: Mapping[str, Value] = {"epoch_cache_cut_at_log_end": True}
 QUICK = settings(
     max_examples=10,
     stateful_step_count=25,
@@ -48,7 +48,7 @@ brokers = st.sampled_from(BROKERS)
 lengths = st.sampled_from([2_000, 100_000, 1_000_000, 7_000_000])
 
 
-def safe_plan(behaviours: Mapping[str, Value] = SOUND) -> Plan:
+def safe_plan(behaviours: Mapping[str, Value] = REPAIRED_SINCE) -> Plan:
     return Plan(
         campaign="machine",
         behaviours=behaviours,
@@ -69,7 +69,7 @@ def safe_plan(behaviours: Mapping[str, Value] = SOUND) -> Plan:
 class ClusterMachine(RuleBasedStateMachine):
     """Three brokers, one partition, one idempotent producer."""
 
-    behaviours: ClassVar[Mapping[str, Value]] = SOUND
+    behaviours: ClassVar[Mapping[str, Value]] = REPAIRED_SINCE
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ def test_whatever_is_done_to_it(numbers: range) -> None:
 
 def test_the_machine_notices_a_flaw() -> None:
     class Flawed(ClusterMachine):
-        behaviours: ClassVar[Mapping[str, Value]] = {**SOUND, "hw_counts_whole_isr": False}
+        behaviours: ClassVar[Mapping[str, Value]] = {**REPAIRED_SINCE, "hw_counts_whole_isr": False}
 
     with pytest.raises(AssertionError) as caught:
         run_state_machine_as_test(Flawed, settings=settings(QUICK, max_examples=100))
@@ -157,7 +157,7 @@ def test_the_machine_notices_a_flaw() -> None:
 
 
 def test_what_was_done_is_a_campaign() -> None:
-    run = LiveRun(safe_plan({**SOUND, "ack_waits_for_hw": False}))
+    run = LiveRun(safe_plan({**REPAIRED_SINCE, "ack_waits_for_hw": False}))
     run.inject(NetworkPartition(between=(0,), and_=(1, 2)))
     run.send("m0")
     run.advance(3_000)

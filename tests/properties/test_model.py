@@ -17,6 +17,7 @@ from harrow.campaigns.run.model_target import ModelTarget
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
@@ -139,7 +140,7 @@ def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
     )
     return Plan(
         campaign="drawn",
-        behaviours={"epoch_cache_cut_at_log_end": True},
+        behaviours=REPAIRED_SINCE,
         cluster=ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
             topics=(topic,),

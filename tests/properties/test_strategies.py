@@ -24,6 +24,7 @@ from harrow.campaigns.search.strategies import (
     search,
     workloads,
 )
+from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import SETTINGS
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.actions import Send
@@ -34,7 +35,7 @@ from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.injection import At, When
 from tests.conditions import condition
 
-MUTANT = {"epoch_cache_cut_at_log_end": True, "ack_waits_for_hw": False}
+MUTANT = {**REPAIRED_SINCE, "ack_waits_for_hw": False}
 DISASTERS = ("broker_crash", "partition", "slow_follower")
 LOOSE = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

@@ -11,7 +11,7 @@ from harrow.campaigns.search.strategies.conditions import conditions
 from harrow.campaigns.search.strategies.faults import faults
 from harrow.campaigns.search.strategies.scripts import scripts, values
 from harrow.campaigns.search.strategies.workloads import DURATION_US, Workload, workloads
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release import DEFAULT_RELEASE, REPAIRED_SINCE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.faults.condition import Condition
@@ -148,8 +148,8 @@ def _empty(given: dict[str, Any]) -> Plan:
         campaign="drawn",
         cluster=ClusterSpec(brokers=(), topics=()),
         kafka=given.get("kafka", DEFAULT_RELEASE),
-        # As from 2.6.1 on (KAFKA-10706): a follower that never comes back tells of nothing else.
-        behaviours={"epoch_cache_cut_at_log_end": True},
+        # What Kafka has repaired since then is known, and would be found again and again.
+        behaviours=REPAIRED_SINCE,
         duration_us=DURATION_US,
         survivable=True,
     )

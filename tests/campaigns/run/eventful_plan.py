@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.cluster_model.trace import digest
@@ -51,7 +52,7 @@ def eventful_plan(release: str = "2.4", *, idempotence: bool = True, seconds: in
     return Plan(
         campaign="eventful",
         kafka=release,
-        behaviours={"epoch_cache_cut_at_log_end": True},
+        behaviours=REPAIRED_SINCE,
         cluster=ClusterSpec(
             brokers=tuple(BrokerSpec(id=number, rack=f"rack-{number % 2}") for number in range(4)),
             topics=topics,

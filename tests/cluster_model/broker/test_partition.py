@@ -451,6 +451,29 @@ def test_a_refused_write_leaves_the_isr_as_it_was() -> None:
     assert len(led.store.writes) == 2
 
 
+def test_until_kip_497_who_may_have_joined_the_isr_is_forgotten_when_the_write_is_refused() -> None:
+    """An earlier try may have reached ZooKeeper, and the next leader may come from the ISR that it wrote."""
+    for maximal_isr, hw in ((False, 3), (True, 2)):
+        led = Led((0, 1), maximal_isr=maximal_isr)
+        led.append(2)
+        led.fetch(r2=2)
+        led.written(None)
+        led.append()
+        led.host.clock.now_us += LAG_US + 1
+        led.fetch(r1=3)
+        assert led.hw == hw
+        assert led.partition.isr == (0, 1)
+
+
+def test_a_refused_shrink_forgets_nobody() -> None:
+    led = Led((0, 1), maximal_isr=True)
+    led.append(2)
+    led.host.clock.now_us += LAG_US + 1
+    led.partition.maybe_shrink_isr()
+    led.written(None)
+    assert led.hw == 0
+
+
 def test_a_fetch_raises_the_hw_even_if_the_isr_write_that_it_caused_is_refused() -> None:
     """`updateFollowerFetchState` tries the HW after `maybeExpandIsr`, whatever came of that."""
     led = Led((0,), replicas=(0, 1))
