@@ -190,6 +190,16 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         (FLUSHING,),
     ),
+    ("forgotten-isr-member[base]", "lost-write", "m1"): (
+        (
+            ("elected", 1, "epoch 2"),
+            ("appended", 0, "m1 at offset 1 (epoch 1, which had ended)"),
+            ("acked", 0, "alone in the ISR [0] as far as it knew"),
+            ("truncated", 0, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
+            ("conclusion", None, "a leader that had been succeeded"),
+        ),
+        ("KIP-497, from 2.7 on",),
+    ),
     ("loss-by-hw-truncation[base]", "lost-write", "m1"): (
         (
             ("appended", 0, "m1 at offset 1 (epoch 0)"),
