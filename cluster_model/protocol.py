@@ -7,11 +7,17 @@ partition is written ``topic-number``, for example ``t-0``.
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import RecordBatch
 
 NO_LEADER = -1
 NO_EPOCH = -1
 CONSUMER_REPLICA_ID = -1
+
+NO_SESSION: Final = 0
+INITIAL_SESSION_EPOCH: Final = 0
+FINAL_SESSION_EPOCH: Final = -1
+"""Of fetch sessions (``FetchMetadata.java``): no id; a full fetch that opens one; a full fetch that does not."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -41,7 +47,8 @@ class ProduceResponse:
 class FetchRequest:
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
-    ``replica_id`` is the follower's broker, or -1 for a consumer, which has an isolation level.
+    ``replica_id`` is the follower's broker, or -1 for a consumer, which has an isolation level. With a session epoch above
+    0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
     """
 
     api: ClassVar[str] = "Fetch"
@@ -50,6 +57,9 @@ class FetchRequest:
     max_bytes: int
     partitions: dict[str, tuple[int, int]]
     isolation_level: int = READ_UNCOMMITTED
+    session_id: int = NO_SESSION
+    session_epoch: int = FINAL_SESSION_EPOCH
+    forgotten: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -63,10 +73,15 @@ class FetchedPartition:
 
 @dataclass(slots=True)
 class FetchResponse:
-    """The answer to a Fetch; partitions with nothing to say are in it too."""
+    """The answer to a Fetch; in a session without the partitions of which there is nothing new to say.
+
+    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again.
+    """
 
     api: ClassVar[str] = "Fetch"
     partitions: dict[str, FetchedPartition]
+    error: str = errors.NONE
+    session_id: int = NO_SESSION
 
 
 @dataclass(slots=True)

@@ -111,6 +111,20 @@ class Behaviours:
         meaning="fetches carry the leader epoch (KIP-320)",
         before=(("2.1", False),),
     )
+    fetch_sessions: bool = _switch(
+        "Brokers keep a limited number of fetch sessions by id and epoch: a fetch says only what has changed since the one "
+        "before, and an unknown session or a repeated request is refused. Before, each fetch named every partition.",
+        "KIP-227, FetchSession.scala",
+        meaning="fetches are incremental, in sessions that a broker may forget (KIP-227)",
+        before=(("1.1", False),),
+    )
+    fetch_sessions_keep_epoch: bool = _switch(
+        "An incremental fetch is held to the leader epoch of its partitions. Before, a session forgot it, so that only a "
+        "full fetch could be refused for its epoch.",
+        "KAFKA-9338, CachedPartition.reqData",
+        meaning="an incremental fetch is held to its leader epoch (KAFKA-9338)",
+        before=(("2.5", False),),
+    )
     broker_epoch: bool = _switch(
         "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
         "between two looks at /brokers/ids.",

@@ -79,6 +79,8 @@ _CATALOGUE: Final = (
             "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
             "How much a follower fetches of a partition at once; one batch at the least."),
+    Setting("max.incremental.fetch.session.cache.slots", BROKER, "int", _always(1_000),
+            "How many fetch sessions a broker keeps (KIP-227, from 1.1 on).", maximum=INT_MAX),
     Setting("replica.fetch.backoff.ms", BROKER, "ms", _always(1_000),
             "How long a follower leaves a partition alone after an error.", maximum=INT_MAX),
     Setting("replica.socket.timeout.ms", BROKER, "ms", _always(30_000),
@@ -255,6 +257,7 @@ class BrokerConfig:
     replica_lag_time_max_us: int = _setting("replica.lag.time.max.ms")
     replica_fetch_wait_max_us: int = _setting("replica.fetch.wait.max.ms")
     replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
+    fetch_session_slots: int = _setting("max.incremental.fetch.session.cache.slots")
     replica_fetch_backoff_us: int = _setting("replica.fetch.backoff.ms")
     replica_socket_timeout_us: int = _setting("replica.socket.timeout.ms")
     hw_checkpoint_interval_us: int = _setting("replica.high.watermark.checkpoint.interval.ms")

@@ -137,7 +137,9 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     lacking = [group for group in committed if not has_copy(group, event.broker, number)]
     committer = _committer(story, broken)
     of_committer = [group for group in lacking if has_copy(group, committer, number)]
-    return sorted(of_committer or lacking, key=lambda group: group[0].leader_epoch)[-1:]
+    # A later history may have ended, and the one before it gone on.
+    present = [group for group in lacking if any(copy.is_there(number) for copy in group)]
+    return sorted(of_committer or present or lacking, key=lambda group: group[0].leader_epoch)[-1:]
 
 
 def _committer(story: Story, broken: _Broken) -> int:

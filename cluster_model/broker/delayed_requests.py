@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.protocol import LOG_END, FetchRequest
 from harrow.cluster_model.sim.connection import Message
@@ -15,30 +16,40 @@ from harrow.cluster_model.sim.host import Host
 
 @dataclass(slots=True, eq=False)
 class DelayedFetch:
-    """A fetch that found nothing to read; ``complete`` reads again and answers."""
+    """A fetch that found nothing to read; ``complete`` reads again and answers.
 
+    ``number`` counts the fetches of a broker that have had to wait.
+    """
+
+    number: int
     message: Message
     deadline_us: int
+    session: FetchSession
     partitions: Mapping[str, Partition]
-    complete: Callable[[Message, bool], None]
+    complete: Callable[["DelayedFetch", bool], None]
     completed: bool = False
 
-    def try_complete(self) -> bool:
-        """Answer if there is something to read, or a partition is no longer led here."""
+    def try_complete(self, name: str) -> bool:
+        """Answer if there is something to read of a partition, or it is no longer led here."""
         request: FetchRequest = self.message[2]
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name, (offset, epoch) in request.partitions.items():
-            partition = self.partitions[name]
-            if partition.readable_end(isolation) > offset or partition.check_epoch(epoch) != errors.NONE:
-                self.completed = True
-                self.complete(self.message, False)
-                return True
+        partition, cached = self.partitions[name], self.session.partitions[name]
+        if (
+            partition.readable_end(isolation) > cached.offset
+            or partition.check_epoch(cached.leader_epoch) != errors.NONE
+        ):
+            self._complete(expired=False)
+            return True
         return False
 
     def expire(self) -> None:
         """Answer with whatever there is."""
+        self._complete(expired=True)
+
+    def _complete(self, *, expired: bool) -> None:
         self.completed = True
-        self.complete(self.message, True)
+        self.session.delayed = None
+        self.complete(self, expired)
 
 
 class PendingAck:

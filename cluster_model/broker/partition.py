@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.replica import Replica
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.log_manager import LogManager
@@ -30,6 +31,8 @@ class Partition:
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
     min_insync_replicas: int
+    # The partitions of this broker whose ISR is being written.
+    isr_writes: dict[str, None] = field(default_factory=dict)
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
     leader: int = protocol.NO_LEADER
@@ -43,11 +46,15 @@ class Partition:
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
-    isr_write_in_flight: bool = False
     blocked: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
+
+    @property
+    def isr_write_in_flight(self) -> bool:
+        """Whether the leader has asked for another ISR, and has no answer yet."""
+        return self.name in self.isr_writes
 
     def is_leader(self) -> bool:
         """Return whether this broker leads the partition, as far as it knows."""
@@ -112,6 +119,8 @@ class Partition:
             return AppendResult(errors.NOT_LEADER_FOR_PARTITION, None, -1), False
         if acks == -1 and len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
+        for replica in self.remote_replicas.values():
+            replica.leave_session()
         result = self.log.append_as_leader(batch, self.leader_epoch)
         if result.batch is None:
             return result, self.maybe_increment_hw()
@@ -143,7 +152,7 @@ class Partition:
             isr = self.maximal_isr
             for replica in self.remote_replicas.values():
                 if replica.log_end_offset < high_watermark and (
-                    replica.last_caught_up_us >= caught_up_since_us or replica.broker in isr
+                    replica.caught_up_us >= caught_up_since_us or replica.broker in isr
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
@@ -216,6 +225,21 @@ class Partition:
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
+    def follows_quietly(self, broker: int, offset: int, session: FetchSession) -> bool:
+        """Return whether a follower has all and is in the ISR, so that its next fetch from there tells nothing new.
+
+        From now on each fetch of its session counts as one, until it says something else or the log grows.
+        """
+        replica = self.remote_replicas.get(broker)
+        if (
+            replica is None
+            or broker not in self.isr
+            or not offset == replica.log_end_offset == self.log.log_end_offset
+        ):
+            return False
+        replica.follow_session(session)
+        return True
+
     def _is_in_sync(self, replica: Replica) -> bool:
         """Return whether a follower may join the ISR: by the HW, not the LEO."""
         if replica.log_end_offset < self.log.high_watermark and self.behaviours.isr_expansion_checks_hw:
@@ -240,16 +264,13 @@ class Partition:
 
     def _is_out_of_sync(self, broker: int, caught_up_since_us: int) -> bool:
         replica = self.remote_replicas[broker]
-        return (
-            replica.log_end_offset != self.log.log_end_offset
-            and replica.last_caught_up_us < caught_up_since_us
-        )
+        return replica.log_end_offset != self.log.log_end_offset and replica.caught_up_us < caught_up_since_us
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
             self.isr = self.maximal_isr = new_isr
             self.maybe_increment_hw()
-        self.isr_write_in_flight = True
+        self.isr_writes[self.name] = None
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
         def altered(partition_epoch: int | None) -> None:
@@ -264,7 +285,7 @@ class Partition:
         counting too): the controller has changed the partition, and its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
         the write may have raised it.
         """
-        self.isr_write_in_flight = False
+        self.isr_writes.pop(self.name, None)
         if partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             if not self.behaviours.refused_isr_write_obeyed:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from harrow.cluster_model.broker.fetch_session import FetchSession
+
 UNKNOWN_OFFSET: Final = -1
 
 
@@ -15,9 +17,28 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
+    # While each fetch of this session is one from the leader's LEO, without saying so.
+    session: FetchSession | None = None
+
+    @property
+    def caught_up_us(self) -> int:
+        """When the replica was last caught up."""
+        session = self.session
+        return self.last_caught_up_us if session is None else session.last_fetch_us
+
+    def follow_session(self, session: FetchSession) -> None:
+        """Count each fetch of a session from now on as one from the LEO that the last one had reached."""
+        self.session = session
+
+    def leave_session(self) -> None:
+        """Count fetches one by one again; those of the session have counted until now."""
+        if self.session is not None:
+            self.last_caught_up_us = self.last_fetch_us = self.session.last_fetch_us
+            self.session = None
 
     def reset(self, leader_leo: int, now_us: int, *, in_isr: bool, is_new_leader: bool) -> None:
         """Begin a leader epoch: members of the ISR count as caught up now."""
+        self.session = None
         self.last_fetch_leader_leo = leader_leo
         self.last_fetch_us = now_us
         self.last_caught_up_us = now_us if in_isr else _LONG_AGO_US
@@ -32,6 +53,7 @@ class Replica:
         A follower is caught up now if it fetches from the leader's LEO, and was caught up
         at its previous fetch if it has reached the LEO of that moment.
         """
+        self.leave_session()
         if fetch_offset >= leader_leo:
             self.last_caught_up_us = max(self.last_caught_up_us, now_us)
         elif fetch_offset >= self.last_fetch_leader_leo:

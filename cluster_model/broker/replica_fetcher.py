@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import FetcherFailed
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
@@ -46,6 +47,10 @@ class ReplicaFetcher:
         self._config = config
         self._behaviours = behaviours
         self._states: dict[str, FetchState] = {}
+        # Those of them that are not fetched now: until they are truncated, or left alone for a while after an error.
+        self._truncating: dict[str, FetchState] = {}
+        self._delayed: dict[str, FetchState] = {}
+        self._session = FetchSessionHandler()
         self._busy = False
         self._wake_at_us: int | None = None
         self._client = NetworkClient(
@@ -56,48 +61,85 @@ class ReplicaFetcher:
         """Begin to follow, with a truncation where the release has one here."""
         log = partition.log
         by_epoch = self._behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
-        self._states[partition.name] = FetchState(
+        state = FetchState(
             partition,
             partition.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
             log.high_watermark if by_epoch else log.log_end_offset,
             truncating=by_epoch,
         )
+        self._forget(partition.name)
+        self._states[partition.name] = state
+        if by_epoch:
+            self._truncating[partition.name] = state
+        else:
+            self._ask_for(state)
         self._work()
 
     def remove(self, name: str) -> None:
         """Stop following; an idle fetcher closes its connection."""
-        if self._states.pop(name, None) is not None and not self._states:
+        if self._forget(name) and not self._states:
             self._client.close()
+            self._session = FetchSessionHandler()
             self._busy = False
+
+    def _forget(self, name: str) -> bool:
+        if self._states.pop(name, None) is None:
+            return False
+        self._truncating.pop(name, None)
+        self._delayed.pop(name, None)
+        self._session.remove(name)
+        return True
 
     def shutdown(self) -> None:
         """Stop following; what is on its way is not appended any more."""
         self._states.clear()
+        self._truncating.clear()
+        self._delayed.clear()
+        self._session = FetchSessionHandler()
         self._client.close()
 
     def _work(self) -> None:
         """Send the next request, unless one is in flight; wait while every partition is delayed."""
         if self._busy or not self._states:
             return
-        now_us = self._host.clock.now_us
-        ready = [s for s in self._states.values() if s.delayed_until_us <= now_us]
+        self._end_delays()
         epochs: dict[str, tuple[int, int]] = {}
-        for state in ready:
-            if state.truncating:
-                latest = state.partition.log.epochs.latest_epoch()
-                if latest == UNDEFINED_EPOCH:
-                    self._truncate_to(state, state.fetch_offset, "high watermark")
-                else:
-                    epochs[state.partition.name] = (state.leader_epoch, latest)
+        for state in tuple(self._truncating.values()):
+            if state.partition.name in self._delayed:
+                continue
+            latest = state.partition.log.epochs.latest_epoch()
+            if latest == UNDEFINED_EPOCH:
+                self._truncate_to(state, state.fetch_offset, "high watermark")
+            else:
+                epochs[state.partition.name] = (state.leader_epoch, latest)
         if epochs:
             self._busy = True
             request = protocol.OffsetsForLeaderEpochRequest(self._broker, epochs)
             self._client.send(request, self._epochs_answered, epochs)
-        elif ready:
+        elif self._session.has_partitions():
             self._busy = True
-            self._fetch(ready)
+            self._client.send(
+                self._session.request(
+                    self._broker,
+                    self._config.replica_fetch_wait_max_us,
+                    self._config.replica_fetch_max_bytes,
+                ),
+                self._fetched,
+            )
         else:
-            self._wait_until(min(s.delayed_until_us for s in self._states.values()))
+            self._wait_until(min(s.delayed_until_us for s in self._delayed.values()))
+
+    def _end_delays(self) -> None:
+        now_us = self._host.clock.now_us
+        for name, state in tuple(self._delayed.items()):
+            if state.delayed_until_us <= now_us:
+                del self._delayed[name]
+                if not state.truncating:
+                    self._ask_for(state)
+
+    def _ask_for(self, state: FetchState) -> None:
+        """Have the next fetch ask for a partition where it is now."""
+        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch)
 
     def _wait_until(self, at_us: int) -> None:
         if self._wake_at_us is None or at_us < self._wake_at_us:
@@ -111,6 +153,8 @@ class ReplicaFetcher:
 
     def _delay(self, state: FetchState) -> None:
         state.delayed_until_us = self._host.clock.now_us + self._config.replica_fetch_backoff_us
+        self._delayed[state.partition.name] = state
+        self._session.remove(state.partition.name)
 
     def _delay_all(self) -> None:
         for state in self._states.values():
@@ -131,7 +175,7 @@ class ReplicaFetcher:
                 if state is None or not state.truncating or state.leader_epoch != asked[name][0]:
                     continue
                 if error == errors.FENCED_LEADER_EPOCH:
-                    self._states.pop(name)
+                    self._forget(name)
                 elif error != errors.NONE:
                     self._delay(state)
                 else:
@@ -162,28 +206,19 @@ class ReplicaFetcher:
         state.partition.truncate_to(offset, reason)
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
+        self._truncating.pop(state.partition.name, None)
+        if state.partition.name not in self._delayed:
+            self._ask_for(state)
 
     # Fetching
 
-    def _fetch(self, ready: list[FetchState]) -> None:
-        partitions = {
-            state.partition.name: (state.fetch_offset, state.leader_epoch)
-            for state in ready
-            if not state.truncating
-        }
-        request = protocol.FetchRequest(
-            self._broker,
-            self._config.replica_fetch_wait_max_us,
-            self._config.replica_fetch_max_bytes,
-            partitions,
-        )
-        self._client.send(request, self._fetched, partitions)
-
-    def _fetched(self, response: protocol.FetchResponse | None, asked: dict[str, tuple[int, int]]) -> None:
+    def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
         self._busy = False
         if response is None:
+            self._session.handle_error()
             self._delay_all()
-        else:
+        elif self._session.handle_response(response):
+            asked = self._session.asked
             for name, fetched in response.partitions.items():
                 state = self._states.get(name)
                 # It may have been removed, added again or truncated since it was asked for.
@@ -204,7 +239,9 @@ class ReplicaFetcher:
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
         else:
-            state.fetch_offset = partition.log.log_end_offset
+            if fetched.batches:
+                state.fetch_offset = partition.log.log_end_offset
+                self._ask_for(state)
 
     def _fail(self, state: FetchState, base_offset: int) -> None:
         """Give a partition up until its next LeaderAndIsr.
@@ -214,12 +251,12 @@ class ReplicaFetcher:
         """
         name, leo = state.partition.name, state.partition.log.log_end_offset
         self._host.emit(FetcherFailed, self._broker, name, base_offset, leo)
-        self._states.pop(name)
+        self._forget(name)
 
     def _handle_error(self, state: FetchState, error: str) -> None:
         if error == errors.FENCED_LEADER_EPOCH:
             # The LeaderAndIsr of the new epoch will begin again.
-            self._states.pop(state.partition.name)
+            self._forget(state.partition.name)
             return
         self._delay(state)
         if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
@@ -236,8 +273,8 @@ class ReplicaFetcher:
         elif self._states.get(name) is state:  # It may have been added again meanwhile.
             error, end_offset = response.partitions[name]
             if error == errors.NONE:
+                self._delayed.pop(name, None)
                 self._truncate_to(state, end_offset, "out of range")
-                state.delayed_until_us = 0
         self._work()
 
 

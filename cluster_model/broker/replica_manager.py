@@ -11,6 +11,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
+from harrow.cluster_model.broker.fetch_session import FetchSession, FetchSessionCache, FetchWatchers
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
@@ -21,6 +22,9 @@ from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviour
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+
+_BOOTSTRAP_MAX_US: Final = 10**9
+"""Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 
@@ -48,7 +52,16 @@ class ReplicaManager:
         self._respond = respond
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
-        self._fetch_purgatory: Purgatory[DelayedFetch] = Purgatory()
+        self._fetch_watchers = FetchWatchers()
+        self._sessions = FetchSessionCache(
+            config.fetch_session_slots,
+            self._fetch_watchers,
+            # Kafka draws ids. Two lives of a broker have to have different ones all the same.
+            first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
+            bound_to_connection=not behaviours.fetch_sessions,
+        )
+        self._fetches_delayed = 0
+        self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
@@ -72,6 +85,7 @@ class ReplicaManager:
     def connection_closed(self, connection: Connection) -> None:
         """Forget the timer of a connection that is gone."""
         self._timers.pop(connection.id, None)
+        self._sessions.connection_closed(connection.id)
 
     # Produce
 
@@ -92,7 +106,7 @@ class ReplicaManager:
         # Followers are woken after this request has its place in the purgatory: what
         # they fetch now may complete it.
         for name in request.batches:
-            self._fetch_purgatory.check(name)
+            self._fetch_watchers.check(name)
 
     def _append(self, name: str, request: protocol.ProduceRequest) -> PendingAck:
         partition = self.partitions.get(name)
@@ -136,54 +150,80 @@ class ReplicaManager:
     # Fetch
 
     def handle_fetch(self, message: Message) -> None:
+        """Find the session of a fetch, and read what there is."""
+        request: protocol.FetchRequest = message[2]
+        session = self._sessions.session_of(
+            request,
+            message[0].id,
+            self._host.clock.now_us,
+            keeps_epoch=self._behaviours.fetch_sessions_keep_epoch,
+        )
+        if isinstance(session, str):
+            self._reject("Fetch", "", message[0].client.name, session)
+            self._respond(message, protocol.FetchResponse({}, session))
+        else:
+            self._fetch(message, session)
+
+    def _fetch(self, message: Message, session: FetchSession) -> None:
         """Read; with nothing to read, wait in the purgatory.
 
         As in Kafka the answer has the high watermark as it was before this fetch counted,
         unless it had to wait.
         """
         request: protocol.FetchRequest = message[2]
-        if self._blocked(request.partitions, self.handle_fetch, message):
+        if self._blocked(session.partitions, self._fetch, message, session):
             return
-        if request.max_wait_us <= 0 or self._has_something_to_say(request):
-            answer = self._read(message)
+        if request.max_wait_us <= 0 or self._has_something_to_say(session, request):
+            answer = self._read(message, session)
             if request.replica_id >= 0:
-                self._update_follower(request)
+                self._update_follower(session)
+            self._rest(session, request)
             self._respond(message, answer)
             return
+        has_tried = request.replica_id >= 0 and self._update_follower(session)
+        self._fetches_delayed += 1
         delayed = DelayedFetch(
-            message, self._host.clock.now_us + request.max_wait_us, self.partitions, self._complete_fetch
+            self._fetches_delayed,
+            message,
+            self._host.clock.now_us + request.max_wait_us,
+            session,
+            self.partitions,
+            self._complete_fetch,
         )
-        if request.replica_id >= 0 and self._update_follower(request) and delayed.try_complete():
-            # What this fetch acknowledged has let the next batch of the same producer in. Were it not looked at
-            # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
+        # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
+        # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
+        if has_tried and any(delayed.try_complete(name) for name in tuple(session.news)):
             return
+        self._rest(session, request)
+        session.delayed = delayed
         self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
-        self._fetch_purgatory.watch(delayed, list(request.partitions))
+        self._fetch_watchers.watch(session, session.news)
         self._watch_deadline(message[0], delayed)
 
-    def _has_something_to_say(self, request: protocol.FetchRequest) -> bool:
+    def _has_something_to_say(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
         """Return whether there is data to read, or an error to report."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name, (offset, epoch) in request.partitions.items():
+        for name in session.news:
+            cached = session.partitions[name]
             partition = self.partitions.get(name)
             if (
                 partition is None
-                or partition.check_epoch(epoch) != errors.NONE
-                or offset < partition.readable_end(isolation)
-                or offset > partition.log.log_end_offset
+                or partition.check_epoch(cached.leader_epoch) != errors.NONE
+                or cached.offset < partition.readable_end(isolation)
+                or cached.offset > partition.log.log_end_offset
             ):
                 return True
         return False
 
-    def _read(self, message: Message) -> protocol.FetchResponse:
-        """Read what there is of every partition, or say why it cannot be read."""
-        request: protocol.FetchRequest = message[2]
-        return protocol.FetchResponse(
-            {
-                name: self._read_partition(name, offset, epoch, message)
-                for name, (offset, epoch) in request.partitions.items()
-            }
-        )
+    def _read(self, message: Message, session: FetchSession) -> protocol.FetchResponse:
+        """Read what there is of every partition with news, or say why it cannot be read."""
+        answer: dict[str, protocol.FetchedPartition] = {}
+        for name in session.news:
+            cached = session.partitions[name]
+            fetched = self._read_partition(name, cached.offset, cached.leader_epoch, message)
+            if cached.is_told(fetched):
+                answer[name] = fetched
+        return protocol.FetchResponse(answer, errors.NONE, session.id)
 
     def _read_partition(
         self, name: str, offset: int, epoch: int, message: Message
@@ -213,29 +253,53 @@ class ReplicaManager:
             )
         return protocol.FetchedPartition(errors.NONE, log.high_watermark, batches)
 
-    def _update_follower(self, request: protocol.FetchRequest) -> bool:
+    def _update_follower(self, session: FetchSession) -> bool:
         """Note what a follower has; return whether something that waited for that was tried again."""
         has_tried = False
-        replica = request.replica_id
-        for name, (offset, epoch) in request.partitions.items():
+        session.last_fetch_us = self._host.clock.now_us
+        for name in tuple(session.news):
             partition = self.partitions.get(name)
-            if partition is None or partition.check_epoch(epoch) != errors.NONE:
+            cached = session.partitions[name]
+            if partition is None or partition.check_epoch(cached.leader_epoch) != errors.NONE:
                 continue
             leader_leo = partition.log.log_end_offset
-            if offset > leader_leo:
+            if cached.offset > leader_leo:
                 continue
-            self._host.emit(events.FollowerFetched, self._broker, name, replica, offset)
-            if partition.update_follower(replica, offset, leader_leo):
+            self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
+            if partition.update_follower(session.replica_id, cached.offset, leader_leo):
                 has_tried = True
                 self._produce_purgatory.check(name)
-                self._fetch_purgatory.check(name)
+                self._fetch_watchers.check(name)
         return has_tried
 
-    def _complete_fetch(self, message: Message, expired: bool) -> None:
-        request: protocol.FetchRequest = message[2]
+    def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
+        """Look no more at partitions of which everything is told and fetched, until something happens to them."""
+        if not session.is_kept:
+            return
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        for name in tuple(session.news):
+            partition, cached = self.partitions.get(name), session.partitions[name]
+            if (
+                partition is not None
+                and partition.log.high_watermark == cached.hw
+                and partition.readable_end(isolation) <= cached.offset
+                and partition.check_epoch(cached.leader_epoch) == errors.NONE
+                and (
+                    request.replica_id < 0
+                    or partition.follows_quietly(request.replica_id, cached.offset, session)
+                )
+            ):
+                del session.news[name]
+                self._fetch_watchers.watch(session, (name,))
+
+    def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
+        session = delayed.session
         if expired:
-            self._host.emit(events.FetchExpired, self._broker, request.replica_id)
-        self._respond(message, self._read(message))
+            self._host.emit(events.FetchExpired, self._broker, session.replica_id)
+        answer = self._read(delayed.message, session)
+        if not session.is_kept:
+            self._fetch_watchers.unwatch(session, session.partitions)
+        self._respond(delayed.message, answer)
 
     # Epochs and ends
 
@@ -317,7 +381,7 @@ class ReplicaManager:
                 changed.append(name)
         for name in changed:
             self._produce_purgatory.check(name)
-            self._fetch_purgatory.check(name)
+            self._fetch_watchers.check(name)
         self._respond(message, protocol.ControlResponse(request.api, errors.NONE))
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
@@ -351,6 +415,7 @@ class ReplicaManager:
                 self._isr_altered,
                 self._config.replica_lag_time_max_us,
                 topic_config.min_insync_replicas,
+                self._isr_writes,
             )
             self.partitions[name] = partition
         return partition
@@ -368,7 +433,7 @@ class ReplicaManager:
         if self._is_shut_down:
             return  # The log is closed to the requests that have waited.
         if hw_rose:
-            self._fetch_purgatory.check(partition.name)
+            self._fetch_watchers.check(partition.name)
         self._produce_purgatory.check(partition.name)
         blocked, partition.blocked = partition.blocked, []
         for handle_again in blocked:
@@ -385,10 +450,9 @@ class ReplicaManager:
 
     def _blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
         """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""
-        for name in names:
-            partition = self.partitions.get(name)
-            if partition is not None and partition.isr_write_in_flight:
-                partition.blocked.append(partial(handle, *request))
+        for name in self._isr_writes:
+            if name in names:
+                self.partitions[name].blocked.append(partial(handle, *request))
                 return True
         return False
 

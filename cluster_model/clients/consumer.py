@@ -1,9 +1,11 @@
 """A consumer of assigned partitions: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
@@ -35,11 +37,15 @@ class Consumer:
         self._history = history
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
-        self._metadata = ClientMetadata(host, brokers, config, self._fetch, bootstrap=bootstrap)
+        self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         self.end_seen: dict[str, int] = {}
-        self._delayed_until_us: dict[str, int] = dict.fromkeys(partitions, 0)
+        self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
+        # What is fetched of each broker, of which broker each partition is, and what may have to be fetched otherwise.
+        self._sessions = {broker: FetchSessionHandler() for broker in brokers}
+        self._fetched_from: dict[str, int] = {}
+        self._changed: dict[str, None] = dict.fromkeys(partitions)
         self._fetching: dict[int, None] = {}
         self._buffer: deque[tuple[str, int, str]] = deque()
         self._poll_scheduled = False
@@ -53,36 +59,56 @@ class Consumer:
 
     # Fetching
 
+    def _metadata_updated(self) -> None:
+        self._changed.update(dict.fromkeys(self.position))
+        self._fetch()
+
     def _fetch(self) -> None:
         """Send a fetch to every broker that leads something and has none in flight."""
-        now_us = self._host.clock.now_us
-        by_leader: dict[int, dict[str, tuple[int, int]]] = {}
-        waits = False
-        for partition, position in self.position.items():
-            if partition in self._resetting:
+        waits = self._assign_changed() if self._changed else False
+        for leader, session in self._sessions.items():
+            if leader in self._fetching or not session.has_partitions():
                 continue
-            if self._delayed_until_us[partition] > now_us:
+            connection = self._metadata.connections[leader]
+            if not connection.is_usable():
                 waits = True
                 continue
-            leader = self._metadata.leader(partition)
-            if leader is None:
-                self._metadata.request_update()
-            elif leader not in self._fetching:
-                if self._metadata.connections[leader].is_usable():
-                    by_leader.setdefault(leader, {})[partition] = (position, self._epoch_of(partition))
-                else:
-                    waits = True
-        for leader, partitions in by_leader.items():
             self._fetching[leader] = None
-            request = protocol.FetchRequest(
+            request = session.request(
                 protocol.CONSUMER_REPLICA_ID,
                 self._config.fetch_max_wait_us,
                 self._config.max_partition_fetch_bytes,
-                partitions,
             )
-            self._metadata.connections[leader].send(request, self._fetched, (leader, partitions))
+            connection.send(request, self._fetched, leader)
         if waits:
             self._fetch_later()
+
+    def _assign_changed(self) -> bool:
+        """Fetch what has changed of the leader that it has now; return whether something is to be left alone a while."""
+        now_us = self._host.clock.now_us
+        changed, self._changed = self._changed, {}
+        waits = False
+        for partition in changed:
+            leader = None
+            if partition in self._resetting:
+                pass
+            elif self._delayed_until_us.get(partition, now_us) > now_us:
+                self._changed[partition] = None
+                waits = True
+            else:
+                self._delayed_until_us.pop(partition, None)
+                leader = self._metadata.leader(partition)
+                if leader is None:
+                    self._changed[partition] = None
+                    self._metadata.request_update()
+            before = self._fetched_from.get(partition)
+            if before is not None and before != leader:
+                del self._fetched_from[partition]
+                self._sessions[before].remove(partition)
+            if leader is not None:
+                self._fetched_from[partition] = leader
+                self._sessions[leader].put(partition, self.position[partition], self._epoch_of(partition))
+        return waits
 
     def _epoch_of(self, partition: str) -> int:
         """Return the leader epoch that a request says (``Fetcher.prepareFetchRequests``, KIP-320).
@@ -104,17 +130,17 @@ class Consumer:
         self._wake_armed = False
         self._fetch()
 
-    def _fetched(
-        self, response: protocol.FetchResponse | None, context: tuple[int, dict[str, tuple[int, int]]]
-    ) -> None:
-        leader, asked = context
+    def _fetched(self, response: protocol.FetchResponse | None, leader: int) -> None:
         del self._fetching[leader]
+        session = self._sessions[leader]
         if response is None:
+            session.handle_error()
             self._metadata.request_update()
-            self._delay(asked)
-        else:
+            self._delay(session.asked)
+        elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
-                if self.position[partition] != asked[partition][0]:
+                asked = session.asked.get(partition)
+                if asked is None or self.position[partition] != asked[0]:
                     continue
                 if fetched.error == errors.OFFSET_OUT_OF_RANGE:
                     self._out_of_range(leader, partition)
@@ -122,27 +148,36 @@ class Consumer:
                     self._metadata.request_update()
                     self._delay((partition,))
                 else:
-                    self.end_seen[partition] = fetched.hw
-                    for batch in fetched.batches:
-                        for index, value in enumerate(batch.values):
-                            offset = batch.base_offset + index
-                            if offset >= self.position[partition]:
-                                self._buffer.append((partition, offset, value))
-                        self.position[partition] = batch.next_offset
+                    self._take(partition, fetched)
             self._schedule_poll()
         self._fetch()
 
-    def _delay(self, partitions: "dict[str, tuple[int, int]] | tuple[str, ...]") -> None:
+    def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
+        """Keep what was fetched for the next polls; the next fetch begins behind it."""
+        self.end_seen[partition] = fetched.hw
+        for batch in fetched.batches:
+            for index, value in enumerate(batch.values):
+                offset = batch.base_offset + index
+                if offset >= self.position[partition]:
+                    self._buffer.append((partition, offset, value))
+            self._move_to(partition, batch.next_offset)
+
+    def _move_to(self, partition: str, offset: int) -> None:
+        self.position[partition] = offset
+        self._changed[partition] = None
+
+    def _delay(self, partitions: Iterable[str]) -> None:
         until_us = self._host.clock.now_us + self._config.retry_backoff_us
         for partition in partitions:
             self._delayed_until_us[partition] = until_us
+            self._changed[partition] = None
 
     def _out_of_range(self, leader: int, partition: str) -> None:
         """The position is past the log's end: go where ``auto.offset.reset`` says."""
         if self._config.auto_offset_reset == "earliest":
-            self.position[partition] = 0
+            self._move_to(partition, 0)
         elif self._config.auto_offset_reset == "latest":
-            self._resetting[partition] = None
+            self._resetting[partition] = self._changed[partition] = None
             request = protocol.ListOffsetsRequest(
                 protocol.CONSUMER_REPLICA_ID, {partition: self._epoch_of(partition)}
             )
@@ -153,10 +188,11 @@ class Consumer:
 
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
         del self._resetting[partition]
+        self._changed[partition] = None
         if response is not None:
             error, end_offset = response.partitions[partition]
             if error == errors.NONE:
-                self.position[partition] = end_offset
+                self._move_to(partition, end_offset)
             else:
                 self._metadata.request_update()
                 self._delay((partition,))

@@ -25,6 +25,8 @@ ARRIVED = {
     "epoch_entry_on_election": (False, False, True, True),  # KAFKA-7415, 2.0.1
     "isr_expansion_checks_epoch_start": (False, False, True, True),  # KAFKA-7128, 2.0.1
     "fetch_leader_epoch_fencing": (False, False, False, True),  # KIP-320, 2.1
+    "fetch_sessions": (False, False, True, True),  # KIP-227, 1.1
+    "fetch_sessions_keep_epoch": (False, False, False, False),  # KAFKA-9338, 2.5
     "broker_epoch": (False, False, False, True),  # KIP-380, 2.2
     "controller_writes_fenced": (False, False, False, True),  # KAFKA-6082, 2.1
     "idempotence": (False, True, True, True),  # KIP-98
@@ -111,7 +113,11 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
 
 
 def test_what_even_the_newest_release_has_not_repaired() -> None:
-    assert REPAIRED_SINCE == {"epoch_cache_cut_at_log_end": True, "maximal_isr": True}
+    assert REPAIRED_SINCE == {
+        "epoch_cache_cut_at_log_end": True,
+        "fetch_sessions_keep_epoch": True,
+        "maximal_isr": True,
+    }
 
 
 @pytest.mark.parametrize("repair", REPAIRS.values(), ids=list(REPAIRS))

@@ -46,6 +46,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "replica.lag.time.max.ms"): by_release((ALL, 10_000)),  # 30 s from 2.5 on (KIP-537)
     (BROKER, "zookeeper.session.timeout.ms"): by_release((ALL, 6_000)),
     (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
+    (BROKER, "max.incremental.fetch.session.cache.slots"): by_release((ALL, 1000)),
     (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
     (BROKER, "replica.fetch.backoff.ms"): by_release((ALL, 1_000)),
     (BROKER, "replica.socket.timeout.ms"): by_release((ALL, 30_000)),

@@ -287,9 +287,9 @@ def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
 
 def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
     """Return how often broker 0 hears of a follower in a time."""
-    before = len(stage.named("fetch"))
+    before = len(stage.named("fetch_waits"))
     stage.cluster.simulator.run_until(stage.now_us + duration_us)
-    return [event[3] for event in stage.named("fetch")[before:]].count(replica)
+    return [event[2] for event in stage.named("fetch_waits")[before:]].count(replica)
 
 
 def test_links_can_be_cut_and_messages_dropped() -> None:

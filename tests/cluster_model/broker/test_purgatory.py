@@ -1,6 +1,8 @@
 """Requests that wait: for data, for the high watermark, for the ISR's lock, or for their time to be up."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
@@ -12,6 +14,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
+from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.log.disk import Disk
@@ -23,7 +26,7 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
 )
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
@@ -174,16 +177,23 @@ class FakeZooKeeper:
 
 
 class Replicas:
-    """Broker 0 leads t-0 and t-1 with the followers 1 and 2."""
+    """Broker 0 leads its partitions with the followers 1 and 2."""
 
     def __init__(
-        self, isr: tuple[int, ...] = (0, 1), *, min_isr: int = 1, partitions: Iterable[str] = (P,)
+        self,
+        isr: tuple[int, ...] = (0, 1),
+        *,
+        min_isr: int = 1,
+        partitions: Iterable[str] = (P,),
+        release: str = "2.4",
+        settings: Mapping[str, Value] = MappingProxyType({}),
+        **switches: Any,
     ) -> None:
         self.host = FakeHost("broker-0")
         self.zookeeper = FakeZooKeeper()
         self.responses: list[tuple[int, Any]] = []
-        config = broker_config("2.4", {"min.insync.replicas": min_isr})
-        behaviours = RELEASES["2.4"].behaviours
+        config = broker_config(release, {"min.insync.replicas": min_isr, **settings})
+        behaviours = replace(RELEASES[release].behaviours, **switches)
         self.manager = ReplicaManager(
             0,
             self.host,
@@ -468,12 +478,16 @@ def test_a_delayed_produce_settles_each_partition_once() -> None:
 def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, completes: bool) -> None:
     replicas = Replicas()
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
+    session = FetchSession(1, 1, 0, is_kept=True)
+    session.update(request.partitions)
     done: list[bool] = []
     delayed = DelayedFetch(
+        1,
         replicas.message(request, "f"),
         100,
+        session,
         replicas.manager.partitions,
         lambda _, expired: done.append(expired),
     )
-    assert delayed.try_complete() == completes
+    assert delayed.try_complete(P) == completes
     assert done == ([False] if completes else [])

@@ -1,0 +1,226 @@
+"""What a broker remembers of those that fetch from it (``FetchSession.scala``, KIP-227).
+
+A session has the partitions of a follower or a consumer with their positions, and knows which of them have news: data
+to read, a high watermark that has not been told, an error, or a position that has just changed. Only those are looked
+at when a fetch comes, so that a fetch costs by what happens and not by the partitions that exist.
+
+From 1.1 on sessions have ids and epochs, are kept in a cache of bounded size and outlive their connection. Before,
+every fetch named every partition. The outcome is the same if what is as it was in the fetch before, on the same
+connection, is left out of messages and work: then a session is one of a connection, and nobody checks its epoch.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from harrow.cluster_model.broker.delayed_requests import DelayedFetch
+
+_EVICTION_US: Final = 120 * US_PER_SECOND
+"""``KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``."""
+
+UNTOLD: Final = -1
+
+
+class CachedPartition:
+    """A partition of a session: from where it is fetched, and the high watermark that was last answered."""
+
+    __slots__ = ("hw", "leader_epoch", "offset")
+
+    def __init__(self, offset: int, leader_epoch: int) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.hw = UNTOLD
+
+    def is_told(self, fetched: protocol.FetchedPartition) -> bool:
+        """Return whether an answer says this of a partition, and note that it does (``maybeUpdateResponseData``)."""
+        has_news = bool(fetched.batches) or fetched.error != errors.NONE or fetched.hw != self.hw
+        self.hw = UNTOLD if fetched.error != errors.NONE else fetched.hw
+        return has_news
+
+
+class FetchSession:
+    """What one follower or consumer fetches of one broker.
+
+    ``news`` are the partitions to look at with the next fetch, in the order in which something happened to them.
+    ``last_fetch_us`` is when the last fetch counted; of the partitions without news each did.
+    """
+
+    __slots__ = (
+        "created_us",
+        "delayed",
+        "epoch",
+        "id",
+        "is_kept",
+        "last_fetch_us",
+        "news",
+        "partitions",
+        "replica_id",
+        "used_us",
+    )
+
+    def __init__(self, session_id: int, replica_id: int, now_us: int, *, is_kept: bool) -> None:
+        self.id = session_id
+        self.epoch = protocol.INITIAL_SESSION_EPOCH + 1
+        self.replica_id = replica_id
+        self.created_us = self.used_us = self.last_fetch_us = now_us
+        self.is_kept = is_kept
+        self.partitions: dict[str, CachedPartition] = {}
+        self.news: dict[str, None] = {}
+        self.delayed: DelayedFetch | None = None
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether it is a follower's, which others do not push out of the cache."""
+        return self.replica_id >= 0
+
+    def update(self, partitions: dict[str, tuple[int, int]], *, keeps_epoch: bool = True) -> None:
+        """Take over the positions of a request. Kafka before 2.5 forgot their leader epochs (KAFKA-9338)."""
+        for name, (offset, leader_epoch) in partitions.items():
+            epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
+            cached = self.partitions.get(name)
+            if cached is None:
+                self.partitions[name] = CachedPartition(offset, epoch)
+            else:
+                cached.offset, cached.leader_epoch = offset, epoch
+            self.news[name] = None
+
+
+class FetchWatchers:
+    """The sessions that are told when something happens to a partition.
+
+    A session watches the partitions of which it has no news, and while a fetch of it waits all of them.
+    """
+
+    __slots__ = ("_watchers",)
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, dict[FetchSession, None]] = {}
+
+    def watch(self, session: FetchSession, partitions: Iterable[str]) -> None:
+        """Tell a session when something happens to one of these partitions."""
+        for name in partitions:
+            self._watchers.setdefault(name, {})[session] = None
+
+    def unwatch(self, session: FetchSession, partitions: Iterable[str]) -> None:
+        """Tell a session nothing of these partitions any more."""
+        for name in partitions:
+            watching = self._watchers.get(name)
+            if watching is not None:
+                watching.pop(session, None)
+
+    def check(self, partition: str) -> None:
+        """Something happened to a partition: it is news, and fetches that wait for it are tried, oldest first."""
+        watching = self._watchers.pop(partition, None)
+        if not watching:
+            return
+        waiting = []
+        for session in watching:
+            session.news[partition] = None
+            if session.delayed is not None:
+                waiting.append(session.delayed)
+        if len(waiting) > 1:
+            waiting.sort(key=_age)
+        for delayed in waiting:
+            if not delayed.completed and not delayed.try_complete(partition):
+                self.watch(delayed.session, (partition,))
+
+
+class FetchSessionCache:
+    """The sessions of a broker."""
+
+    __slots__ = ("_bound_to_connection", "_next_id", "_sessions", "_slots", "_watchers")
+
+    def __init__(
+        self, slots: int, watchers: FetchWatchers, *, first_id: int, bound_to_connection: bool
+    ) -> None:
+        self._slots = slots
+        self._watchers = watchers
+        self._bound_to_connection = bound_to_connection
+        # By id, or by the connection's.
+        self._sessions: dict[int, FetchSession] = {}
+        self._next_id = first_id
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def session_of(
+        self, request: protocol.FetchRequest, connection_id: int, now_us: int, *, keeps_epoch: bool
+    ) -> FetchSession | str:
+        """Return the session of a fetch with what it says (``FetchManager.newContext``), or why there is none."""
+        if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH:
+            return self._opened(request, connection_id, now_us)
+        key = connection_id if self._bound_to_connection else request.session_id
+        session = self._sessions.get(key)
+        if session is None:
+            return errors.FETCH_SESSION_ID_NOT_FOUND
+        if not self._bound_to_connection:
+            if session.epoch != request.session_epoch:
+                return errors.INVALID_FETCH_SESSION_EPOCH
+            session.epoch += 1
+        session.used_us = now_us
+        session.update(request.partitions, keeps_epoch=keeps_epoch)
+        for name in request.forgotten:
+            session.partitions.pop(name, None)
+            session.news.pop(name, None)
+        self._watchers.unwatch(session, request.forgotten)
+        return session
+
+    def _opened(self, request: protocol.FetchRequest, connection_id: int, now_us: int) -> FetchSession:
+        """Return the session of a full fetch, which is a new one; without room it is forgotten with the answer."""
+        self.remove(connection_id if self._bound_to_connection else request.session_id)
+        is_kept = request.session_epoch == protocol.INITIAL_SESSION_EPOCH and self._has_room(request, now_us)
+        session_id = protocol.NO_SESSION
+        if is_kept:
+            session_id = self._next_id
+            self._next_id += 1
+        session = FetchSession(session_id, request.replica_id, now_us, is_kept=is_kept)
+        session.update(request.partitions)
+        if is_kept:
+            self._sessions[connection_id if self._bound_to_connection else session_id] = session
+        return session
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Close what is a session of the connection alone."""
+        if self._bound_to_connection:
+            self.remove(connection_id)
+
+    def remove(self, key: int) -> None:
+        """Close a session, if there is one."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._watchers.unwatch(session, session.partitions)
+
+    def _has_room(self, request: protocol.FetchRequest, now_us: int) -> bool:
+        """Make room for a session, if need be at the cost of another one (``FetchSessionCache.tryEvict``)."""
+        if self._bound_to_connection or len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: (session.used_us, session.id))
+        if now_us - oldest.used_us > _EVICTION_US:
+            self.remove(oldest.id)
+            return True
+        is_privileged = request.replica_id >= 0
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if now_us - session.created_us > _EVICTION_US or (is_privileged and not session.is_privileged)
+        ]
+        if not evictable:
+            return False
+        least = min(evictable, key=_worth)
+        if (is_privileged, len(request.partitions), 0) < _worth(least):
+            return False
+        self.remove(least.id)
+        return True
+
+
+def _age(delayed: "DelayedFetch") -> int:
+    return delayed.number
+
+
+def _worth(session: FetchSession) -> tuple[bool, int, int]:
+    return (session.is_privileged, len(session.partitions), session.id)

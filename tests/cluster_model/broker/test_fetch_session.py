@@ -1,0 +1,295 @@
+"""Fetch sessions: what is left unsaid counts as if it had been said, and what a broker does not know is refused."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.broker.fetch_session import FetchSessionCache, FetchWatchers
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
+from harrow.cluster_model.protocol import FetchRequest, FetchResponse
+from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Q, Replicas
+from tests.cluster_model.fakes import MS, SECOND
+
+NAMES = (P, Q, "t-2")
+MINUTE = 60 * SECOND
+
+
+class Follower:
+    """A follower of all partitions, with sessions or without."""
+
+    def __init__(self, replicas: Replicas, broker: int, *, has_sessions: bool) -> None:
+        self.broker = broker
+        self.positions = dict.fromkeys(NAMES, 0)
+        self._replicas = replicas
+        self._session = FetchSessionHandler() if has_sessions else None
+        for name in NAMES if self._session else ():
+            self._session.put(name, 0, -1)
+
+    def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
+        """Fetch, and return what has come."""
+        request = FetchRequest(
+            self.broker, max_wait_us, 1_000, {n: (o, -1) for n, o in self.positions.items()}
+        )
+        if self._session is not None:
+            request = self._session.request(self.broker, max_wait_us, 1_000)
+        self._replicas.manager.handle_fetch(self._replicas.message(request, f"broker-{self.broker}"))
+        asked = self._replicas.correlation_id
+        if asked not in self._replicas.answered():
+            self._replicas.host.advance(max_wait_us)
+        response = dict(self._replicas.responses)[asked]
+        if self._session is not None:
+            assert self._session.handle_response(response)
+        come: dict[str, list[str]] = {}
+        for name, fetched in response.partitions.items():
+            assert fetched.error == errors.NONE
+            for batch in fetched.batches:
+                self.positions[name] = batch.next_offset
+                come.setdefault(name, []).extend(map(str, batch.values))
+            if self._session is not None:
+                self._session.put(name, self.positions[name], -1)
+        return come
+
+
+class Led:
+    """A leader, and its followers, of which each says everything or only what is new."""
+
+    def __init__(self, **options: Any) -> None:
+        has_sessions = options.pop("has_sessions")
+        self.replicas = Replicas((0, 1, 2), partitions=NAMES, **options)
+        self.followers = {
+            broker: Follower(self.replicas, broker, has_sessions=has_sessions) for broker in (1, 2)
+        }
+        self.sent = 0
+
+    def take(self, step: tuple[Any, ...]) -> Any:
+        match step:
+            case "append", name:
+                self.sent += 1
+                return self.replicas.produce(f"m{self.sent}", acks=1, partitions=(name,))
+            case "fetch", broker, max_wait_us:
+                come = self.followers[broker].fetch(max_wait_us)
+                self.answer()
+                return come
+            case "wait", duration_us:
+                return self.replicas.host.advance(duration_us)
+            case _:
+                for partition in self.replicas.manager.partitions.values():
+                    partition.maybe_shrink_isr()
+                return self.answer()
+
+    def answer(self) -> None:
+        while self.replicas.zookeeper.submitted:
+            self.replicas.zookeeper.answer_isr_write(version=7)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            name: (
+                partition.isr,
+                partition.log.high_watermark,
+                {r.broker: (r.log_end_offset, r.caught_up_us) for r in partition.remote_replicas.values()},
+            )
+            for name, partition in self.replicas.manager.partitions.items()
+        }
+
+
+steps = st.one_of(
+    st.tuples(st.just("append"), st.sampled_from(NAMES)),
+    st.tuples(st.just("fetch"), st.sampled_from([1, 2]), st.sampled_from([0, WAIT_US])),
+    st.tuples(st.just("wait"), st.sampled_from([MS, SECOND, 11 * SECOND])),
+    st.tuples(st.just("shrink")),
+)
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4"])
+@given(taken=st.lists(steps, max_size=30))
+def test_what_is_left_unsaid_counts_as_if_it_had_been_said(
+    release: str, taken: list[tuple[Any, ...]]
+) -> None:
+    """HW, ISR, and when each replica was last caught up are the same with sessions and with full fetches."""
+    incremental, full = Led(has_sessions=True, release=release), Led(has_sessions=False, release=release)
+    for step in taken:
+        assert incremental.take(step) == full.take(step)
+        assert incremental.state() == full.state()
+
+
+def test_a_fetch_without_news_says_nothing_and_looks_at_nothing() -> None:
+    led = Led(has_sessions=True)
+    for _ in range(4):
+        led.take(("fetch", 1, 0))
+    asked = len(led.replicas.host.named("fetch"))
+    led.take(("append", Q))
+    led.take(("fetch", 1, 0))
+    led.take(("fetch", 1, 0))
+    assert {name for _, name, _, _ in led.replicas.host.named("fetch")[asked:]} == {Q}
+
+
+def answer(replicas: Replicas, request: FetchRequest, client: str = "consumer-0") -> FetchResponse:
+    replicas.manager.handle_fetch(replicas.message(request, client))
+    body: FetchResponse = dict(replicas.responses)[replicas.correlation_id]
+    return body
+
+
+def opening(replica: int = -1, *names: str, session_id: int = protocol.NO_SESSION) -> FetchRequest:
+    partitions = dict.fromkeys(names or (P,), (0, -1))
+    return FetchRequest(replica, 0, 1_000, partitions, session_id=session_id, session_epoch=0)
+
+
+def following(session_id: int, epoch: int) -> FetchRequest:
+    return FetchRequest(-1, 0, 1_000, {}, session_id=session_id, session_epoch=epoch)
+
+
+def test_a_session_that_the_broker_does_not_know_is_refused() -> None:
+    replicas = Replicas()
+    assert answer(replicas, following(77, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_repeated_request_is_refused_from_kip_227_on() -> None:
+    for release, error in (("0.11", errors.NONE), ("2.4", errors.INVALID_FETCH_SESSION_EPOCH)):
+        replicas = Replicas(release=release)
+        session_id = answer(replicas, opening()).session_id
+        assert answer(replicas, following(session_id, 1)).error == errors.NONE
+        assert answer(replicas, following(session_id, 1)).error == error
+
+
+def test_a_full_fetch_closes_the_session_that_it_names() -> None:
+    replicas = Replicas()
+    first = answer(replicas, opening()).session_id
+    second = answer(replicas, opening(session_id=first)).session_id
+    assert second != first
+    assert answer(replicas, following(first, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert answer(replicas, following(second, 1)).error == errors.NONE
+
+
+def test_before_kip_227_what_was_said_holds_for_its_connection_alone() -> None:
+    replicas = Replicas(release="0.11")
+    session_id = answer(replicas, opening()).session_id
+    assert answer(replicas, following(session_id, 1), "another").error == errors.FETCH_SESSION_ID_NOT_FOUND
+    replicas.manager.connection_closed(replicas.connections["consumer-0"])
+    assert answer(replicas, following(session_id, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_without_a_free_slot_every_fetch_is_a_full_one() -> None:
+    replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 0})
+    for _ in range(2):
+        response = answer(replicas, opening())
+        assert (response.session_id, list(response.partitions)) == (protocol.NO_SESSION, [P])
+
+
+def test_an_error_is_said_again_and_so_is_the_high_watermark_after_it() -> None:
+    replicas = Replicas()
+    unknown = answer(replicas, opening(-1, P, Q))
+    assert unknown.partitions[Q].error == errors.UNKNOWN_TOPIC_OR_PARTITION
+    again = answer(replicas, following(unknown.session_id, 1))
+    assert {name: fetched.error for name, fetched in again.partitions.items()} == {
+        Q: errors.UNKNOWN_TOPIC_OR_PARTITION
+    }
+    replicas.lead(Q, 0, (0, 1), epoch=1)
+    mended = answer(replicas, following(unknown.session_id, 2))
+    assert {name: (fetched.error, fetched.hw) for name, fetched in mended.partitions.items()} == {
+        Q: (errors.NONE, 0)
+    }
+
+
+@pytest.mark.parametrize(
+    ("keeps_epoch", "error"), [(False, errors.NONE), (True, errors.UNKNOWN_LEADER_EPOCH)]
+)
+def test_until_2_5_an_incremental_fetch_is_not_held_to_its_leader_epoch(
+    *, keeps_epoch: bool, error: str
+) -> None:
+    replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
+    session_id = answer(replicas, opening()).session_id
+    moved = FetchRequest(-1, 0, 1_000, {P: (0, 5)}, session_id=session_id, session_epoch=1)
+    fetched = answer(replicas, moved).partitions.get(P)
+    assert (errors.NONE if fetched is None else fetched.error) == error
+
+
+# The cache
+
+
+class Cache:
+    """A cache with two slots, and a clock."""
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self._cache = FetchSessionCache(2, FetchWatchers(), first_id=1, bound_to_connection=False)
+
+    def open(self, replica: int = -1, partitions: int = 1) -> int:
+        names = [f"t-{number}" for number in range(partitions)]
+        found = self._cache.session_of(opening(replica, *names), 0, self.now_us, keeps_epoch=True)
+        assert not isinstance(found, str)
+        return found.id
+
+    def use(self, session_id: int, epoch: int) -> bool:
+        found = self._cache.session_of(following(session_id, epoch), 0, self.now_us, keeps_epoch=True)
+        return not isinstance(found, str)
+
+
+def test_who_has_not_fetched_for_two_minutes_makes_room() -> None:
+    cache = Cache()
+    first, second = cache.open(), cache.open()
+    cache.now_us = MINUTE
+    assert cache.use(first, 1)
+    assert cache.open() == protocol.NO_SESSION
+    cache.now_us = 2 * MINUTE + 1
+    assert cache.open() != protocol.NO_SESSION
+    assert not cache.use(second, 1)
+    assert cache.use(first, 2)
+
+
+def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_follower() -> None:
+    cache = Cache()
+    small, large = cache.open(partitions=1), cache.open(partitions=2)
+    assert cache.open(replica=1) != protocol.NO_SESSION
+    assert not cache.use(small, 1)
+    assert cache.open(replica=2) != protocol.NO_SESSION
+    assert not cache.use(large, 1)
+    assert cache.open(partitions=9) == protocol.NO_SESSION
+    assert cache.open(replica=3, partitions=9) == protocol.NO_SESSION
+
+
+def test_a_larger_session_takes_the_place_of_a_smaller_one_that_is_not_young() -> None:
+    cache = Cache()
+    small, large = cache.open(partitions=2), cache.open(partitions=5)
+    for epoch, minute in enumerate((1, 2, 3), start=1):
+        cache.now_us = minute * MINUTE
+        assert cache.use(small, epoch)
+        assert cache.use(large, epoch)
+    assert cache.open(partitions=1) == protocol.NO_SESSION
+    assert cache.open(partitions=3) != protocol.NO_SESSION
+    assert not cache.use(small, 4)
+    assert cache.use(large, 4)
+
+
+# The client's side
+
+
+def test_a_client_says_what_is_new_and_what_it_wants_no_more() -> None:
+    handler = FetchSessionHandler()
+    handler.put(P, 0, 1)
+    handler.put(Q, 3, 1)
+    request = handler.request(1, 0, 1_000)
+    assert (request.partitions, request.session_epoch) == ({P: (0, 1), Q: (3, 1)}, 0)
+    assert handler.handle_response(FetchResponse({}, errors.NONE, 9))
+    handler.put(P, 2, 1)
+    handler.put("t-2", 0, 1)
+    handler.remove(Q)
+    request = handler.request(1, 0, 1_000)
+    assert request.partitions == {P: (2, 1), "t-2": (0, 1)}
+    assert (request.forgotten, request.session_id, request.session_epoch) == ((Q,), 9, 1)
+    assert handler.asked == {P: (2, 1), "t-2": (0, 1)}
+
+
+def test_a_client_says_everything_again_after_an_error() -> None:
+    handler = FetchSessionHandler()
+    handler.put(P, 0, 1)
+    handler.request(1, 0, 1_000)
+    handler.handle_response(FetchResponse({}, errors.NONE, 9))
+    handler.handle_error()
+    request = handler.request(1, 0, 1_000)
+    assert (request.partitions, request.session_id, request.session_epoch) == ({P: (0, 1)}, 9, 0)
+    assert not handler.handle_response(FetchResponse({}, errors.FETCH_SESSION_ID_NOT_FOUND))
+    request = handler.request(1, 0, 1_000)
+    assert (request.partitions, request.session_id) == ({P: (0, 1)}, protocol.NO_SESSION)
