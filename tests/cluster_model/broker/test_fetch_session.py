@@ -25,8 +25,9 @@ class Follower:
         self.positions = dict.fromkeys(NAMES, 0)
         self._replicas = replicas
         self._session = FetchSessionHandler() if has_sessions else None
-        for name in NAMES if self._session else ():
-            self._session.put(name, 0, -1)
+        if self._session is not None:
+            for name in NAMES:
+                self._session.put(name, 0, -1)
 
     def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
         """Fetch, and return what has come."""
