@@ -494,7 +494,7 @@ class LogFlushed(Event):
 
 @event("checkpoint")
 class CheckpointWritten(Event):
-    """A broker has written a checkpoint file; ``offsets`` by partition."""
+    """A broker has written a checkpoint file; ``offsets`` by partition, of those that have another than before."""
 
     broker: BrokerId
     kind: Text

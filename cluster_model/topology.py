@@ -28,7 +28,7 @@ Settings = Annotated[Mapping[str, Value], SettingsMarker]
 # How large a cluster may be: beyond these a campaign is a mistake, or an attack.
 BROKERS_MAX: Final = 100
 BROKER_ID_MAX: Final = 1_000
-PARTITIONS_MAX: Final = 1_000
+PARTITIONS_MAX: Final = 10_000
 CLIENTS_MAX: Final = 100
 _RECORD_BYTES_MAX: Final = 1_000_000
 

@@ -85,6 +85,9 @@ class FetchSession:
                 self.partitions[name] = CachedPartition(offset, epoch)
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
+                # Kafka leaves out what it has said before, so that a follower that has ignored an answer to a former
+                # leader epoch learns the high watermark with the next change only; here it is said again.
+                cached.hw = UNTOLD
             self.news[name] = None
 
 

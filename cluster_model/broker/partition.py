@@ -249,22 +249,23 @@ class Partition:
             or replica.log_end_offset >= self.leader_epoch_start
         )
 
-    def maybe_shrink_isr(self) -> None:
-        """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``."""
-        if self.leader != self.broker or self.isr_write_in_flight:
-            return
-        caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
-        remaining = tuple(
-            broker
-            for broker in self.isr
-            if broker == self.broker or not self._is_out_of_sync(broker, caught_up_since_us)
-        )
-        if len(remaining) < len(self.isr):
-            self._start_isr_change(remaining, SHRINK)
+    def maybe_shrink_isr(self) -> bool:
+        """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
 
-    def _is_out_of_sync(self, broker: int, caught_up_since_us: int) -> bool:
-        replica = self.remote_replicas[broker]
-        return replica.log_end_offset != self.log.log_end_offset and replica.caught_up_us < caught_up_since_us
+        Return whether to look again although nothing else may happen: a member of the ISR is behind.
+        """
+        if self.leader != self.broker:
+            return False
+        if self.isr_write_in_flight:
+            return True
+        leo, replicas = self.log.log_end_offset, self.remote_replicas
+        behind = [b for b in self.isr if b != self.broker and replicas[b].log_end_offset != leo]
+        if behind:
+            caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
+            dropped = [broker for broker in behind if replicas[broker].caught_up_us < caught_up_since_us]
+            if dropped:
+                self._start_isr_change(tuple(b for b in self.isr if b not in dropped), SHRINK)
+        return bool(behind)
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:

@@ -61,6 +61,8 @@ class ReplicaManager:
             bound_to_connection=not behaviours.fetch_sessions,
         )
         self._fetches_delayed = 0
+        # The partitions of which a member of the ISR may be behind, and so out of sync one day.
+        self._isr_suspects: dict[str, None] = {}
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
@@ -125,6 +127,7 @@ class ReplicaManager:
             )
         if hw_rose:
             self._produce_purgatory.check(name)
+        self._isr_suspects[name] = None
         return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
 
     def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
@@ -265,6 +268,8 @@ class ReplicaManager:
             leader_leo = partition.log.log_end_offset
             if cached.offset > leader_leo:
                 continue
+            if cached.offset < leader_leo:
+                self._isr_suspects[name] = None
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
             if partition.update_follower(session.replica_id, cached.offset, leader_leo):
                 has_tried = True
@@ -374,6 +379,7 @@ class ReplicaManager:
             if leader == self._broker:
                 self._fetchers.remove(name)
                 partition.make_leader(state)
+                self._isr_suspects[name] = None
                 changed.append(name)
             elif leader in live_brokers:
                 if partition.make_follower(state):
@@ -442,8 +448,9 @@ class ReplicaManager:
     def _shrink_isrs(self, _: None) -> None:
         if self._is_shut_down:
             return
-        for partition in self.partitions.values():
-            partition.maybe_shrink_isr()
+        for name in tuple(self._isr_suspects):
+            if not self.partitions[name].maybe_shrink_isr():
+                del self._isr_suspects[name]
         self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
 
     # Small parts

@@ -16,11 +16,12 @@ class FetchSessionHandler:
     changes with the next request alone.
     """
 
-    __slots__ = ("_changed", "_next", "_session_epoch", "_session_id", "asked")
+    __slots__ = ("_changed", "_next", "_removed", "_session_epoch", "_session_id", "asked")
 
     def __init__(self) -> None:
         self._next: dict[str, tuple[int, int]] = {}
         self._changed: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
         self.asked: dict[str, tuple[int, int]] = {}
@@ -35,9 +36,9 @@ class FetchSessionHandler:
         self._changed[partition] = None
 
     def remove(self, partition: str) -> None:
-        """Fetch a partition no more."""
+        """Fetch a partition no more; if it comes back it is said again, even where it stands as before."""
         if self._next.pop(partition, None) is not None:
-            self._changed[partition] = None
+            self._changed[partition] = self._removed[partition] = None
 
     def request(
         self,
@@ -58,9 +59,10 @@ class FetchSessionHandler:
                 if wanted is None:
                     if self.asked.pop(name, None) is not None:
                         forgotten.append(name)
-                elif self.asked.get(name) != wanted:
+                elif name in self._removed or self.asked.get(name) != wanted:
                     self.asked[name] = partitions[name] = wanted
         self._changed.clear()
+        self._removed.clear()
         return protocol.FetchRequest(
             replica_id,
             max_wait_us,

@@ -6,10 +6,11 @@ from harrow.cluster_model.sim.choices import Stream, pick
 class Partitioner:
     """Round robin, or from KIP-480 on one partition until its batch has been sent."""
 
-    __slots__ = ("_counter", "_partitions", "_sticky", "_stream", "_uses_sticky")
+    __slots__ = ("_counter", "_numbers", "_partitions", "_sticky", "_stream", "_uses_sticky")
 
     def __init__(self, partitions: tuple[str, ...], stream: Stream, *, sticky: bool) -> None:
         self._partitions = partitions
+        self._numbers = {name: number for number, name in enumerate(partitions)}
         self._stream = stream
         self._uses_sticky = sticky
         self._sticky: str | None = None
@@ -27,5 +28,6 @@ class Partitioner:
     def batch_completed(self, partition: str) -> None:
         """A new batch begins: the sticky partitioner picks another partition."""
         if self._sticky == partition and len(self._partitions) > 1:
-            others = [other for other in self._partitions if other != partition]
-            self._sticky = pick(self._stream, others)
+            # One of the others, without a list of them: those behind it move up by one.
+            number = self._stream.below(len(self._partitions) - 1)
+            self._sticky = self._partitions[number + (number >= self._numbers[partition])]

@@ -47,6 +47,8 @@ class Producer:
             partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
         )
         self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
+        # The partitions with batches to be sent; one that has none any more is dropped when it is next looked at.
+        self._waiting: dict[str, None] = {}
         self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
         self._sequences = ProducerSequences()
@@ -79,6 +81,7 @@ class Producer:
         if batch is None or not self._has_room(batch):
             batch = ProducerBatch(name, now_us)
             queue.append(batch)
+            self._waiting[name] = None
         batch.values.append(value)
         batch.size_bytes += self._record_bytes
         if not self._expiry_timer_set:
@@ -130,7 +133,8 @@ class Producer:
                 self._ask_for_producer_id()
                 return
         wake_at_us: int | None = None
-        for name, queue in self._queues.items():
+        for name in tuple(self._waiting):
+            queue = self._queues[name]
             while queue:
                 ready_at_us = self._ready_at_us(name, queue, now_us)
                 if ready_at_us is None:
@@ -139,6 +143,8 @@ class Producer:
                     wake_at_us = ready_at_us if wake_at_us is None else min(wake_at_us, ready_at_us)
                     break
                 self._send_first(name, queue)
+            else:
+                self._waiting.pop(name, None)
         if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
             self._wake_at_us = wake_at_us
             self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
@@ -255,6 +261,7 @@ class Producer:
     def _requeue(self, batch: ProducerBatch) -> None:
         """Put a batch back: by sequence if it has one, else to the front (``reenqueue``)."""
         queue = self._queues[batch.partition]
+        self._waiting[batch.partition] = None
         if not self._expiry_timer_set:
             self._expiry_timer_set = True
             self._host.set_timer(self._config.request_timeout_us, self._expire_batches)

@@ -1,6 +1,8 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Final
 
 from harrow.cluster_model.events import CheckpointWritten, LogFlushed, LogOpened, LogTruncated
 from harrow.cluster_model.log.disk import (
@@ -12,6 +14,10 @@ from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
+
+_high_watermark: Final = attrgetter("high_watermark")
+_flushed_offset: Final = attrgetter("flushed_offset")
+_log_end_offset: Final = attrgetter("log_end_offset")
 
 
 class LogManager:
@@ -86,27 +92,25 @@ class LogManager:
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(
-            REPLICATION_OFFSET_CHECKPOINT, {name: log.high_watermark for name, log in self._logs.items()}
-        )
+        self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
 
     def _checkpoint_recovery_points(self) -> None:
         follows_flush = self._behaviours.recovery_point_follows_flush
         self._checkpoint(
-            RECOVERY_POINT_OFFSET_CHECKPOINT,
-            {
-                name: log.flushed_offset if follows_flush else log.log_end_offset
-                for name, log in self._logs.items()
-            },
+            RECOVERY_POINT_OFFSET_CHECKPOINT, _flushed_offset if follows_flush else _log_end_offset
         )
 
-    def _checkpoint(self, name: str, offsets: Mapping[str, int]) -> None:
+    def _checkpoint(self, name: str, offset_of: Callable[[UnifiedLog], int]) -> None:
         # What the file has of partitions that this process has not been told of yet stays.
         before = self._disk.checkpoints.get(name, {})
-        after = {**before, **offsets}
-        if after != before:
-            self._disk.write_checkpoint(name, after)
-            self._host.emit(CheckpointWritten, self._broker, name, tuple(after.items()))
+        changed = [
+            (partition, offset)
+            for partition, log in self._logs.items()
+            if before.get(partition) != (offset := offset_of(log))
+        ]
+        if changed:
+            self._disk.write_checkpoint(name, {**before, **dict(changed)})
+            self._host.emit(CheckpointWritten, self._broker, name, tuple(changed))
 
     def _every(self, period_us: int, task: Callable[[], None]) -> None:
         def run(_: None) -> None:

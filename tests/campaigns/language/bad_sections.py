@@ -31,20 +31,20 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
               replication_factor: 3
             - name: t
             - name: u/v
-            - partitions: 1001
+            - partitions: 10001
               name: w
         """,
         [
             ("5:27", "replication factor 3 is larger than the number of brokers, 2"),
             ("6:13", "duplicate topic t; the first is in line 4"),
             ("7:13", "`u/v` cannot name a topic"),
-            ("8:19", "1001 is too large: at most 1000"),
+            ("8:19", "10001 is too large: at most 10000"),
         ],
     ),
     "no topics": ("cluster: {topics: []}\n", [("1:19", "a cluster needs a topic")]),
     "too many partitions": (
-        "cluster:\n  topics:\n    - {name: t, partitions: 600}\n    - {name: u, partitions: 600}\n",
-        [("4:7", "more than 1000 partitions in all")],
+        "cluster:\n  topics:\n    - {name: t, partitions: 6000}\n    - {name: u, partitions: 6000}\n",
+        [("4:7", "more than 10000 partitions in all")],
     ),
     "assignments": (
         """\

@@ -294,3 +294,20 @@ def test_a_client_says_everything_again_after_an_error() -> None:
     assert not handler.handle_response(FetchResponse({}, errors.FETCH_SESSION_ID_NOT_FOUND))
     request = handler.request(1, 0, 1_000)
     assert (request.partitions, request.session_id) == ({P: (0, 1)}, protocol.NO_SESSION)
+
+
+def test_a_follower_that_ignored_an_answer_is_told_the_high_watermark_again() -> None:
+    """It ignores what it asked for in a former leader epoch, and the leader thinks that it knows."""
+    replicas = Replicas()
+    replicas.produce("m0", acks=1)
+    follower = FetchSessionHandler()
+    follower.put(P, 1, -1)
+    for hw in (0, 1):
+        response = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
+        assert response.partitions[P].hw == hw
+        follower.handle_response(response)
+    assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions == {}
+    follower.handle_response(response)
+    follower.remove(P)
+    follower.put(P, 1, -1)
+    assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1
