@@ -5,15 +5,16 @@ there are. What only a finding needs, the replayed cluster, is made when it is f
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
 from harrow.checks.causes.resumed_epoch import resumed_epochs
 from harrow.checks.evidence import Evidence
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import PartitionState
@@ -25,10 +26,19 @@ _NO_LEADER: Final = -1
 E = TypeVar("E", bound=Event)
 
 
+class SessionSends(NamedTuple):
+    """The sends of a process to a partition, in the order of their invocations."""
+
+    process: int
+    partition: str
+    sends: Sequence[SendRecord]
+
+
 class Index:
     """What rules look up. Partitions are in the order in which the run first names them.
 
-    ``history`` has the sends and ``orders`` the version orders of the history alone. ``acked``
+    ``history`` and ``orders`` are what the history alone says. ``sends`` are by partition and value, in the order
+    of their invocations, ``sessions`` has them by process and partition. ``acked``
     are the sends that ended ok, ``polled`` what all consumers read, as (offset, value) pairs.
     ``logs`` has the final values by offset of each replica.
     """
@@ -43,13 +53,30 @@ class Index:
         self._numbers = numbers
         self.history = HistoryIndex(evidence.operations)
         self.orders = VersionOrders(self.history)
-        partitions = self.history.partitions.values()
-        self.acked = {known.name: known.acked for known in partitions if known.acked}
-        self.polled = {known.name: known.polled.keys() for known in partitions if known.polled}
+        self.sessions: list[SessionSends] = []
+        self.sends: defaultdict[str, dict[Value, list[SendRecord]]] = defaultdict(dict)
+        self.acked: dict[str, list[SendRecord]] = {}
+        self.polled: dict[str, KeysView[Pair]] = {}
+        self._take(self.history)
         self.logs: dict[str, dict[int, list[str | None]]] = {
             partition: {broker: log.values() for broker, log in replicas.items()}
             for partition, replicas in evidence.replicas.items()
         }
+
+    def _take(self, history: HistoryIndex) -> None:
+        """Make objects of the sends: a run has few enough of them, and its rules ask for all."""
+        sends: dict[int, SendRecord] = {}
+        for session in history.sessions:
+            sent = {row: history.send(session.partition, row) for row in session.rows}
+            sends.update(sent)
+            self.sessions.append(SessionSends(session.process, session.partition, [*sent.values()]))
+        for send in sorted(sends.values(), key=attrgetter("invoked")):
+            self.sends[send.partition].setdefault(send.value, []).append(send)
+        for name, known in history.partitions.items():
+            if known.acked:
+                self.acked[name] = [sends[row] for row in known.acked]
+            if known.polled:
+                self.polled[name] = dict.fromkeys(map(history.records.pair, known.polled)).keys()
 
     def events(self, *kinds: type[E], partition: str | None = None) -> Sequence[TraceLine[E]]:
         """Return the events of some kinds, in the order of the trace.
@@ -88,8 +115,7 @@ class Index:
 
     def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""
-        known = self.history.partitions.get(partition)
-        return [] if known is None else known.sends.get(value, [])
+        return self.sends[partition].get(value, [])
 
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:

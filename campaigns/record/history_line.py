@@ -1,7 +1,7 @@
 """What an operation of a recorded history looks like, and what is wrong with one that does not."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from harrow.campaigns.language.spelling import suggestion
@@ -45,6 +45,17 @@ def check_operation(operation: Any) -> None:
         _check_word(operation, "type", sorted(TYPES))
         _check_word(operation, "f", _NAMED)
         _check_value(operation)
+
+
+def offsets(value: Iterable[Any]) -> Iterator[int]:
+    """Yield the offsets that the micro-operations of an operation name."""
+    for micro in value:
+        if micro[0] == SEND:
+            if isinstance(micro[2], list) and micro[2][0] is not None:
+                yield micro[2][0]
+        elif len(micro) > 1:
+            for pairs in micro[1].values():
+                yield from (offset for offset, _ in pairs)
 
 
 def _is_of_a_client(operation: Mapping[str, Any]) -> bool:

@@ -4,30 +4,29 @@ from collections.abc import Iterator
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import numbers, polled, sent
+from harrow.checks.history.witness import numbers, polled, polled_pair, sent
 
 
 def aborted_reads(orders: VersionOrders) -> Iterator[Finding]:
     """Find values whose send failed and which an ok poll returned all the same."""
-    history = orders.history
+    history, records = orders.history, orders.history.records
+    values = records.values
     for name, partition in history.partitions.items():
-        read = orders.read(name)
-        aborted = {send.value: send for send in partition.failed if send.value in read}
+        aborted = {values[row]: row for row in partition.failed if orders.is_read(name, values[row])}
         # A value that was sent again, and may have committed then, may be read.
         for sent_again in orders.of(name).committed if aborted else ():
-            aborted.pop(sent_again.value, None)
-        if not aborted:
-            continue
-        for pair, position in partition.polled.items():
-            send = aborted.get(pair[1])
+            aborted.pop(values[sent_again], None)
+        for row in partition.polled if aborted else ():
+            send = aborted.get(values[row])
             if send is None:
                 continue
+            position = records.polled_by[row]
             yield Finding(
                 partition=name,
-                offset=pair[0],
-                value=send.value,
-                chain=(sent(history, send), polled(history, position, pair)),
-                details=(("operations", numbers(history, send.completed, position)),),
+                offset=records.polled_at[row],
+                value=values[row],
+                chain=(sent(history, send), polled(history, position, row)),
+                details=(("operations", numbers(history, records.completed[send], position)),),
             )
 
 
@@ -37,16 +36,17 @@ def precommitted_reads(orders: VersionOrders) -> Iterator[Finding]:
     for transaction in history.transactions:
         if not transaction.reads:
             continue
-        for send in transaction.sends:
-            for pair in transaction.reads.get(send.partition, ()):
-                if pair[1] == send.value:
+        for partition, row in transaction.sends:
+            value = history.records.values[row]
+            for pair in transaction.reads.get(partition, ()):
+                if pair[1] == value:
                     yield Finding(
-                        partition=send.partition,
+                        partition=partition,
                         offset=pair[0],
-                        value=send.value,
+                        value=value,
                         chain=(
-                            sent(history, send),
-                            polled(history, transaction.position, pair),
+                            sent(history, row),
+                            polled_pair(history, transaction.position, pair),
                         ),
                         details=(("operations", numbers(history, transaction.position)),),
                     )

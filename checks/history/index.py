@@ -3,16 +3,34 @@
 Operations are added one after the other and not kept, so that a history of hours can be
 judged from a stream. What is kept of a poll are its records; where a consumer went on from
 one offset to the very next there is nothing to remember, and of everywhere else only the two
-offsets, until all offsets of the partition are known.
+records, until all offsets of the partition are known.
+
+The cost of an operation does not depend on how many partitions and processes there are: a poll is
+a matter of the partitions that it returned something of, not of those that are assigned.
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, compress, repeat
+from operator import eq, itemgetter, not_
 from typing import Any, Final
 
-from harrow.checks.history.records import Pair, PartitionHistory, ProducerSession, SendRecord, Transaction
+from harrow.checks.history.records import (
+    ACKED,
+    FAILED,
+    NEVER_SENT,
+    OUTCOMES,
+    PENDING,
+    UNKNOWN,
+    UNSURE,
+    PartitionHistory,
+    ProducerSession,
+    Records,
+    SendRecord,
+    Transaction,
+    Value,
+)
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation
 
 ASSIGN: Final = "assign"
@@ -23,46 +41,68 @@ NO_PROCESS: Final = -1
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
-_WRITING: Final = frozenset({SEND, TXN})
 _READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
+_SEND_OR_POLL: Final = frozenset({SEND, POLL})
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _PAIRS: Final = frozenset({tuple, list})
 _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
+_ONE: Final = frozenset({1})
+_WORDS: Final = {code: word for word, code in OUTCOMES.items()}
+_second: Final = itemgetter(1)
+_third: Final = itemgetter(2)
+
+_Pairs = Sequence[Sequence[Any]]
+_Place = tuple[int, int, int]
+"""Where a process has read to: the next offset, the row of the record before it, the position of the operation."""
+_Step = tuple[int, str, Sequence[Any], int]
+"""A micro-operation that is all that an operation did: process, type, micro-operation, position."""
 
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """Where a process stands: the last pair that it read, with the operation, by partition."""
+    """Where a process stands.
 
-    positions: dict[str, tuple[Pair, int]] = field(default_factory=dict)
+    ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is known before
+    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its last ok poll
+    since it was assigned something, ``polled_invoked`` where that was invoked.
+    """
+
+    positions: dict[str, _Place] = field(default_factory=dict)
     sessions: dict[str, ProducerSession] = field(default_factory=dict)
-    assigned: tuple[str, ...] = ()
+    assigned: dict[str, None] = field(default_factory=dict)
     subscribed: bool = False
-    invoked: int = -1
+    unnamed: bool = False
+    invoked: int = UNKNOWN
+    polled: int = UNKNOWN
+    polled_invoked: int = UNKNOWN
 
 
 class HistoryIndex:
     """What rules look up of a history. Partitions are in the order in which it first names them.
 
     ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
-    by position. ``transactions`` are the operations that did more than send one record or poll.
-    ``passed_over`` counts the lines of what is no client. `finish` says that there is no more.
+    by position. ``transactions`` are the operations that did more than send one record or poll,
+    ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of what is no
+    client. `finish` says that there is no more.
     """
 
     __slots__ = (
-        *("_clients", "numbers", "partitions", "passed_over"),
-        *("processes", "sessions", "times_us", "transactions"),
+        *("_clients", "_unnamed", "numbers", "partitions", "passed_over", "processes", "records"),
+        *("sessions", "times_us", "transaction_of", "transactions"),
     )
 
     def __init__(self, operations: Sequence[Operation] = ()) -> None:
         self.partitions: dict[str, PartitionHistory] = {}
-        self.processes: list[int] = []
+        self.records = Records()
+        self.processes = array("q")
         self.times_us = array("q")
         self.numbers = array("q")
         self.sessions: list[ProducerSession] = []
         self.transactions: list[Transaction] = []
+        self.transaction_of: dict[int, Transaction] = {}
         self.passed_over = 0
         self._clients: dict[int, _Client] = {}
+        self._unnamed = 0
         self.add(
             [operation.process for operation in operations],
             [operation.type for operation in operations],
@@ -80,8 +120,8 @@ class HistoryIndex:
         types: Sequence[str],
         fs: Sequence[str],
         values: Sequence[Any],
-        times_us: Sequence[int],
-        numbers: Sequence[int],
+        times_us: Iterable[int],
+        numbers: Iterable[int],
         rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
     ) -> None:
         """Add the next operations, column by column.
@@ -90,30 +130,32 @@ class HistoryIndex:
         *numbers* are what the operations call themselves. *rebalances* are the partitions that
         a consumer lost or got meanwhile, by the place of the operation in the columns.
         """
-        position = len(self.processes)
-        self.processes += processes
+        begin = len(self.processes)
+        self.processes.extend(processes)
         self.times_us.extend(times_us)
         self.numbers.extend(numbers)
-        clients = self._clients
-        for place, (process, type_, f, value) in enumerate(zip(processes, types, fs, values, strict=True)):
-            client = clients.get(process)
-            if client is None:
-                client = clients[process] = _Client()
-            if f in _WRITING and len(value) == 1 and value[0][0] == SEND:
-                _, partition, written = value[0]
-                if type_ == INVOKE:
-                    self._invoke(client, process, partition, written, position)
+        positions = range(begin, len(self.processes))
+        if (
+            not rebalances
+            and not self._unnamed
+            and _SEND_OR_POLL.issuperset(fs)
+            and _ONE.issuperset(map(len, values))
+        ):
+            self._add_single(
+                fs, list(zip(processes, types, chain.from_iterable(values), positions, strict=True))
+            )
+            return
+        for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
+            if f in _READING_OR_WRITING:
+                rebalanced = rebalances.get(position - begin, _NOTHING)
+                if len(value) != 1:
+                    self._add_several(process, type_, value, position, rebalanced)
+                elif value[0][0] == SEND:
+                    self._add_sends(((process, type_, value[0], position),))
                 else:
-                    self._complete(client, process, partition, written, position, type_)
-            elif f in _READING_OR_WRITING:
-                if type_ == INVOKE:
-                    self._invoke_all(client, process, value, position)
-                else:
-                    rebalanced = rebalances.get(place, _NOTHING) if rebalances else _NOTHING
-                    self._complete_all(client, process, value, position, type_, rebalanced)
+                    self._add_polls(((process, type_, value[0], position),), rebalanced)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
-                _assign(client, value, subscribed=f == SUBSCRIBE)
-            position += 1
+                self._assign(process, value, subscribed=f == SUBSCRIBE)
 
     def pass_over(self, time_us: int, number: int) -> None:
         """Add an operation that is no client's."""
@@ -124,24 +166,46 @@ class HistoryIndex:
 
     @property
     def sends_total(self) -> int:
-        return sum(len(session.sends) for session in self.sessions)
+        return sum(len(session.rows) for session in self.sessions)
+
+    def send(self, partition: str, row: int) -> SendRecord:
+        """Return what is known of a send."""
+        records = self.records
+        invoked, completed = records.invoked[row], records.completed[row]
+        return SendRecord(
+            process=self.processes[invoked],
+            partition=partition,
+            value=records.values[row],
+            invoked=invoked,
+            invoked_us=self.times_us[invoked],
+            outcome=_WORDS[records.outcomes[row]],
+            offset=records.offset(row),
+            completed=completed,
+            completed_us=None if completed == UNKNOWN else self.times_us[completed],
+        )
+
+    def sends_of(self, partition: PartitionHistory, value: Value) -> list[int]:
+        """Return the rows of the sends of a value, in the order of their invocations."""
+        first = partition.rows.get(value)
+        if first is None or self.records.outcomes[first] == NEVER_SENT:
+            return []
+        return [first, *partition.sent_again.get(value, ())]
 
     def finish(self) -> None:
         """Take what nothing came back of as unknown: the recording ended before."""
-        pending: dict[int, list[SendRecord]] = {}
-        for session in self.sessions:
-            for send in session.sends:
-                if send.outcome is None:
-                    send.outcome = INFO
-                    self.partitions[send.partition].unsure.append(send)
-                    pending.setdefault(send.invoked, []).append(send)
+        records = self.records
+        pending: dict[int, list[tuple[str, int]]] = {}
+        for session in self.sessions if PENDING in records.outcomes else ():
+            for row in session.rows:
+                if records.outcomes[row] == PENDING:
+                    records.outcomes[row] = UNSURE
+                    self.partitions[session.partition].unsure.append(row)
+                    pending.setdefault(records.invoked[row], []).append((session.partition, row))
         for position, sends in pending.items():
             if len(sends) > 1:
-                transaction = Transaction(sends[0].process, position, INFO)
-                transaction.sends = sends
-                for send in sends:
-                    send.transaction = transaction
-                self.transactions.append(transaction)
+                self._add_transaction(Transaction(self.processes[position], position, INFO), sends)
+        for client in self._clients.values():
+            self._note_all_dry(client)
 
     def _partition(self, name: str) -> PartitionHistory:
         partition = self.partitions.get(name)
@@ -149,155 +213,261 @@ class HistoryIndex:
             partition = self.partitions[name] = PartitionHistory(name)
         return partition
 
-    def _invoke(
-        self, client: _Client, process: int, partition: str, written: Any, position: int
-    ) -> SendRecord:
-        value = written if type(written) is str else written[1] if type(written) in _PAIRS else written
-        send = SendRecord(process, partition, value, position, self.times_us[position])
-        sends = (self.partitions.get(partition) or self._partition(partition)).sends
-        known = sends.get(value)
-        if known is None:
-            sends[value] = [send]
-        else:
-            known.append(send)
-        session = client.sessions.get(partition)
-        if session is None:
-            session = client.sessions[partition] = ProducerSession(process, partition)
-            self.sessions.append(session)
-        session.sends.append(send)
-        return send
+    def _client(self, process: int) -> _Client:
+        client = self._clients.get(process)
+        if client is None:
+            client = self._clients[process] = _Client()
+        return client
 
-    def _complete(
-        self, client: _Client, process: int, partition: str, written: Any, position: int, type_: str
-    ) -> SendRecord:
-        """Match a completion to its invocation: a producer has several sends outstanding."""
-        offset, value = written if type(written) in _PAIRS else (None, written)
-        known = self.partitions.get(partition) or self._partition(partition)
-        for send in reversed(known.sends.get(value, ())):
-            if send.outcome is None and send.process == process:
-                break
-        else:
-            send = self._invoke(client, process, partition, value, position)
-        send.outcome = type_
-        send.completed = position
-        send.completed_us = self.times_us[position]
-        send.offset = offset
-        if type_ == OK:
-            known.acked.append(send)
-        elif type_ == FAIL:
-            known.failed.append(send)
-        else:
-            known.unsure.append(send)
-        return send
+    def _add_transaction(self, transaction: Transaction, sends: Iterable[tuple[str, int]]) -> None:
+        transaction.sends.extend(sends)
+        for _, row in transaction.sends:
+            self.transaction_of[row] = transaction
+        self.transactions.append(transaction)
 
-    def _invoke_all(self, client: _Client, process: int, value: Sequence[Any], position: int) -> None:
-        client.invoked = position
-        for micro in value:
-            if micro[0] == SEND:
-                self._invoke(client, process, micro[1], micro[2], position)
+    def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
+        """Add operations of one micro-operation: sends, then polls, for neither depends on the other.
 
-    def _complete_all(
-        self,
-        client: _Client,
-        process: int,
-        value: Sequence[Any],
-        position: int,
-        type_: str,
-        rebalanced: frozenset[str],
+        Only the names of partitions have an order that both make.
+        """
+        are_sends = list(map(eq, fs, repeat(SEND)))
+        sends = list(compress(steps, are_sends))
+        polls = list(compress(steps, map(not_, are_sends)))
+        polled = [micro[1] for _, _, micro, _ in polls if len(micro) > 1]
+        named = set(map(_second, map(_third, sends))).union(*polled)
+        if not self.partitions.keys() >= named:
+            for _, _, micro, _ in steps:
+                if micro[0] == SEND:
+                    self._partition(micro[1])
+                elif len(micro) > 1:
+                    for name, pairs in micro[1].items():
+                        if pairs:
+                            self._partition(name)
+        self._add_sends(sends)
+        self._add_polls(polls, _NOTHING)
+
+    def _add_sends(self, steps: Iterable[_Step]) -> None:
+        for process, type_, (_, name, written), position in steps:
+            if type_ == INVOKE:
+                self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
+            else:
+                self._complete(process, name, written, position, type_)
+
+    def _add_polls(self, steps: Iterable[_Step], rebalanced: frozenset[str]) -> None:
+        clients = self._clients
+        for process, type_, micro, position in steps:
+            client = clients.get(process) or self._client(process)
+            if type_ == INVOKE:
+                client.invoked = position
+            elif len(micro) > 1:
+                if type_ == OK:
+                    self._read(client, micro[1], position, rebalanced)
+                    self._end_ok_poll(client, position)
+                else:
+                    self._read_in_vain(client, (micro[1],), position, rebalanced)
+
+    def _add_several(
+        self, process: int, type_: str, value: Sequence[Any], position: int, rebalanced: frozenset[str]
     ) -> None:
-        ends: dict[str, tuple[Pair, int]] = {}
-        if len(value) == 1 and len(value[0]) == 2:
-            # One poll, and nothing else: most operations are this, or one send.
-            self._poll(client, process, value[0][1], position, type_, ends, rebalanced)
-            if type_ == OK:
-                self._move(client, ends)
+        client = self._client(process)
+        sends = [micro for micro in value if micro[0] == SEND]
+        if type_ == INVOKE:
+            client.invoked = position
+            for _, name, written in sends:
+                self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
             return
         polls = [micro[1] for micro in value if micro[0] == POLL and len(micro) > 1]
-        for records in polls:
-            self._poll(client, process, records, position, type_, ends, rebalanced)
-        if type_ == OK and polls:
-            self._move(client, ends)
-        sends = [micro for micro in value if micro[0] == SEND]
+        if type_ != OK:
+            self._read_in_vain(client, polls, position, rebalanced)
+        elif polls:
+            for records in polls:
+                self._read(client, records, position, rebalanced)
+            self._end_ok_poll(client, position)
         if not sends:
             return
         transaction = Transaction(process, position, type_)
-        for _, partition, written in sends:
-            send = self._complete(client, process, partition, written, position, type_)
-            send.transaction = transaction
-            transaction.sends.append(send)
         for records in polls:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
-        self.transactions.append(transaction)
+        self._add_transaction(
+            transaction,
+            [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends],
+        )
 
-    def _move(self, client: _Client, ends: Mapping[str, tuple[Pair, int]]) -> None:
-        """Note how far an ok operation has read, and of which partitions it got nothing."""
-        for name in client.assigned or client.positions:
-            if name not in ends:
-                self._partition(name).read_dry = client.invoked
-        client.positions.update(ends)
+    def _invoke(self, process: int, name: str, value: Value, position: int) -> int:
+        partition = self.partitions.get(name) or self._partition(name)
+        records = self.records
+        row = partition.rows.get(value)
+        if row is None:
+            row = partition.rows[value] = records.add(value)
+        elif records.outcomes[row] != NEVER_SENT:
+            row = records.add(value)
+            partition.sent_again.setdefault(value, []).append(row)
+        records.outcomes[row] = PENDING
+        records.invoked[row] = position
+        client = self._clients.get(process) or self._client(process)
+        session = client.sessions.get(name)
+        if session is None:
+            session = client.sessions[name] = ProducerSession(process, name)
+            self.sessions.append(session)
+        session.rows.append(row)
+        return row
 
-    def _poll(
-        self,
-        client: _Client,
-        process: int,
-        records: Mapping[str, Sequence[Sequence[Any]]],
-        position: int,
-        type_: str,
-        ends: dict[str, tuple[Pair, int]],
-        rebalanced: frozenset[str],
+    def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
+        """Match a completion to its invocation: a producer has several sends outstanding."""
+        offset, value = written if type(written) in _PAIRS else (None, written)
+        partition = self.partitions.get(name) or self._partition(name)
+        records = self.records
+        row = partition.rows.get(value)
+        if (
+            row is None
+            or records.outcomes[row] != PENDING
+            or self.processes[records.invoked[row]] != process
+            or (partition.sent_again and value in partition.sent_again)
+        ):
+            row = self._pending(partition, process, value)
+            if row is None:
+                row = self._invoke(process, name, value, position)
+        records.completed[row] = position
+        outcome = records.outcomes[row] = OUTCOMES[type_]
+        if outcome == ACKED:
+            partition.acked.append(row)
+            if offset is not None:
+                records.acked_at[row] = offset
+        else:
+            (partition.failed if outcome == FAILED else partition.unsure).append(row)
+            if offset is not None:
+                records.named_at[row] = offset
+        return row
+
+    def _pending(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
+        """Return the last send of a value by a process that has not ended."""
+        records = self.records
+        for row in reversed(self.sends_of(partition, value)):
+            if records.outcomes[row] == PENDING and self.processes[records.invoked[row]] == process:
+                return row
+        return None
+
+    def _read(
+        self, client: _Client, polled: Mapping[str, _Pairs], position: int, rebalanced: frozenset[str]
     ) -> None:
-        """Take what one poll returned; *ends* is how far the operation has read so far."""
-        for name, pairs in records.items():
+        """Take what a poll of an ok operation returned.
+
+        A partition of which the operation before this returned nothing was read dry then. So it need not be looked
+        at each time that nothing is returned of it, but when something is again, and at the end.
+        """
+        partitions, positions = self.partitions, client.positions
+        polled_at, polled_by = self.records.polled_at, self.records.polled_by
+        for name, pairs in polled.items():
             if not pairs:
                 continue
-            partition = self.partitions.get(name) or self._partition(name)
-            read: list[Pair] = list(map(tuple, pairs))
-            (partition.polled if type_ == OK else partition.polled_in_vain).update(
-                zip(read, repeat(position))
-            )
-            first, last = read[0][0], read[-1][0]
-            before = ends.get(name)
+            partition = partitions.get(name) or self._partition(name)
+            rows, in_vain = partition.rows, partition.polled_in_vain
+            before = positions.get(name)
             if before is None:
+                following, last, came = pairs[0][0], UNKNOWN, position
+                if name in client.assigned:
+                    self._note_dry(client, partition)
+            else:
+                following, last, came = before
+                if client.polled > came:
+                    self._note_dry(client, partition)
+            for offset, value in pairs:
+                row = rows.get(value)
+                if row is None or polled_at[row] != offset or row in in_vain:
+                    row = self._row_at(partition, offset, value)
+                    if polled_by[row] == UNKNOWN:
+                        partition.polled.append(row)
+                polled_by[row] = position
+                if offset != following and not (came == position and name in rebalanced):
+                    partition.jumps.extend((last, row, came, ~position if client.subscribed else position))
+                last, came, following = row, position, offset + 1
+            positions[name] = (following, last, position)
+
+    def _read_in_vain(
+        self,
+        client: _Client,
+        polls: Iterable[Mapping[str, _Pairs]],
+        position: int,
+        rebalanced: frozenset[str],
+    ) -> None:
+        """Take what the polls of an operation returned that failed, or whose end is unknown.
+
+        The process goes on from where it was.
+        """
+        ends: dict[str, _Place] = {}
+        for name, pairs in chain.from_iterable(polled.items() for polled in polls):
+            if pairs:
+                partition = self._partition(name)
+                place = ends.get(name) or client.positions.get(name) or (pairs[0][0], UNKNOWN, position)
+                for offset, value in pairs:
+                    following, last, came = place
+                    row = self._row_at(partition, offset, value)
+                    partition.polled_in_vain[row] = position
+                    if offset != following and not (came == position and name in rebalanced):
+                        partition.jumps.extend(
+                            (last, row, came, ~position if client.subscribed else position)
+                        )
+                    place = offset + 1, row, position
+                ends[name] = place
+
+    def _row_at(self, partition: PartitionHistory, offset: int, value: Value) -> int:
+        """Return the row of what polls saw at an offset."""
+        records = self.records
+        row = partition.rows.get(value)
+        if row is None:
+            row = partition.rows[value] = records.add(value)
+        elif records.polled_at[row] == offset:
+            return row
+        elif records.polled_at[row] != UNKNOWN:
+            moved = partition.moved.setdefault(value, {})
+            if offset in moved:
+                return moved[offset]
+            row = moved[offset] = records.add(value)
+        records.polled_at[row] = offset
+        return row
+
+    def _end_ok_poll(self, client: _Client, position: int) -> None:
+        if client.unnamed:
+            client.unnamed = False
+            self._unnamed -= 1
+            for name in client.assigned:
+                self._partition(name)
+        client.polled = position
+        client.polled_invoked = client.invoked
+
+    def _note_dry(self, client: _Client, partition: PartitionHistory) -> None:
+        """Note that the last ok poll of a process returned nothing of a partition, if it is one that it reads."""
+        if client.polled > partition.read_dry_by and (
+            not client.assigned or partition.name in client.assigned
+        ):
+            partition.read_dry_by = client.polled
+            partition.read_dry = client.polled_invoked
+
+    def _note_all_dry(self, client: _Client) -> None:
+        if client.polled != UNKNOWN:
+            for name in client.assigned or client.positions:
                 before = client.positions.get(name)
-            if (
-                before is not None
-                and first != before[0][0] + 1
-                and not (before[1] == position and name in rebalanced)
-            ):
-                partition.jumps.append((process, before[0], read[0], before[1], position, client.subscribed))
-            if (
-                len(read) > 1
-                and (last - first != len(read) - 1 or not _one_after_the_other(read))
-                and name not in rebalanced
-            ):
-                partition.jumps += zip(
-                    repeat(process),
-                    read,
-                    read[1:],
-                    repeat(position),
-                    repeat(position),
-                    repeat(client.subscribed),
-                )
-            ends[name] = (read[-1], position)
+                if before is None or client.polled > before[2]:
+                    self._note_dry(client, self.partitions[name])
 
+    def _assign(self, process: int, partitions: Iterable[str], *, subscribed: bool) -> None:
+        """Note a new assignment: the place in a partition is kept only if it is named again.
 
-def _one_after_the_other(read: Sequence[Pair]) -> bool:
-    """Return whether offsets rise by one, of which the last is as far from the first as that takes."""
-    if len(read) <= 2:
-        return True
-    first = read[0][0]
-    return [offset for offset, _ in read] == list(range(first, first + len(read)))
-
-
-def _assign(client: _Client, partitions: Sequence[str], *, subscribed: bool) -> None:
-    """Note a new assignment: the place in a partition is kept only if it is named again.
-
-    One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests on
-    what it may have changed.
-    """
-    kept = frozenset(partitions)
-    client.positions = {name: place for name, place in client.positions.items() if name in kept}
-    client.sessions = {name: session for name, session in client.sessions.items() if name in kept}
-    client.assigned = tuple(partitions)
-    client.subscribed = subscribed
+        One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests on
+        what it may have changed.
+        """
+        client = self._client(process)
+        self._note_all_dry(client)
+        self._unnamed -= client.unnamed
+        client.assigned = dict.fromkeys(partitions)
+        client.positions = {
+            name: place for name, place in client.positions.items() if name in client.assigned
+        }
+        client.sessions = {
+            name: session for name, session in client.sessions.items() if name in client.assigned
+        }
+        client.subscribed = subscribed
+        client.unnamed = bool(client.assigned)
+        self._unnamed += client.unnamed
+        client.polled = UNKNOWN

@@ -1,11 +1,10 @@
 """Committed records that no poll returned: lost-write, unseen."""
 
 from collections.abc import Iterator
-from operator import itemgetter
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import PartitionHistory, SendRecord
+from harrow.checks.history.records import ACKED, UNKNOWN, PartitionHistory, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     READ_DRY,
@@ -19,7 +18,6 @@ from harrow.checks.history.witness import (
 )
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.cluster_model.events import Flag, Offset
-from harrow.cluster_model.history import OK
 
 
 @cause("never-polled")
@@ -41,25 +39,26 @@ def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) ->
 
 def lost_writes(orders: VersionOrders) -> Iterator[Finding]:
     """Find committed records that no poll returned, below the highest offset that was read."""
-    history = orders.history
+    history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
         if not partition.polled:
             continue
-        highest = max(partition.polled, key=itemgetter(0))
-        for send in _unread(orders, name):
-            last = _last_offset(orders, send)
-            if last is not None and last <= highest[0]:
-                position = partition.polled[highest]
+        highest = _highest(history, partition)
+        position = records.polled_by[highest]
+        for row in _unread(orders, name):
+            value = records.values[row]
+            last = _last_offset(orders, name, value)
+            if last is not None and last <= records.polled_at[highest]:
                 yield Finding(
                     partition=name,
                     offset=last,
-                    value=send.value,
+                    value=value,
                     chain=(
-                        sent(history, send),
+                        sent(history, row),
                         polled(history, position, highest),
-                        never_polled.conclude(value=send.value),
+                        never_polled.conclude(value=value),
                     ),
-                    details=(("operations", numbers(history, send.completed, position)),),
+                    details=(("operations", numbers(history, records.completed[row], position)),),
                 )
 
 
@@ -69,42 +68,57 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
     ``read_dry`` tells whether a process that reads the partition polled once more after the ack and
     got nothing of it: if none did, the recording may have ended before a consumer came so far.
     """
-    history = orders.history
+    history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
-        highest = max(map(itemgetter(0), partition.polled), default=-1)
-        for send in _unread(orders, name):
-            last = _last_offset(orders, send)
-            if send.outcome != OK or (last is not None and last <= highest):
+        highest = _highest(history, partition) if partition.polled else None
+        for row in _unread(orders, name):
+            last = _last_offset(orders, name, records.values[row])
+            if records.outcomes[row] != ACKED or _is_below(history, last, highest):
                 continue
-            read_dry = partition.read_dry > send.completed
+            completed = records.completed[row]
+            read_dry = partition.read_dry > completed
             yield Finding(
                 partition=name,
                 offset=last,
-                value=send.value,
+                value=records.values[row],
                 chain=(
-                    sent(history, send),
-                    _how_far(history, partition, read_dry=read_dry),
+                    sent(history, row),
+                    _how_far(history, highest, read_dry=read_dry),
                 ),
-                details=(("operations", numbers(history, send.completed)), (READ_DRY, read_dry)),
+                details=(("operations", numbers(history, completed)), (READ_DRY, read_dry)),
             )
 
 
-def _unread(orders: VersionOrders, partition: str) -> list[SendRecord]:
+def _highest(history: HistoryIndex, partition: PartitionHistory) -> int:
+    """Return the row of the highest record that an ok poll returned."""
+    return max(partition.polled, key=history.records.polled_at.__getitem__)
+
+
+def _unread(orders: VersionOrders, partition: str) -> list[int]:
     """Return the committed sends whose values no ok poll returned; of a value that was sent again one."""
-    read = orders.read(partition)
-    unread = [send for send in orders.of(partition).committed if send.value not in read]
-    found = {send.value: send for send in reversed(unread)}
+    records = orders.history.records
+    values, polled_by = records.values, records.polled_by
+    unread = [
+        row
+        for row in orders.of(partition).committed
+        if polled_by[row] == UNKNOWN and not orders.is_read(partition, values[row])
+    ]
+    found = {values[row]: row for row in reversed(unread)}
     return list(reversed(found.values()))
 
 
-def _last_offset(orders: VersionOrders, send: SendRecord) -> int | None:
-    offsets = orders.of(send.partition).offsets_of.get(send.value)
+def _last_offset(orders: VersionOrders, partition: str, value: Value) -> int | None:
+    offsets = orders.of(partition).offsets_of(value)
     return offsets[-1] if offsets else None
 
 
-def _how_far(history: HistoryIndex, partition: PartitionHistory, *, read_dry: bool) -> Link:
-    if not partition.polled:
+def _is_below(history: HistoryIndex, offset: int | None, highest: int | None) -> bool:
+    return offset is not None and highest is not None and offset <= history.records.polled_at[highest]
+
+
+def _how_far(history: HistoryIndex, highest: int | None, *, read_dry: bool) -> Link:
+    if highest is None:
         return partition_never_polled.conclude()
-    highest = max(partition.polled, key=itemgetter(0))
-    who = operation(history, partition.polled[highest])
-    return polled_so_far.conclude(highest=highest[0], operation=who, read_dry=read_dry)
+    records = history.records
+    who = operation(history, records.polled_by[highest])
+    return polled_so_far.conclude(highest=records.polled_at[highest], operation=who, read_dry=read_dry)

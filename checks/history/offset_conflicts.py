@@ -1,8 +1,11 @@
 """One offset with several values, one value at several offsets: inconsistent-offsets, duplicate."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from harrow.checks.finding import Finding
+from harrow.checks.history.records import Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import claims
 from harrow.checks.promise import NOT_TRANSACTIONAL
@@ -12,9 +15,10 @@ def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
     """Find offsets at which acks and polls saw different values."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
-        if not order.has_conflicts():
+        if order.is_plain:
             continue
-        for offset, values in order.values_at.items():
+        for offset, pairs in groupby(order.pairs(), itemgetter(0)):
+            values = [value for _, value in pairs]
             if len(values) > 1:
                 yield Finding(
                     partition=name,
@@ -29,12 +33,15 @@ def duplicates(orders: VersionOrders) -> Iterator[Finding]:
     """Find values that acks and polls saw at several offsets."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
-        if len({value for _, value in order.pairs}) == len(order.pairs):
+        if order.is_plain:
             continue
-        for value, offsets in order.offsets_of.items():
+        found: dict[Value, list[int]] = {}
+        for offset, value in order.pairs():
+            found.setdefault(value, []).append(offset)
+        for value, offsets in found.items():
             if len(offsets) > 1:
                 # As often as the application itself has sent it, it may be there.
-                sent_again = len(partition.sends.get(value, ())) >= len(offsets)
+                sent_again = len(orders.history.sends_of(partition, value)) >= len(offsets)
                 yield Finding(
                     partition=name,
                     offset=offsets[1],

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Jump, PartitionHistory
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled
+from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled_pair
 from harrow.checks.promise import SUBSCRIBED
 
 
@@ -22,7 +22,9 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                 values = [order.values_at[offset][0] for offset in shown]
                 # What no poll returned was lost: that it was skipped says the same once more.
-                after_loss = end - first <= SKIPPED_SHOWN and orders.read(name).isdisjoint(values)
+                after_loss = end - first <= SKIPPED_SHOWN and not any(
+                    orders.is_read(name, value) for value in values
+                )
                 details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _finding(orders, partition, jump, details)
 
@@ -48,7 +50,7 @@ def _finding(
         partition=partition.name,
         offset=jump.next[0],
         value=jump.next[1],
-        chain=(polled(history, jump.came, jump.last), polled(history, jump.went, jump.next)),
+        chain=(polled_pair(history, jump.came, jump.last), polled_pair(history, jump.went, jump.next)),
         permitted_by=SUBSCRIBED if jump.subscribed and not jump.internal else None,
         details=(
             ("process", jump.process),

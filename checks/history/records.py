@@ -1,7 +1,15 @@
-"""What is kept of a history: sends, what was polled, where consumers jumped, what was done as one."""
+"""What is kept of a history: sends, what was polled, where consumers jumped, what was done as one.
 
+A history can have millions of records, so there is no object for one: it has a row, and `Records` a
+column for each thing that is known of it. An object of a send is made only for who asks for it.
+"""
+
+from array import array
+from collections.abc import Iterator, MutableSequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from harrow.cluster_model.history import FAIL, INFO, OK
 
 Value = str | int
 """A record: its value is unique in its partition."""
@@ -9,15 +17,80 @@ Value = str | int
 Pair = tuple[int, Value]
 """An offset and the value that stands there."""
 
+UNKNOWN: Final = -1
+"""No such position, or no such offset."""
+
+NEVER_SENT: Final = 0
+PENDING: Final = 1
+ACKED: Final = 2
+FAILED: Final = 3
+UNSURE: Final = 4
+"""What became of a row's send: the column ``outcomes``."""
+
+OUTCOMES: Final = {OK: ACKED, FAIL: FAILED, INFO: UNSURE}
+
+_ROWS_AT_ONCE: Final = 1024
+
+
+class Records:
+    """All records of a history, by row. A row is a value of a partition: how it was sent, where it was polled.
+
+    That a value was sent once and stands at one offset is the rule. Of what does not fit into one
+    row, a further send or a further offset of the value has a row of its own.
+
+    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an ack named.
+    ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at which polls saw the
+    value, ``polled_by`` the position of the last ok operation that did. Columns are longer than ``values``, so that they need not grow for each row.
+    """
+
+    __slots__ = (
+        *("acked_at", "completed", "invoked", "named_at"),
+        *("outcomes", "polled_at", "polled_by", "values"),
+    )
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self.invoked = array("q")
+        self.completed = array("q")
+        self.polled_by = array("q")
+        self.acked_at: MutableSequence[int] = array("q")
+        self.polled_at: MutableSequence[int] = array("q")
+        self.named_at: dict[int, int] = {}
+        self.outcomes = bytearray()
+
+    def add(self, value: Value) -> int:
+        """Add a record of which nothing is known, and return its row."""
+        row = len(self.values)
+        if row == len(self.outcomes):
+            more = max(_ROWS_AT_ONCE, row // 16)
+            unknown = array("q", [UNKNOWN]) * more
+            for column in (self.invoked, self.completed, self.polled_by, self.acked_at, self.polled_at):
+                column.extend(unknown)
+            self.outcomes.extend(bytes(more))
+        self.values.append(value)
+        return row
+
+    def offset(self, row: int) -> int | None:
+        """Return the offset that the completion of a send named."""
+        return self.acked_at[row] if self.acked_at[row] != UNKNOWN else self.named_at.get(row)
+
+    def pair(self, row: int) -> Pair:
+        """Return what polls saw of a record."""
+        return self.polled_at[row], self.values[row]
+
+    def take_any_offset(self) -> None:
+        """Make room for offsets of more than 64 bits: no Kafka has them, but a history may."""
+        if not isinstance(self.acked_at, list):
+            self.acked_at = list(self.acked_at)
+            self.polled_at = list(self.polled_at)
+
 
 @dataclass(slots=True, eq=False)
 class SendRecord:
     """One send: its invocation and what came of it.
 
-    ``outcome`` is ``ok``, ``fail`` or ``info``, None while nothing came back. ``offset`` is
-    what the completion said, None if it said nothing. ``invoked`` and ``completed`` are
-    positions in the history (-1: not there), ``transaction`` the operation that it was part
-    of when that did more than this.
+    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` is what the completion said, None if it said
+    nothing. ``invoked`` and ``completed`` are positions in the history (-1: not there).
     """
 
     process: int
@@ -27,24 +100,23 @@ class SendRecord:
     invoked_us: int
     outcome: str | None = None
     offset: int | None = None
-    completed: int = -1
+    completed: int = UNKNOWN
     completed_us: int | None = None
-    transaction: "Transaction | None" = None
 
 
 @dataclass(slots=True, eq=False)
 class Transaction:
     """A completed operation of several micro-operations, at least one of them a send.
 
-    ``reads`` are the pairs that it polled, by partition, in the order of reading. ``committed``
-    is None until a rule has worked it out.
+    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
+    reading. ``committed`` is None until a rule has worked it out.
     """
 
     process: int
     position: int
     outcome: str
     committed: bool | None = None
-    sends: list[SendRecord] = field(default_factory=list)
+    sends: list[tuple[str, int]] = field(default_factory=list)
     reads: dict[str, list[Pair]] = field(default_factory=dict)
 
 
@@ -71,31 +143,50 @@ class Jump(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ProducerSession:
-    """The sends of a process to a partition, in the order of their invocations."""
+    """The sends of a process to a partition, as rows in the order of their invocations."""
 
     process: int
     partition: str
-    sends: list[SendRecord] = field(default_factory=list)
+    rows: "array[int]" = field(default_factory=lambda: array("I"))
 
 
 @dataclass(slots=True, eq=False)
 class PartitionHistory:
-    """What a history says of one partition.
+    """What a history says of one partition, in rows of `Records`.
 
-    ``polled`` has every pair that an ok poll returned, with the position of the last one that
-    did; ``polled_in_vain`` those of polls whose operation failed or whose end is unknown.
-    ``sends`` are by value, in the order of their invocations. ``jumps`` are made of the fields of `Jump`,
-    also where nothing was jumped over: there are many of them where offsets have gaps. ``read_dry`` is the
-    position at which the last ok poll was invoked that returned nothing of the partition to a process that
-    reads it (-1: none).
+    ``rows`` has the first row of each value; ``sent_again`` the rows of its further sends, ``moved`` those of
+    further offsets at which it was polled. ``acked``, ``failed`` and ``unsure`` are sends in the order in
+    which they ended, ``polled`` what ok polls returned in the order in which it was first seen.
+    ``polled_in_vain`` has the position of the last poll whose operation failed or whose end is unknown.
+    ``jumps`` are four numbers each: the rows of two polls in a row, the positions of their operations, the
+    second one inverted for a subscribed consumer. They are also kept where nothing may have been jumped over:
+    that is known when all offsets are. ``read_dry`` is the position at which the last ok poll was invoked that
+    returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by`` where it ended.
     """
 
     name: str
-    sends: dict[Value, list[SendRecord]] = field(default_factory=dict)
-    acked: list[SendRecord] = field(default_factory=list)
-    failed: list[SendRecord] = field(default_factory=list)
-    unsure: list[SendRecord] = field(default_factory=list)
-    polled: dict[Pair, int] = field(default_factory=dict)
-    polled_in_vain: dict[Pair, int] = field(default_factory=dict)
-    jumps: list[tuple[int, Pair, Pair, int, int, bool]] = field(default_factory=list)
-    read_dry: int = -1
+    rows: dict[Value, int] = field(default_factory=dict)
+    sent_again: dict[Value, list[int]] = field(default_factory=dict)
+    moved: dict[Value, dict[int, int]] = field(default_factory=dict)
+    acked: "array[int]" = field(default_factory=lambda: array("I"))
+    failed: "array[int]" = field(default_factory=lambda: array("I"))
+    unsure: "array[int]" = field(default_factory=lambda: array("I"))
+    polled: "array[int]" = field(default_factory=lambda: array("I"))
+    polled_in_vain: dict[int, int] = field(default_factory=dict)
+    jumps: "array[int]" = field(default_factory=lambda: array("q"))
+    read_dry: int = UNKNOWN
+    read_dry_by: int = UNKNOWN
+
+    def rows_of(self, value: Value) -> Iterator[int]:
+        """Yield the rows of a value: the first one, those of further sends, those of further offsets."""
+        if value in self.rows:
+            yield self.rows[value]
+            yield from self.sent_again.get(value, ())
+            yield from self.moved.get(value, {}).values()
+
+    def all_rows(self) -> Iterator[int]:
+        yield from self.rows.values()
+        for rows in self.sent_again.values():
+            yield from rows
+        for moved in self.moved.values():
+            yield from moved.values()

@@ -1,20 +1,18 @@
 """Sends of one process that stand in another order: nonmonotonic-send, and within one operation."""
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from operator import lt
 
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import ProducerSession, SendRecord
+from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
 from harrow.checks.link import RecordValue, cause
 from harrow.cluster_model.events import Offset
-from harrow.cluster_model.history import INFO, OK
 
-_MAY_HAVE_COMMITTED: Final = frozenset({OK, INFO})
-
-_Place = tuple[int, SendRecord]
-"""A send with its offset in the version order."""
+_Place = tuple[int, int]
+"""The offset of a send in the version order, and its row."""
 
 
 @cause("sent-later-stands-earlier")
@@ -29,20 +27,21 @@ def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
 
     A send whose place is not known is left out.
     """
-    for session in _sessions(orders) if orders.history.transactions else ():
+    transaction_of = orders.history.transaction_of
+    for session in _sessions(orders) if transaction_of else ():
         order = orders.of(session.partition)
         before: _Place | None = None
-        for send in session.sends:
-            offset = _place(orders, order, send)
+        for row in session.rows:
+            offset = _place(orders, order, row)
             if offset is None:
                 continue
-            if before is not None and send.transaction is not None:
+            if before is not None and row in transaction_of:
                 first, end = order.between(before[0], offset)
-                if send.transaction is before[1].transaction and first < end:
+                if transaction_of[row] is transaction_of.get(before[1]) and first < end:
                     shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                     values = [order.values_at[skipped][0] for skipped in shown]
-                    yield _finding(orders, before, (offset, send), (("skipped", values),))
-            before = (offset, send)
+                    yield _finding(orders, session, before, (offset, row), (("skipped", values),))
+            before = (offset, row)
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
@@ -50,62 +49,80 @@ def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
 
     Each is compared with the one before it whose place is known.
     """
-    for session in _sessions(orders) if orders.history.transactions or not internal else ():
+    transaction_of = orders.history.transaction_of
+    acked_at = orders.history.records.acked_at
+    for session in _sessions(orders) if transaction_of or not internal else ():
+        if _all_rise(orders, session):
+            continue
         order = orders.of(session.partition)
         before: _Place | None = None
-        for send in session.sends:
-            offset = send.offset if send.outcome == OK else None
-            if offset is None:
-                offset = _place(orders, order, send)
+        for row in session.rows:
+            offset: int | None = acked_at[row]
+            if offset == UNKNOWN:
+                offset = _place(orders, order, row)
             if offset is None:
                 continue
             if before is not None and offset <= before[0]:
-                within = send.transaction is not None and send.transaction is before[1].transaction
+                within = row in transaction_of and transaction_of[row] is transaction_of.get(before[1])
                 if within == internal:
-                    yield _finding(orders, before, (offset, send), ((AFTER_LOSS, _is_gone(orders, before)),))
-            before = (offset, send)
+                    details = ((AFTER_LOSS, _is_gone(orders, order, before)),)
+                    yield _finding(orders, session, before, (offset, row), details)
+            before = (offset, row)
 
 
 def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:
-    return (session for session in orders.history.sessions if len(session.sends) > 1)
+    return (session for session in orders.history.sessions if len(session.rows) > 1)
 
 
-def _place(orders: VersionOrders, order: VersionOrder, send: SendRecord) -> int | None:
+def _all_rise(orders: VersionOrders, session: ProducerSession) -> bool:
+    """Return whether each send of a session was acked at a higher offset than the one before it, as nearly all are."""
+    offsets = list(map(orders.history.records.acked_at.__getitem__, session.rows))
+    return offsets[0] != UNKNOWN and all(map(lt, offsets, islice(offsets, 1, None)))
+
+
+def _place(orders: VersionOrders, order: VersionOrder, row: int) -> int | None:
     """Return the offset of a send, None if it has not committed or its place is not known.
 
     What a poll returned stands in the log, whatever became of the send and of the poll.
     """
-    if send.outcome not in _MAY_HAVE_COMMITTED:
+    records = orders.history.records
+    if records.outcomes[row] == FAILED:
         return None
-    if send.offset is not None and orders.has_committed(send):
-        return send.offset
+    offset = records.offset(row)
+    if offset is not None and orders.has_committed(order.partition.name, row):
+        return offset
     # Of a value that the application sent again the offset may be that of the other send.
-    return order.first_offset(send.value) if len(order.partition.sends[send.value]) == 1 else None
+    value = records.values[row]
+    return None if value in order.partition.sent_again else order.first_offset(value)
 
 
-def _is_gone(orders: VersionOrders, place: _Place) -> bool:
+def _is_gone(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
     """Return whether a record, by what is known, was gone when its offset was given to another."""
-    offset, send = place
-    order = orders.of(send.partition)
-    return send.value not in orders.read(send.partition) or len(order.values_at.get(offset, ())) > 1
+    offset, row = place
+    value = orders.history.records.values[row]
+    return not orders.is_read(order.partition.name, value) or len(order.values_at.get(offset, ())) > 1
 
 
 def _finding(
-    orders: VersionOrders, earlier: _Place, later: _Place, details: tuple[tuple[str, object], ...]
+    orders: VersionOrders,
+    session: ProducerSession,
+    earlier: _Place,
+    later: _Place,
+    details: tuple[tuple[str, object], ...],
 ) -> Finding:
-    history = orders.history
+    history, records = orders.history, orders.history.records
     (here, first), (there, second) = earlier, later
     told = sent_later_stands_earlier.conclude(
-        value=second.value, stands_at=there, earlier=first.value, earlier_at=here
+        value=records.values[second], stands_at=there, earlier=records.values[first], earlier_at=here
     )
-    positions = dict.fromkeys((first.completed, second.completed))
+    positions = dict.fromkeys((records.completed[first], records.completed[second]))
     return Finding(
-        partition=second.partition,
+        partition=session.partition,
         offset=there,
-        value=second.value,
+        value=records.values[second],
         chain=(sent(history, first), sent(history, second), told),
         details=(
-            ("process", second.process),
+            ("process", session.process),
             ("operations", numbers(history, *positions)),
             ("offsets", [here, there]),
             *details,

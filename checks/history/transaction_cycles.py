@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import OperationId, numbers, operation, operation_text, shown
+from harrow.checks.history.witness import OperationId, ended, numbers, operation, operation_text, shown
 from harrow.checks.link import Link, RecordValue, link
 from harrow.checks.promise import WRITES_INTERLEAVE
 from harrow.cluster_model.events import PartitionName
@@ -114,7 +114,7 @@ class _Graphs:
         self.transactions = [
             transaction
             for transaction in orders.history.transactions
-            if transaction.outcome == OK or orders.has_committed(transaction.sends[0])
+            if transaction.outcome == OK or orders.has_committed(*transaction.sends[0])
         ]
         self.writes: Graph = {}
         self.reads: Graph = {}
@@ -122,11 +122,12 @@ class _Graphs:
         self._nodes = len(self.transactions)
         self._writer_of: dict[tuple[str, Value], int] = {}
         concerned: dict[str, None] = {}
+        values = orders.history.records.values
         for node, transaction in enumerate(self.transactions):
             concerned.update(dict.fromkeys(transaction.reads))
-            for send in transaction.sends:
-                concerned[send.partition] = None
-                self._writer_of[send.partition, send.value] = node
+            for partition, row in transaction.sends:
+                concerned[partition] = None
+                self._writer_of[partition, values[row]] = node
         for partition in concerned:
             self._add_writes(partition)
         for node, transaction in enumerate(self.transactions):
@@ -144,8 +145,8 @@ class _Graphs:
         """Return the position of the operation that a node stands for, as the sender of a record."""
         if node < len(self.transactions):
             return self.transactions[node].position
-        send = self._orders.history.partitions[partition].sends[value][0]
-        return send.invoked if send.completed < 0 else send.completed
+        history = self._orders.history
+        return ended(history, history.partitions[partition].rows[value])
 
     def _add_writes(self, partition: str) -> None:
         """Connect the operations that wrote to a partition one right behind the other.
@@ -156,14 +157,14 @@ class _Graphs:
         if partition not in self._orders.history.partitions:
             return
         order = self._orders.of(partition)
-        known = order.partition
+        values_of = self._orders.history.records.values
         # A send that failed orders nothing, even where a poll returned its record.
-        possible = {send.value for send in chain(known.acked, known.unsure)}
+        possible = {values_of[row] for row in chain(order.partition.acked, order.partition.unsure)}
         before: tuple[int, Value] | None = None
         for offset, values in order.values_at.items():
             value = values[0]
             node = self._node(partition, value, before, possible)
-            if len(values) > 1 or node is None or order.offsets_of[value][0] != offset:
+            if len(values) > 1 or node is None or order.first_offset(value) != offset:
                 before = None
                 continue
             if before is not None and before[0] != node:

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import Annotated, Final
 
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import Pair, PartitionHistory, SendRecord, Value
+from harrow.checks.history.records import ACKED, FAILED, UNKNOWN, Pair, PartitionHistory, Value
 from harrow.checks.link import Link, RecordValue, link
 from harrow.cluster_model import events
-from harrow.cluster_model.history import FAIL, OK
 
 SKIPPED_SHOWN: Final = 8
 """How many records that were passed over a finding names."""
@@ -65,31 +64,51 @@ def claims_folded(*, count: events.Number) -> str:
     return f"({count} more)"
 
 
-_OUTCOMES: Final = {OK: send_acked, FAIL: send_failed}
+_OUTCOMES: Final = {ACKED: send_acked, FAILED: send_failed}
 
 
 def operation(history: HistoryIndex, position: int) -> OperationId:
     return history.numbers[position], history.processes[position]
 
 
-def sent(history: HistoryIndex, send: SendRecord) -> Link:
+def ended(history: HistoryIndex, row: int) -> int:
+    """Return the position at which a send ended, or else began."""
+    records = history.records
+    return records.invoked[row] if records.completed[row] == UNKNOWN else records.completed[row]
+
+
+def sent(history: HistoryIndex, row: int) -> Link:
     """Return the link that says how a send ended."""
-    kind = _OUTCOMES.get(send.outcome or "", send_unsure)
-    position = send.invoked if send.completed < 0 else send.completed
-    at_us, who = history.times_us[position], operation(history, position)
-    return kind(at_us, None, value=send.value, operation=who, offset=send.offset)
+    records, position = history.records, ended(history, row)
+    kind = _OUTCOMES.get(records.outcomes[row], send_unsure)
+    return kind(
+        history.times_us[position],
+        None,
+        value=records.values[row],
+        operation=operation(history, position),
+        offset=records.offset(row),
+    )
 
 
-def polled(history: HistoryIndex, position: int, pair: Pair) -> Link:
+def polled_pair(history: HistoryIndex, position: int, pair: Pair) -> Link:
     """Return the link that says which operation read a record."""
     who = operation(history, position)
     return polled_by(history.times_us[position], None, value=pair[1], offset=pair[0], operation=who)
 
 
-def reader(partition: PartitionHistory, pair: Pair) -> int | None:
+def polled(history: HistoryIndex, position: int, row: int) -> Link:
+    """Return the same, of a record with a row."""
+    return polled_pair(history, position, history.records.pair(row))
+
+
+def _reader(history: HistoryIndex, partition: PartitionHistory, pair: Pair) -> int | None:
     """Return the position of an operation that read a pair, None if none did."""
-    position = partition.polled.get(pair)
-    return partition.polled_in_vain.get(pair) if position is None else position
+    records = history.records
+    for row in partition.rows_of(pair[1]):
+        if records.polled_at[row] == pair[0]:
+            position = records.polled_by[row]
+            return partition.polled_in_vain.get(row) if position == UNKNOWN else position
+    return None
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:
@@ -98,18 +117,19 @@ def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[P
     Sends that learned no offset come first; of very many links some are left out.
     """
     wanted = list(pairs)
+    offset_of = history.records.offset
     links = [
-        sent(history, send)
+        sent(history, row)
         for value in dict.fromkeys(value for _, value in wanted[:_CLAIMS_SHOWN])
-        for send in partition.sends.get(value, ())[:_CLAIMS_SHOWN]
-        if send.offset is None
+        for row in history.sends_of(partition, value)[:_CLAIMS_SHOWN]
+        if offset_of(row) is None
     ]
     for offset, value in wanted[:_CLAIMS_SHOWN]:
-        sends = partition.sends.get(value, ())[:_CLAIMS_SHOWN]
-        links += [sent(history, send) for send in sends if send.offset == offset]
-        position = reader(partition, (offset, value))
+        rows = history.sends_of(partition, value)[:_CLAIMS_SHOWN]
+        links += [sent(history, row) for row in rows if offset_of(row) == offset]
+        position = _reader(history, partition, (offset, value))
         if position is not None:
-            links.append(polled(history, position, (offset, value)))
+            links.append(polled_pair(history, position, (offset, value)))
     if len(wanted) > _CLAIMS_SHOWN:
         links.append(claims_folded.conclude(count=len(wanted) - _CLAIMS_SHOWN))
     return tuple(links)

@@ -33,11 +33,11 @@ def find(index: Index) -> Iterator[Finding]:
     cut off says nothing, for it has been given away again.
     """
     offsets: dict[str, dict[Value, int]] = {}
-    for session in index.history.sessions:
+    for session in index.sessions:
         partition = session.partition
         if partition not in offsets:
             offsets[partition] = _first_offsets(index, partition)
-        first, sends = offsets[partition], index.history.partitions[partition].sends
+        first, sends = offsets[partition], index.sends[partition]
         # The first offset of a value that was sent again may be that of the other send.
         standing = [
             (first[send.value], send)

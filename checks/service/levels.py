@@ -135,7 +135,7 @@ def service_levels(index: Index, left_out: frozenset[str] = frozenset()) -> Serv
     total = Sends()
     partitions: dict[str, PartitionLevel] = {}
     producers: dict[str, Sends] = {}
-    for session in index.history.sessions:
+    for session in index.sessions:
         name = names.get(session.process, f"process {session.process}")
         partition = partitions.setdefault(session.partition, PartitionLevel())
         sends = session.sends
@@ -169,8 +169,7 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel]) -> Non
     disturbances = Disturbances(index)
     end_us = index.history.times_us[-1] if index.history.times_us else 0
     for name, level in partitions.items():
-        known = index.history.partitions[name]
-        outages, longest = outages_of(name, chain.from_iterable(known.sends.values()), end_us)
+        outages, longest = outages_of(name, chain.from_iterable(index.sends[name].values()), end_us)
         level.outages = tuple(map(disturbances.explained, outages))
         level.longest = None if longest is None else disturbances.explained(longest)
 
@@ -232,7 +231,7 @@ class _Reading:
             self._lag_max = max(self._lag_max, self._acks[partition].end(position) - end)
         self._ends[partition] = pairs[-1][0] + 1
         seen = self._seen.setdefault(partition, set())
-        sends = self._index.history.partitions[partition].sends
+        sends = self._index.sends[partition]
         for _, value in pairs:
             if value not in seen and value in sends:
                 self.latencies_us.append(at_us - sends[value][0].invoked_us)

@@ -20,7 +20,7 @@ def test_sends_that_are_outstanding_together_are_matched_by_value() -> None:
         200_000,
         300_000,
     )
-    (session,) = index.history.sessions
+    (session,) = index.sessions
     assert (session.process, session.partition, session.sends) == (producer, "t-0", [first, second])
     assert index.acked == {"t-0": [second]}
 

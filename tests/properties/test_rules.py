@@ -104,7 +104,7 @@ def plant_nonmonotonic_send(cluster: CorrectCluster, draw: Draw) -> Evidence:
     index = Index(cluster.run.evidence())
     (session,) = [
         session
-        for session in index.history.sessions
+        for session in index.sessions
         if (session.process, session.partition) == (cluster.sessions[0], "t-0")
     ]
     sends = [send.value for send in session.sends if send.outcome == "ok"]

@@ -2,11 +2,13 @@
 
 import gzip
 import io
+import json
 from pathlib import Path
 
 import pytest
 
 from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
+from harrow.checks.history.judge import judge_history
 
 LINE = b'{"index":%d,"process":0,"type":"invoke","f":"send","value":[["send","t-0","m%d"]],"time":0}\n'
 
@@ -31,3 +33,15 @@ def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("harrow.campaigns.record.history_file._BYTES_AT_ONCE", 300)
     history = read_history([LINE % (number, number) for number in range(20)], "history")
     assert len(history.processes) == 20
+
+
+def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
+    far = 2**70
+    records = [[0, "m0"], [far, "m1"], [far, "m2"]]
+    lines = [
+        {"process": 0, "type": "ok", "f": "send", "value": [["send", "t-0", "m0"]]},
+        {"process": 0, "type": "ok", "f": "poll", "value": [["poll", {"t-0": records}]]},
+    ]
+    history = read_history([json.dumps(line).encode() for line in lines], "history")
+    (conflict,) = judge_history(history).rules["inconsistent-offsets"].findings
+    assert (conflict.offset, dict(conflict.details)["values"]) == (far, ["m1", "m2"])
