@@ -101,7 +101,8 @@ def measure(root: Path, cluster: Cluster, limit_s: int) -> Cost:
         # -P: this folder has modules named like those of a commit.
         [sys.executable, "-P", str(_RUN_ONCE)],
         input=json.dumps(asked),
-        env={**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0"},
+        # Each round starts anew: without bytecode it would compile harrow each time.
+        env={**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""},
         capture_output=True,
         text=True,
         check=False,

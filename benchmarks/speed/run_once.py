@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-_LOADERS: Final = ("harrow.campaigns.language.loader", "harrow.campaigns.loader", "campaigns.loader")
-_RUNNERS: Final = ("harrow.campaigns.run.runner", "harrow.campaigns.runner", "campaigns.runner")
+_LOADERS: Final = ("harrow.campaigns.language.loader", "campaigns.loader")
+_RUNNERS: Final = ("harrow.campaigns.run.runner", "campaigns.runner")
 
 _BARE_EVENTS: Final = 100_000
 _BARE_QUEUE: Final = 100
