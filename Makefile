@@ -10,7 +10,7 @@ SOAK_SECONDS ?= inf
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak regress check format docs snapshots bench clean
+.PHONY: help demo test soak regress check format docs snapshots bench compare clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
@@ -22,6 +22,7 @@ help:
 	@echo 'make docs      put tables from the code and pictures of runs into docs/'
 	@echo 'make snapshots write anew what tests compare output with'
 	@echo 'make bench     measure the speed'
+	@echo 'make compare   what runs cost beside a commit: make compare COMMIT=HEAD~5'
 	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
 
 demo: $(VENV)/installed
@@ -63,10 +64,14 @@ snapshots: $(VENV)/installed-for-tests
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
 bench: $(VENV)/installed-for-tests
-	@for benchmark in benchmarks/[a-z]*.py; do \
-		[ -e "$$benchmark" ] || { echo 'There are no benchmarks in benchmarks/.'; break; }; \
+	@for benchmark in $(filter-out benchmarks/compare.py,$(wildcard benchmarks/[a-z]*.py)); do \
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
 	done
+
+# It measures beside a commit, so it is not one of `make bench`.
+COMMIT ?= HEAD
+compare: $(VENV)/installed-for-tests
+	$(BIN)/python -m benchmarks.compare $(COMMIT)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

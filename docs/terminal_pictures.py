@@ -32,6 +32,9 @@ PICTURES: Final = {
 }
 """Commands by the name of their picture, in the order in which they are run in one folder."""
 
+MEASURED: Final = ("speed",)
+"""Pictures of measurements, which no two machines draw alike: `python -m benchmarks.compare --growth`."""
+
 _WALL_TIME: Final = "of cluster time in"
 _FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 _FORMAT: Final = f"""\

@@ -1,0 +1,185 @@
+"""What a run costs in the work tree, as a ratio to what it costs in a commit, for clusters of many sizes.
+
+Run ``python -m benchmarks.compare COMMIT``; ``--list`` shows the clusters, ``--only`` chooses some of them. Work tree
+and commit take turns, so that a machine that is busy for a while is so for both; what is left of its noise is in
+the spread. ``--growth`` measures the work tree alone, at growing sizes, and draws docs/pictures/speed.svg. docs/speed.md
+explains the columns.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NoReturn
+
+from benchmarks.speed.clusters import GROWTHS, HOUR_S, MINUTE_S, TABLE, Cluster
+from benchmarks.speed.comparison import COLUMNS, Comparison
+from benchmarks.speed.growth import GROWTH_COLUMNS, Step, growth_picture
+from benchmarks.speed.measurement import (
+    WORK_TREE,
+    CommitError,
+    RefusedError,
+    checked_out,
+    git,
+    measure,
+    resolved,
+)
+
+_PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
+
+
+def main() -> None:
+    """Print what was asked for."""
+    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell ignores it for what runs in the background
+    parser = _parser()
+    options = parser.parse_args()
+    if not options.growth and not options.list and options.commit is None:
+        parser.error("name a COMMIT to compare with, for example HEAD; or --growth or --list")
+    clusters = [cluster for cluster in TABLE if options.only is None or cluster.name in options.only]
+    try:
+        if options.list:
+            for cluster in clusters:
+                print(f"{cluster.name:<22}  {described(cluster)}")
+        elif options.growth:
+            _grow(options.limit, as_json=options.json, picture=options.picture)
+        else:
+            compare(
+                options.commit,
+                clusters,
+                rounds=options.rounds,
+                limit_s=options.limit,
+                as_json=options.json,
+            )
+    except (CommitError, RefusedError) as error:
+        sys.exit(f"{error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("commit", nargs="?", metavar="COMMIT", help="what to compare the work tree with")
+    parser.add_argument("--rounds", type=_positive, default=5, help="how often each is run; default 5")
+    parser.add_argument(
+        "--limit",
+        type=_positive,
+        default=60,
+        metavar="SECONDS",
+        help="of a core, for a measurement; default 60",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        choices=[cluster.name for cluster in TABLE],
+        help="some clusters alone",
+    )
+    parser.add_argument("--list", action="store_true", help="show the clusters")
+    parser.add_argument("--json", action="store_true", help="print every measurement, as JSON")
+    parser.add_argument("--growth", action="store_true", help="measure the work tree at growing sizes")
+    parser.add_argument(
+        "--picture", type=Path, default=_PICTURE, help="where --growth draws; default %(default)s"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def _terminated(_signal: int, _frame: object) -> NoReturn:
+    """End by way of every `finally`, so that what was checked out goes away."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def described(cluster: Cluster) -> str:
+    """Return a cluster in words."""
+    return (
+        f"{cluster.brokers} brokers, {cluster.partitions} partitions, "
+        f"{cluster.records_per_s} record{'' if cluster.records_per_s == 1 else 's'}/s by "
+        f"{cluster.producers} producer{'' if cluster.producers == 1 else 's'}, {_length(cluster.duration_s)}, "
+        f"{'' if cluster.faults else 'no '}faults"
+        f"{f', {cluster.seeds} seeds' if cluster.seeds > 1 else ''}"
+    )
+
+
+def _length(length_s: int) -> str:
+    if length_s % HOUR_S == 0:
+        return f"{length_s // HOUR_S} h"
+    return f"{length_s // MINUTE_S} min" if length_s > MINUTE_S else f"{length_s} s"
+
+
+def compare(
+    commit: str, clusters: Sequence[Cluster], *, rounds: int, limit_s: int, as_json: bool = False
+) -> None:
+    """Measure clusters in the work tree and in a commit, and print a line for each."""
+    name = resolved(commit)[:7]
+    changed = " and what is not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
+    rows: list[Comparison] = []
+    with checked_out(commit) as root:
+        if not as_json:
+            print(f"work tree ({git('rev-parse', '--short=7', 'HEAD')}{changed}) / {name}\n")
+            _print_row(COLUMNS, is_head=True)
+        for cluster in clusters:
+            row = Comparison(cluster=cluster, limit_s=limit_s)
+            try:
+                _run_rounds(row, root, rounds)
+            except RefusedError as error:
+                print(error, file=sys.stderr)
+                continue
+            rows.append(row)
+            if not as_json:
+                _print_row(row.cells())
+    if as_json:
+        print(json.dumps({"commit": name, "clusters": [row.as_json() for row in rows]}, indent=2))
+        return
+    for row in rows:
+        for note in row.notes():
+            print(f"\n{note}")
+
+
+def _run_rounds(row: Comparison, root: Path, rounds: int) -> None:
+    for number in range(rounds):
+        for side in (row.work_tree, row.commit)[:: -1 if number % 2 else 1]:
+            side.append(measure(WORK_TREE if side is row.work_tree else root, row.cluster, row.limit_s))
+        if row.is_over():
+            return  # no round would tell more: the limit is the same
+
+
+def _grow(limit_s: int, *, as_json: bool, picture: Path) -> None:
+    steps: list[Step] = []
+    if not as_json:
+        _print_row(GROWTH_COLUMNS, is_head=True)
+    for growth in GROWTHS:
+        for size, cluster in growth.sizes:
+            step = Step(growth=growth, size=size, cost=measure(WORK_TREE, cluster, limit_s))
+            steps.append(step)
+            if not as_json:
+                _print_row(step.cells(limit_s))
+    picture.write_text(growth_picture(steps), encoding="utf-8")
+    if as_json:
+        found = [{"of": step.growth.name, "size": step.size, **asdict(step.cost)} for step in steps]
+        print(json.dumps(found, indent=2))
+
+
+def _print_row(cells: Sequence[str], *, is_head: bool = False) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
+    if is_head:
+        print(f"| --- |{' ---: |' * (len(cells) - 1)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

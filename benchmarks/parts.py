@@ -1,0 +1,94 @@
+"""What each part of harrow costs of a run: shares of CPU time, by folder.
+
+Run ``python -m benchmarks.parts [NAME...]``, with names of ``python -m benchmarks.compare --list``. The processor's time
+interrupts a run a thousand times a second, and the part whose function is at work then is counted. A profiler that
+counts calls would make parts with many small functions look dearer than they are.
+"""
+
+import argparse
+import gc
+import signal
+from collections import Counter, defaultdict
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from benchmarks.speed.clusters import TABLE, Cluster
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_INTERVAL_S: Final = 0.001
+_SHARE_MIN: Final = 0.005
+_OTHER: Final = "other"
+_FREEING: Final = "freeing its memory"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", default=["standard", "300-partitions", "10-producers"]
+    )
+    names = parser.parse_args().names
+    clusters = {cluster.name: cluster for cluster in TABLE}
+    unknown = [name for name in names if name not in clusters]
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: not among {', '.join(clusters)}")
+    shares = {name: _shares(clusters[name]) for name in names}
+    parts = sorted(
+        {part for share in shares.values() for part in share}, key=lambda part: (part == _OTHER, part)
+    )
+    print(f"| part | {' | '.join(f'`{name}`' for name in names)} |")
+    print(f"| --- |{' ---: |' * len(names)}")
+    for part in parts:
+        cells = " | ".join(f"{shares[name][part]:.0%}" for name in names)
+        print(f"| {part} | {cells} |")
+
+
+def _shares(cluster: Cluster) -> defaultdict[str, float]:
+    """Return the share of each part; the smallest are put together."""
+    plan = load_text(cluster.text(), "benchmark.yaml").plans[0]
+    run_plan(plan, 0)  # Imports and caches are not what is measured.
+    gc.freeze()
+    samples: Counter[str] = Counter()
+    parts: dict[str, str | None] = {}
+
+    def sample(_signal: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file not in parts:
+                parts[file] = _part(file)
+            part = parts[file]
+            if part is not None:
+                samples[part] += 1
+                return
+            frame = frame.f_back
+
+    before = signal.signal(signal.SIGPROF, sample)
+    signal.setitimer(signal.ITIMER_PROF, _INTERVAL_S, _INTERVAL_S)
+    try:
+        for seed in range(cluster.seeds):
+            run_plan(plan, seed)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    shares: defaultdict[str, float] = defaultdict(float)
+    for part, number in samples.items():
+        share = number / samples.total()
+        shares[part if share >= _SHARE_MIN else _OTHER] += share
+    return shares
+
+
+def _part(file: str) -> str | None:
+    """Return the folder of a file; None of what others call: constructors of dataclasses, the standard library."""
+    path = Path(file).resolve()
+    if file.startswith("<") or not path.is_relative_to(_ROOT):
+        return None
+    folder = str(path.relative_to(_ROOT).parent)
+    # What a run leaves is freed where nothing refers to it any more, which is here.
+    return _FREEING if folder == "benchmarks" else f"`{folder}/`"
+
+
+if __name__ == "__main__":
+    main()

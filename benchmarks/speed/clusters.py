@@ -1,0 +1,178 @@
+"""The clusters that are measured, as campaigns in text.
+
+Each commit reads the text with its own loader, so it has only what all of them know. That is why ``standard`` here lacks
+the behaviours which campaigns/library/standard.yaml has got since.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3_600
+DAY_S: Final = 86_400
+
+TOPIC_PARTITIONS_MAX: Final = 1_000
+"""What a loader takes for one topic."""
+
+_FAULTS: Final = """\
+faults:
+  - rate: 12/m
+    any_of:
+      - broker_crash: {broker: any, restart_after: 1s..10s}
+      - broker_pause: {broker: any, duration: 1s..20s}
+      - controller_failover: {how: crash, restart_after: 1s..10s}
+      - controller_failover: {how: session_expiry}
+      - controller_failover: {how: delete_znode}
+      - network_ack_loss: {probability: 0.3, duration: 1s..10s}
+      - slow_follower: {broker: any, mode: stuck, duration: 5s..20s}
+      - slow_follower: {broker: any, mode: slow, delay: 500ms, duration: 5s..20s}
+"""
+"""Those of campaigns/library/standard.yaml."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster and its workload.
+
+    A measurement runs *seeds* of it, so that a small one takes long enough to be measured: getrusage counts in
+    steps of milliseconds on some kernels.
+    """
+
+    name: str
+    brokers: int = 3
+    partitions: int = 3
+    producers: int = 2
+    records_per_s: int = 20
+    duration_s: int = MINUTE_S
+    faults: bool = True
+    seeds: int = 1
+
+    def text(self) -> str:
+        """Return the campaign."""
+        rate, rest = divmod(self.records_per_s, self.producers)
+        assert not rest, f"{self.name}: producers share {self.records_per_s} records/s equally"
+        topics = [
+            f"    - {{name: t{number or ''}, partitions: {partitions}, replication_factor: 3}}\n"
+            for number, partitions in enumerate(self._topic_partitions())
+        ]
+        producers = [
+            f"    - {{name: producer-{number}, rate: {rate}/s}}\n" for number in range(self.producers)
+        ]
+        return (
+            f"name: {self.name}\n"
+            'kafka: "2.4"\n'
+            "behaviours:\n"
+            "  epoch_cache_cut_at_log_end: true\n"
+            "settings:\n"
+            "  acks: all\n"
+            "  enable.idempotence: true\n"
+            "  min.insync.replicas: 2\n"
+            "  unclean.leader.election.enable: false\n"
+            f"cluster:\n  brokers: {self.brokers}\n  topics:\n{''.join(topics)}"
+            f"workload:\n  duration: {self.duration_s}s\n  producers:\n{''.join(producers)}"
+            "  consumers:\n    - {name: consumer-0}\n"
+            f"{_FAULTS if self.faults else ''}"
+            "limits:\n  events: 1000000000\n"
+        )
+
+    def _topic_partitions(self) -> list[int]:
+        whole, rest = divmod(self.partitions, TOPIC_PARTITIONS_MAX)
+        return [TOPIC_PARTITIONS_MAX] * whole + [rest] * bool(rest)
+
+
+TABLE: Final = (
+    Cluster(name="standard", seeds=10),
+    Cluster(name="30-partitions", partitions=30, seeds=5),
+    Cluster(name="100-partitions", partitions=100, seeds=3),
+    Cluster(name="300-partitions", partitions=300, faults=False),
+    Cluster(name="1000-partitions", partitions=1_000, faults=False),
+    Cluster(name="10000-partitions", partitions=10_000, faults=False),
+    Cluster(name="10-producers", producers=10, records_per_s=1_000, faults=False),
+    Cluster(name="50-producers", producers=50, records_per_s=1_000, faults=False),
+    Cluster(
+        name="12-brokers",
+        brokers=12,
+        partitions=500,
+        producers=10,
+        records_per_s=2_000,
+        duration_s=10,
+        faults=False,
+    ),
+    Cluster(
+        name="12-brokers-10-minutes",
+        brokers=12,
+        partitions=500,
+        producers=10,
+        records_per_s=2_000,
+        duration_s=10 * MINUTE_S,
+    ),
+    Cluster(name="1-hour", duration_s=HOUR_S),
+    Cluster(name="24-hours", producers=1, records_per_s=1, duration_s=DAY_S),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """One thing that grows while all else stays: its sizes, each with a cluster."""
+
+    name: str
+    unit: str
+    sizes: tuple[tuple[int, Cluster], ...]
+
+
+GROWTHS: Final = (
+    Growth(
+        name="partitions",
+        unit="partitions",
+        sizes=tuple(
+            (
+                size,
+                Cluster(
+                    name=f"partitions-{size}",
+                    partitions=size,
+                    faults=False,
+                    seeds=max(1, min(5, 100 // size)),
+                ),
+            )
+            for size in (3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+        ),
+    ),
+    Growth(
+        name="brokers",
+        unit="brokers",
+        sizes=tuple(
+            (size, Cluster(name=f"brokers-{size}", brokers=size, partitions=24, faults=False, seeds=3))
+            for size in (3, 6, 12, 24)
+        ),
+    ),
+    Growth(
+        name="producers",
+        unit="producers",
+        sizes=tuple(
+            (
+                size,
+                Cluster(
+                    name=f"producers-{size}", producers=size, records_per_s=1_000, duration_s=10, faults=False
+                ),
+            )
+            for size in (1, 2, 5, 10, 20, 50)
+        ),
+    ),
+    Growth(
+        name="length",
+        unit="simulated minutes",
+        sizes=tuple(
+            (
+                minutes,
+                Cluster(
+                    name=f"length-{minutes}",
+                    producers=1,
+                    records_per_s=1,
+                    duration_s=minutes * MINUTE_S,
+                    seeds=max(1, 10 // minutes),
+                ),
+            )
+            for minutes in (1, 10, 60, 360, 1_440)
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""One measurement: a cluster, run with the code in some folder, in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from benchmarks.speed.clusters import TABLE, Cluster
+
+WORK_TREE: Final = Path(__file__).parents[2]
+_RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
+_WARM_UP: Final = replace(TABLE[0], name="warm-up", duration_s=5)
+
+
+class CommitError(Exception):
+    """There is no such commit; the message says so."""
+
+
+class RefusedError(Exception):
+    """Some code cannot run a cluster; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a measurement found. Of a run that was stopped at its limit, all but the peak is unknown.
+
+    ``bare_events_per_s`` is the speed of the barest event loop in the same process, right before and after.
+    """
+
+    over: bool
+    cpu_s: float
+    judge_s: float
+    events: int
+    simulated_s: float
+    verdicts: list[str]
+    peak_mib: float
+    bare_events_per_s: float
+    runner: str
+
+    @property
+    def us_per_event(self) -> float:
+        return self.cpu_s * 1e6 / self.events
+
+    @property
+    def bare_events_per_event(self) -> float:
+        """How many events of the barest loop take as long as one event of the run."""
+        return self.us_per_event * self.bare_events_per_s / 1e6
+
+
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """Put the files of a commit into a temporary folder, which goes away again, however this ends.
+
+    `git archive` and not a worktree: git keeps notes of worktrees, and those of one that was killed would stay.
+    """
+    with TemporaryDirectory(prefix="harrow-compare-") as name:
+        archive, root = Path(name) / "commit.tar", Path(name) / "commit"
+        git("archive", "--format=tar", f"--output={archive}", resolved(commit))
+        with tarfile.open(archive) as files:
+            files.extractall(root, filter="data")
+        archive.unlink()
+        yield root
+
+
+def resolved(commit: str) -> str:
+    """Return the full hash of a commit."""
+    return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+
+
+def git(*arguments: str) -> str:
+    """Return what git says about this repository."""
+    ended = subprocess.run(  # noqa: S603 - arguments of our own, and a commit behind --end-of-options
+        ["git", "-C", str(WORK_TREE), *arguments],  # noqa: S607 - whichever git there is
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if ended.returncode:
+        raise CommitError(f"git {' '.join(arguments)}: {ended.stderr.strip() or 'there is no such commit'}")
+    return ended.stdout.strip()
+
+
+def measure(root: Path, cluster: Cluster, limit_s: int) -> Cost:
+    """Run a cluster with the code below *root*, the work tree or what was checked out of a commit."""
+    source = root / "src" if (root / "src" / "harrow").is_dir() else root
+    asked = {
+        "root": str(root),
+        "campaign": cluster.text(),
+        "warm_up": _WARM_UP.text(),
+        "seeds": cluster.seeds,
+        "limit_s": limit_s,
+    }
+    ended = subprocess.run(  # noqa: S603 - a file of this folder
+        # -P: this folder has modules named like those of a commit.
+        [sys.executable, "-P", str(_RUN_ONCE)],
+        input=json.dumps(asked),
+        # Each round starts anew: without bytecode it would compile harrow each time.
+        env={**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        why = ended.stderr.strip().splitlines() or [f"it ended with code {ended.returncode}"]
+        raise RefusedError(f"{cluster.name} cannot be run with the code in {root}: {why[-1]}")
+    return Cost(**json.loads(ended.stdout))

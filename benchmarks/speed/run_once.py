@@ -1,0 +1,146 @@
+"""Runs a campaign with the code of some commit and prints what that cost, as JSON.
+
+It is started as a file, not as a module, by `benchmarks.speed.measurement`: the commit's code has to be first on
+PYTHONPATH, before an installed harrow, and it may be older than this file. So it imports nothing of harrow by
+name: before they stood below ``harrow``, ``campaigns`` and ``cluster_model`` were packages at the top.
+"""
+
+import gc
+import heapq
+import importlib
+import json
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+_LOADERS: Final = ("harrow.campaigns.language.loader", "campaigns.loader")
+_RUNNERS: Final = ("harrow.campaigns.run.runner", "campaigns.runner")
+
+_BARE_EVENTS: Final = 100_000
+_BARE_QUEUE: Final = 100
+
+
+class OverLimit(BaseException):
+    """The run has used up its time. Nothing in a run may take it for an error of its own."""
+
+
+def bare_events_per_s() -> float:
+    """Return how many events a second the barest loop handles here and now: a heap, a tuple, a callback."""
+    handled = 0
+
+    def callback(argument: int) -> None:
+        nonlocal handled
+        handled += argument
+
+    queue = [(number, number, callback, 1) for number in range(_BARE_QUEUE)]
+    began_s = time.process_time()
+    for number in range(_BARE_QUEUE, _BARE_QUEUE + _BARE_EVENTS):
+        at, _, called, argument = heapq.heappop(queue)
+        called(argument)
+        heapq.heappush(queue, (at + _BARE_QUEUE + number % 7, number, callback, 1))
+    assert handled == _BARE_EVENTS
+    return _BARE_EVENTS / (time.process_time() - began_s)
+
+
+def _first(names: tuple[str, ...], root: Path) -> ModuleType:
+    """Return the first of some modules that the commit has, and assert that it is the commit's."""
+    below_harrow = (root / "src" / "harrow").is_dir()
+    for name in names:
+        if name.startswith("harrow.") == below_harrow:
+            # An old commit has no `harrow`, but an installed one may be found.
+            with suppress(ModuleNotFoundError):
+                module = importlib.import_module(name)
+                file = Path(module.__file__ or "").resolve()
+                assert file.is_relative_to(root), f"{file} is not below {root}"
+                return module
+    raise ModuleNotFoundError(f"none of {', '.join(names)} is in {root}")
+
+
+def _take_any_number_of_partitions() -> None:
+    """Lift the loader's bound on all partitions together, which is there against mistakes in files."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("harrow.campaigns.", "campaigns.")) and hasattr(module, "PARTITIONS_MAX"):
+            vars(module)["PARTITIONS_MAX"] = sys.maxsize
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _stop(_signal: int, _frame: object) -> NoReturn:
+    raise OverLimit
+
+
+def _stop_after(limit_s: int) -> None:
+    """Have the kernel stop this process when it has used so many more seconds of a core."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    signal.signal(signal.SIGXCPU, _stop)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(_cpu_s()) + 1 + limit_s, hard))
+
+
+def main() -> None:
+    """Read what to run from stdin, and print what it cost."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started this says that it was interrupted
+    asked = json.load(sys.stdin)
+    root = Path(asked["root"]).resolve()
+    load_text: Callable[..., Any] = _first(_LOADERS, root).load_text
+    runner = _first(_RUNNERS, root)
+    _take_any_number_of_partitions()
+    judge_s = 0.0
+    judge: Callable[..., Any] = runner.__dict__["judge"]
+
+    def timed_judge(*arguments: Any, **options: Any) -> Any:
+        nonlocal judge_s
+        began_s = _cpu_s()
+        try:
+            return judge(*arguments, **options)
+        finally:
+            judge_s += _cpu_s() - began_s
+
+    runner.__dict__["judge"] = timed_judge
+    runner.run_plan(load_text(asked["warm_up"], "warm-up.yaml").plans[0], 0)  # imports and caches
+    plan = load_text(asked["campaign"], "benchmark.yaml").plans[0]
+    gc.collect()
+    gc.freeze()  # As `harrow run` does: what was imported is not garbage.
+    bare = [bare_events_per_s() for _ in range(3)]
+    judge_s = 0.0
+    events = simulated_us = 0
+    verdicts = set()
+    over = False
+    began_s = _cpu_s()
+    try:
+        _stop_after(asked["limit_s"])
+        for seed in range(asked["seeds"]):
+            result = runner.run_plan(plan, seed)
+            events += result.events
+            simulated_us += result.simulated_us
+            verdicts.add(result.verdict.status)
+    except OverLimit:
+        over = True
+    cpu_s = _cpu_s() - began_s
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    if not over:
+        bare += [bare_events_per_s() for _ in range(3)]
+    cost = {
+        "over": over,
+        "cpu_s": cpu_s,
+        "judge_s": judge_s,
+        "events": events,
+        "simulated_s": simulated_us / 1e6,
+        "verdicts": sorted(verdicts),
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "bare_events_per_s": max(bare),
+        "runner": runner.__file__,
+    }
+    print(json.dumps(cost))
+
+
+if __name__ == "__main__":
+    main()

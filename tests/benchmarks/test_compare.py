@@ -1,0 +1,181 @@
+"""The comparison works from end to end; what it measures is for people, and nothing here asserts a time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.compare import compare
+from benchmarks.speed.clusters import GROWTHS, TABLE, Cluster
+from benchmarks.speed.comparison import COLUMNS, Comparison
+from benchmarks.speed.growth import GROWTH_COLUMNS, Step, growth_picture
+from benchmarks.speed.measurement import WORK_TREE, CommitError, Cost, checked_out, measure, resolved
+from harrow.campaigns.language.loader import load_text
+from tests.patience import PATIENCE_S
+
+TINY = Cluster(name="tiny", duration_s=1)
+NAMES = [cluster.name for cluster in TABLE]
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[Path]:
+    try:
+        resolved("HEAD")
+    except CommitError:
+        pytest.skip("this is no git repository")
+    with checked_out("HEAD") as root:
+        yield root
+
+
+@pytest.fixture(scope="module")
+def tiny(head: Path) -> Comparison:
+    return Comparison(
+        cluster=TINY,
+        limit_s=PATIENCE_S,
+        work_tree=[measure(WORK_TREE, TINY, PATIENCE_S)],
+        commit=[measure(head, TINY, PATIENCE_S)],
+    )
+
+
+def test_each_side_runs_its_own_code(tiny: Comparison, head: Path) -> None:
+    assert Path(tiny.work_tree[0].runner).is_relative_to(WORK_TREE)
+    assert Path(tiny.commit[0].runner).is_relative_to(head)
+
+
+def test_a_tiny_cluster_has_every_column(tiny: Comparison) -> None:
+    cells = tiny.cells()
+    assert len(cells) == len(COLUMNS)
+    assert all(cells)
+    assert tiny.ratios() is not None
+
+
+def test_the_work_tree_is_compared_with_a_commit_from_end_to_end(
+    head: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare("HEAD", [TINY], rounds=1, limit_s=PATIENCE_S)
+    title, _, columns, _, row = capsys.readouterr().out.splitlines()[:5]
+    assert title.startswith("work tree (")
+    assert columns == f"| {' | '.join(COLUMNS)} |"
+    assert row.startswith("| `tiny` | ")
+
+
+def test_json_has_every_measurement(head: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare("HEAD", [TINY], rounds=1, limit_s=PATIENCE_S, as_json=True)
+    (row,) = json.loads(capsys.readouterr().out)["clusters"]
+    assert len(row["work_tree"]) == len(row["commit"]) == 1
+    assert row["ratio_min"] <= row["ratio"] <= row["ratio_max"]
+
+
+def test_a_cluster_that_cannot_be_run_does_not_end_the_table(
+    head: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare("HEAD", [replace(TINY, name="none", brokers=0), TINY], rounds=1, limit_s=PATIENCE_S)
+    out, err = capsys.readouterr()
+    assert err.startswith("none cannot be run with the code in ")
+    assert out.splitlines()[-1].startswith("| `tiny` | ")
+
+
+def test_what_is_not_the_same_work_is_noted() -> None:
+    same = Comparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()])
+    other = Comparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost(events=2_000)])
+    assert list(same.notes()) == []
+    assert list(other.notes()) == ["The events of `tiny` differ much: it did other work."]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_leaves_nothing_behind_when_it_is_stopped(
+    number: int, head: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "benchmarks.compare", "HEAD", "--only", "12-brokers-10-minutes"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=WORK_TREE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("work tree (")
+        assert list(tmp_path.iterdir())
+        running.send_signal(number)
+        _, messages = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 128 + number
+    assert messages == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_commit_that_is_not_there_is_a_message() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.compare", "no-such-commit"],
+        cwd=WORK_TREE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("git rev-parse")
+
+
+@pytest.mark.parametrize("cluster", TABLE, ids=NAMES)
+def test_the_loader_takes_each_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harrow.campaigns.language.readers.cluster.PARTITIONS_MAX", cluster.partitions)
+    (plan,) = load_text(cluster.text(), "benchmark.yaml").plans
+    assert len(list(plan.cluster.partition_names())) == cluster.partitions
+    assert len(plan.cluster.brokers) == cluster.brokers
+    assert len(plan.producers) == cluster.producers
+    assert plan.duration_us == cluster.duration_s * 1_000_000
+
+
+def test_the_ratio_is_that_of_the_least_times_and_the_spread_that_of_the_rounds() -> None:
+    row = Comparison(
+        cluster=TINY,
+        limit_s=60,
+        work_tree=[cost(cpu_s=2.0), cost(cpu_s=3.0)],
+        commit=[cost(cpu_s=5.0), cost(cpu_s=4.0)],
+    )
+    assert row.ratios() == (0.5, 0.4, 0.75)
+    assert row.cells()[1:3] == ["0.50", "0.40 to 0.75"]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "ratio", "seconds"),
+    [
+        (False, True, "< 0.05", "3.00 / over 60"),
+        (True, False, "> 20.00", "over 60 / 3.00"),
+        (True, True, "", "over 60"),
+    ],
+)
+def test_a_side_that_was_stopped_bounds_the_ratio(*, new: bool, old: bool, ratio: str, seconds: str) -> None:
+    row = Comparison(cluster=TINY, limit_s=60, work_tree=[cost(over=new)], commit=[cost(over=old)])
+    assert row.ratios() is None
+    assert row.cells()[1] == ratio
+    assert row.cells()[4] == seconds
+
+
+def test_the_picture_has_a_line_for_each_thing_that_grows() -> None:
+    steps = [
+        Step(growth=growth, size=size, cost=cost(cpu_s=number + 1, over=number == 3))
+        for growth in GROWTHS
+        for number, (size, _) in enumerate(growth.sizes)
+    ]
+    picture = growth_picture(steps)
+    assert picture.count("<circle") == 2 * sum(not step.cost.over for step in steps)
+    assert all(f">{growth.name}</text>" in picture for growth in GROWTHS)
+    assert all(len(step.cells(60)) == len(GROWTH_COLUMNS) for step in steps)
+
+
+def cost(*, cpu_s: float = 3.0, over: bool = False, events: int = 1_000) -> Cost:
+    return Cost(
+        over=over,
+        cpu_s=cpu_s,
+        judge_s=1.0,
+        events=0 if over else events,
+        simulated_s=0.0 if over else 60.0,
+        verdicts=[],
+        peak_mib=50.0,
+        bare_events_per_s=1e6,
+        runner="",
+    )
