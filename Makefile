@@ -10,7 +10,7 @@ SOAK_SECONDS ?= inf
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak regress check format docs snapshots bench compare clean
+.PHONY: help demo test soak regress check format docs snapshots bench compare compiled pure clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
@@ -23,6 +23,8 @@ help:
 	@echo 'make snapshots write anew what tests compare output with'
 	@echo 'make bench     measure the speed'
 	@echo 'make compare   what runs cost beside a commit: make compare COMMIT=HEAD~5'
+	@echo 'make compiled  compile the core with mypyc: needs a C compiler, minutes'
+	@echo 'make pure      go back to the plain Python of it'
 	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
 
 demo: $(VENV)/installed
@@ -73,7 +75,15 @@ COMMIT ?= HEAD
 compare: $(VENV)/installed-for-tests
 	$(BIN)/python -m benchmarks.compare $(COMMIT)
 
-clean:
+# Sources that change make it plain Python again, until the next `make compiled`.
+compiled: $(VENV)/installed-for-tests
+	$(BIN)/python hatch_build.py
+	$(BIN)/harrow --version
+
+pure:
+	rm -f src/harrow/harrow__mypyc.*
+
+clean: pure
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

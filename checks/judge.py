@@ -18,7 +18,7 @@ def judge(evidence: Evidence) -> Verdict:
     index = Index(evidence)
     rules = rules_for(evidence.invariants, core=evidence.core is not None)
     results = {name: rule.judge(index) for name, rule in rules.items()}
-    for name in evidence.demanded & results.keys():
+    for name in evidence.demanded.intersection(results):
         # None of its anomalies is permitted, whatever Kafka promises.
         findings = tuple(replace(finding, permitted_by=None) for finding in results[name].findings)
         status = VIOLATED if findings else results[name].status

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harrow.campaigns.version import VERSION
 from harrow.cli.console import message_console, say
+from harrow.compilation import compilation
 
 
 def report(error: Exception) -> None:
@@ -43,4 +44,4 @@ def _circumstances() -> str:
 
     command = shlex.join(["harrow", *sys.argv[1:]])
     python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
-    return f"{command}\nharrow {VERSION}, {python}\n\n"
+    return f"{command}\nharrow {VERSION} ({compilation()[0]}), {python}\n\n"

@@ -13,6 +13,7 @@ from harrow.cli import exit_code
 from harrow.cli.command_help import epilog, grouped
 from harrow.cli.requests import COMMANDS, Request
 from harrow.cli.usage_errors import with_a_way_out
+from harrow.compilation import compilation
 
 _SHARED: Final = frozenset(option.name for option in fields(Request))
 
@@ -82,7 +83,7 @@ for name, request in COMMANDS.items():
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"harrow {VERSION}")
+        typer.echo(f"harrow {VERSION} ({compilation()[0]})")
         raise typer.Exit
 
 

@@ -38,6 +38,10 @@ class Operation:
     time_us: int
     error: str | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by its fields: compiled, it has no other way to be."""
+        return Operation, (self.index, self.process, self.type, self.f, self.value, self.time_us, self.error)
+
     @property
     def is_completion(self) -> bool:
         """Whether it says what came back, rather than what was asked for."""

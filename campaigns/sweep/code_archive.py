@@ -22,7 +22,11 @@ def write_code_archive(path: Path) -> Path:
     home = Path(str(harrow.__file__)).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         # Of an editable installation the rooms are links, which `rglob` does not follow from above.
-        files = [home / "__init__.py", *(file for room in ROOMS for file in (home / room).rglob("*.py"))]
+        files = [
+            home / "__init__.py",
+            home / "compilation.py",
+            *(file for room in ROOMS for file in (home / room).rglob("*.py")),
+        ]
         for file in sorted(files):
             info = zipfile.ZipInfo(f"harrow/{file.relative_to(home).as_posix()}", _EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED

@@ -5,6 +5,7 @@ After ``DelayedFetch.scala`` and ``DelayedProduce.scala``.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
@@ -100,6 +101,16 @@ class DelayedProduce:
         self.complete(self.message, self.acks)
 
 
+class TimedOperation(Protocol):
+    """An operation with a deadline."""
+
+    deadline_us: int
+    completed: bool
+
+    def expire(self) -> None:
+        """Complete it by force."""
+
+
 class OperationTimer:
     """The deadline of the one operation that a connection can have in the purgatory.
 
@@ -112,9 +123,9 @@ class OperationTimer:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._armed = False
-        self._operation: DelayedFetch | DelayedProduce | None = None
+        self._operation: TimedOperation | None = None
 
-    def watch(self, operation: DelayedFetch | DelayedProduce) -> None:
+    def watch(self, operation: TimedOperation) -> None:
         """Expire *operation* at its deadline if it has not completed by then."""
         self._operation = operation
         if not self._armed:

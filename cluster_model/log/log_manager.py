@@ -4,6 +4,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import CheckpointWritten, LogFlushed, LogOpened, LogTruncated
 from harrow.cluster_model.log.disk import (
     RECOVERY_POINT_OFFSET_CHECKPOINT,
@@ -20,6 +21,7 @@ _flushed_offset: Final = attrgetter("flushed_offset")
 _log_end_offset: Final = attrgetter("log_end_offset")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LogManager:
     """The open logs of one broker, and the tasks that look after its disk."""
 

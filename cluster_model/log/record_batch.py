@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
@@ -61,6 +61,20 @@ class RecordBatch:
             self.base_sequence,
             base_offset,
             leader_epoch,
+            self.size_bytes,
+            self.is_transactional,
+            self.control_type,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by its fields: compiled, it has no other way to be."""
+        return RecordBatch, (
+            self.values,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.base_offset,
+            self.leader_epoch,
             self.size_bytes,
             self.is_transactional,
             self.control_type,

@@ -6,8 +6,9 @@ test can be a host.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection
 from harrow.cluster_model.sim.network import Network
@@ -16,13 +17,13 @@ from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.trace import Clock, Emit, Trace
 
 
-class Host(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Host:
     """A machine with a process on it."""
 
-    @property
-    def clock(self) -> Clock:
-        """The virtual clock."""
+    __slots__ = ("choices", "clock", "emit", "name", "publish")
 
+    clock: Clock
     emit: Emit
     publish: Emit
     choices: Choices
@@ -30,39 +31,36 @@ class Host(Protocol):
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back after *delay_us*, unless the process has died by then."""
+        raise NotImplementedError
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
         """Open a connection."""
+        raise NotImplementedError
 
     def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
         """Send a request over a connection that this process opened."""
+        raise NotImplementedError
 
     def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
         """Answer over a connection that this process accepted."""
+        raise NotImplementedError
 
     def close(self, connection: Connection) -> None:
         """Close a connection that this process opened."""
+        raise NotImplementedError
 
     def close_by_server(self, connection: Connection) -> None:
         """Close a connection that this process accepted."""
+        raise NotImplementedError
 
 
-class SimulatedHost:
+class SimulatedHost(Host):
     """A host in the simulator."""
 
     __slots__ = (
         "_network",
         "_process",
         "_simulator",
-        "choices",
-        "clock",
-        "close",
-        "close_by_server",
-        "emit",
-        "name",
-        "publish",
-        "send_request",
-        "send_response",
     )
 
     def __init__(
@@ -76,18 +74,26 @@ class SimulatedHost:
         self._process = process
         self._simulator = simulator
         self._network = network
-        self.clock: Clock = simulator
+        self.clock = simulator
         self.choices = choices
         self.emit = trace.emit
         self.publish = trace.publish
         self.name = process.name
-        self.send_request = network.send_request
-        self.send_response = network.send_response
-        self.close = network.close
-        self.close_by_server = network.close_by_server
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         self._simulator.schedule(self._simulator.now_us + delay_us, self._process, callback, argument)
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
         return self._network.connect(self._process, server, listener, endpoint)
+
+    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        self._network.send_request(connection, correlation_id, body)
+
+    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
+        self._network.send_response(connection, correlation_id, body)
+
+    def close(self, connection: Connection) -> None:
+        self._network.close(connection)
+
+    def close_by_server(self, connection: Connection) -> None:
+        self._network.close_by_server(connection)

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.trace import Clock
 
 Callback = Callable[[Any], None]
 Event = tuple[int, int, Process, int, Callback, Any]
@@ -20,10 +21,10 @@ class StepLimitExceeded(Exception):
     """The run handled more events than its limit allows."""
 
 
-class Simulator:
+class Simulator(Clock):
     """A virtual clock and the queue of events in the order of (time, scheduling)."""
 
-    __slots__ = ("_queue", "_sequence", "events_handled", "events_limit", "now_us")
+    __slots__ = ("_queue", "_sequence", "events_handled", "events_limit")
 
     def __init__(self, start_us: int = 0, events_limit: int = 50_000_000) -> None:
         self.now_us = start_us

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper import protocol as zk
@@ -34,6 +35,7 @@ class SessionListener(Protocol):
         """Something that was watched has changed."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ZooKeeperClient:
     """A session with ZooKeeper."""
 

@@ -6,6 +6,7 @@ within one tick expire together.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from harrow.cluster_model.events import SessionClosed, SessionExpired
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -18,7 +19,7 @@ from harrow.cluster_model.zookeeper import protocol as zk
 class Znode:
     """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise."""
 
-    data: object
+    data: Any
     version: int
     czxid: int
     owner: int = 0

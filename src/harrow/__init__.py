@@ -3,3 +3,10 @@
 The packages of harrow are the folders at the top of the repository; here are links to them, so that
 an editable installation, mypy and pytest import them under the name that they have when installed.
 """
+
+import sys
+
+from harrow.compilation import SOURCES, Finder
+
+if SOURCES.exists():
+    sys.meta_path.insert(0, Finder())

@@ -119,8 +119,9 @@ def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
 
 def test_version(harrow: Harrow) -> None:
     from harrow.campaigns.version import VERSION
+    from harrow.compilation import compilation
 
-    assert harrow("--version").stdout == f"harrow {VERSION}\n"
+    assert harrow("--version").stdout == f"harrow {VERSION} ({compilation()[0]})\n"
 
 
 def test_without_arguments_there_is_help(harrow: Harrow) -> None:

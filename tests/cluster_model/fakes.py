@@ -12,8 +12,9 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Message
+from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
-from harrow.cluster_model.trace import Emit, Trace, TraceEvent
+from harrow.cluster_model.trace import Clock, Trace, TraceEvent
 from tests.recorded_choices import recorded_choices
 
 MS = 1_000
@@ -23,9 +24,9 @@ SMALLEST_CHOICES: dict[str, tuple[int, ...]] = {}
 """A recording of nothing: every draw is the smallest choice."""
 
 
-@dataclass
-class FakeClock:
-    now_us: int = 0
+class FakeClock(Clock):
+    def __init__(self) -> None:
+        self.now_us = 0
 
 
 @dataclass(eq=False)
@@ -58,15 +59,15 @@ class _Timer:
     argument: Any = field(compare=False)
 
 
-class FakeHost:
+class FakeHost(Host):
     """Keeps what is sent, runs timers when the clock is moved, draws the smallest choices."""
 
     def __init__(self, name: str = "host", choices: Choices | None = None) -> None:
         self.clock = FakeClock()
         trace = Trace(self.clock)
         self.events: list[TraceEvent] = trace.events
-        self.emit: Emit = trace.emit
-        self.publish: Emit = trace.publish
+        self.emit = trace.emit
+        self.publish = trace.publish
         self.subscribe = trace.subscribe
         self.choices = choices or recorded_choices(dict(SMALLEST_CHOICES))
         self.name = name

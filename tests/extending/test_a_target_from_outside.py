@@ -12,7 +12,7 @@ from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import BrokerConfig, broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.trace import Clock, Trace
 from harrow.faults.conditions.event_pattern import EventPattern
 from tests.faults.test_conditions import StillReplica
 from tests.faults.test_faults import FakeEnvironment
@@ -20,7 +20,7 @@ from tests.faults.test_faults import FakeEnvironment
 SECOND = 1_000_000
 
 
-class OneLog:
+class OneLog(Clock):
     """A cluster of which nothing is left but a clock, a log that loses nothing, and timers."""
 
     kind = "one log"

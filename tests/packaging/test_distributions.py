@@ -48,7 +48,7 @@ def sources() -> dict[str, bytes]:
         for path in files
         if path.is_file() and "__pycache__" not in path.parts
     }
-    for name in ("__init__.py", "__main__.py", "py.typed"):
+    for name in ("__init__.py", "__main__.py", "compilation.py", "py.typed"):
         kept[f"harrow/{name}"] = (ROOT / "src" / "harrow" / name).read_bytes()
     return kept
 
@@ -85,7 +85,7 @@ def test_the_source_distribution_builds_the_same_wheel(wheel: Path, sdist: Path,
 def test_the_source_distribution_has_each_file_once(sdist: Path, tmp_path: Path) -> None:
     source = unpacked(sdist, tmp_path / "source")
     assert sorted(path.name for path in (source / "src" / "harrow").iterdir()) == [
-        *("__init__.py", "__main__.py", "py.typed")
+        *("__init__.py", "__main__.py", "compilation.py", "py.typed")
     ]
     assert {path.name for path in source.iterdir() if path.is_dir()} >= set(EVERYDAY_NAMES)
     assert [path.name for path in (source / "results").iterdir()] == ["README.md"]

@@ -25,6 +25,7 @@ from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.broker_crash import BrokerCrash
 from harrow.faults.injection import Rate
+from tests.plain_model import patches_the_model
 
 SEEDS = 30
 
@@ -184,6 +185,7 @@ FLAWS: tuple[tuple[Patch, str], ...] = (
 )
 
 
+@patches_the_model
 @pytest.mark.parametrize(("flaw", "invariant"), FLAWS, ids=[flaw.__name__[1:] for flaw, _ in FLAWS])
 def test_a_flaw_of_the_model_is_noticed(flaw: Patch, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     flaw(monkeypatch)

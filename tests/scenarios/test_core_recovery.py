@@ -21,6 +21,7 @@ from harrow.cluster_model.events import BrokerStarted
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.protocol import LOG_END
 from harrow.cluster_model.trace import select
+from tests.plain_model import patches_the_model
 from tests.scenarios.mutant_campaigns import SCRIPTED
 
 LEADER_DIES = """
@@ -89,6 +90,7 @@ def test_nothing_that_was_planned_happens_to_the_others() -> None:
     assert [at_us for at_us in started if at_us >= core.looked_us]
 
 
+@patches_the_model
 def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_self: KafkaController, _brokers: list[int]) -> Iterator[None]:
         return iter(())
@@ -100,6 +102,7 @@ def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.Mon
     assert because(finding).endswith("the leader of t-0 was still broker 0, which was down")
 
 
+@patches_the_model
 def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
     finding = found_in(FOLLOWER_IS_STUCK)
@@ -109,6 +112,7 @@ def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     assert "broker 1 alive with a fault still in force" in because(finding)
 
 
+@patches_the_model
 def test_a_leader_that_serves_no_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def readable_end(self: Partition, isolation: int) -> int:
         return self.log.log_end_offset if isolation == LOG_END else 0
@@ -208,6 +212,7 @@ def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
     assert len(readers) > 1, "the first consumer was enough"
 
 
+@patches_the_model
 def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
     shrunk = Shrinker(plan_of(FOLLOWER_IS_STUCK), 0).run()

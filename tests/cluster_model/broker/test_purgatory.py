@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -151,7 +151,7 @@ def test_a_completed_operation_does_not_expire_and_the_next_one_has_its_own_dead
 # A broker's replicas
 
 
-class FakeZooKeeper:
+class FakeZooKeeper(ZooKeeperClient):
     """Keeps what is submitted; a test answers it."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class Replicas:
             config,
             lambda _: topic_config({}, config),
             behaviours,
-            ZkAlterPartitionManager(self.host, cast("ZooKeeperClient", self.zookeeper), behaviours),
+            ZkAlterPartitionManager(self.host, self.zookeeper, behaviours),
             lambda message, body: self.responses.append((message[1], body)),
         )
         self.connections: dict[str, Connection] = {}

@@ -16,6 +16,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+from tests.cluster_model.fakes import FakeEndpoint
 
 SECOND = 1_000_000
 Answers = list[ControlledShutdownResponse]
@@ -113,11 +114,14 @@ def test_a_broker_that_shuts_down_is_elected_nowhere_until_it_has_been_gone() ->
     ("release", "has_epoch"), [("0.10.2", False), ("0.11", False), ("2.0", False), ("2.4", True)]
 )
 def test_a_broker_asks_with_the_epoch_of_its_registration(release: str, has_epoch: bool) -> None:
-    term, asked = Term(release), list[ControlledShutdownRequest]()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(term.controller(), "controlled_shutdown", lambda request, _: asked.append(request))
-        term.cluster.stop_broker(0)
-        term.passes()
+    term = Term(release)
+    endpoint = FakeEndpoint(term.cluster.simulator)
+    controller = term.cluster.controller()
+    assert controller is not None
+    term.cluster.network.listen(term.cluster.processes[controller], endpoint)
+    term.cluster.stop_broker(0)
+    term.passes()
+    asked = [body for _, _, body in endpoint.messages]
     assert asked == [ControlledShutdownRequest(0, term.context().live_brokers[0] if has_epoch else NO_EPOCH)]
 
 

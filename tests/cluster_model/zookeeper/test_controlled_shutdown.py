@@ -1,7 +1,7 @@
 """The attempts of a broker that stops: whom it asks, what it takes for an answer, and when it gives up."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ GONE = ControlledShutdownResponse(errors.NONE, ())
 LEFT = ControlledShutdownResponse(errors.NONE, ("t-0",))
 
 
-class ZooKeeperOf:
+class ZooKeeperOf(ZooKeeperClient):
     """ZooKeeper as a test wants it: who stands in /controller, who is registered, whether the session lives."""
 
     def __init__(self, controller: int | None) -> None:
@@ -30,6 +30,7 @@ class ZooKeeperOf:
         self,
         operations: tuple[zk.ZooKeeperOperation, ...],
         on_response: Callable[[zk.ZooKeeperResponse], None],
+        **_: Any,
     ) -> None:
         if self.has_expired:
             on_response(zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ()))
@@ -61,7 +62,7 @@ class Stopping:
             self.host,
             broker_config(release, given),
             RELEASES[release].behaviours,
-            cast("ZooKeeperClient", self.zookeeper),
+            self.zookeeper,
             lambda: self.ended.append(self.host.clock.now_us),
         ).start()
 

@@ -1,0 +1,14 @@
+"""What mypyc is told of a class. In plain Python it means nothing, and compiled or not it needs no library."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr
+else:
+
+    def mypyc_attr(**_):  # noqa: ANN003, ANN201 - mypy_extensions has the types
+        """Return a decorator that leaves a class as it is."""
+        return lambda kind: kind
+
+
+__all__ = ["mypyc_attr"]

@@ -1,0 +1,172 @@
+"""Compiles the core with mypyc: ``python hatch_build.py`` in a checkout, ``HARROW_COMPILE=1`` for a wheel.
+
+All modules go into one library, with a function for each that `harrow.compilation` calls. An extension for
+each module is what mypyc makes, and takes longer to build than the library itself.
+"""
+
+import argparse
+import ast
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT: Final = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from harrow import compilation  # noqa: E402 - it need not be installed to be built
+
+ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
+
+CORE: Final = (
+    *("cluster_model/**/*.py", "checks/causes/resumed_epoch.py", "checks/history/*.py", "checks/judge.py"),
+    *("checks/rules/*.py", "checks/service/*.py", "campaigns/run/fault_injector.py"),
+    *("campaigns/run/model_clients.py", "campaigns/run/model_observer.py", "campaigns/run/script.py"),
+)
+"""What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
+
+PURE: Final = frozenset(
+    {
+        "__init__.py",
+        # Dataclasses with a `ClassVar`, which mypyc takes for a field; classes below a decorator of ours.
+        *("cluster_model/events.py", "cluster_model/protocol.py", "cluster_model/zookeeper/protocol.py"),
+        "cluster_model/topology.py",
+        # Protocols that are `runtime_checkable`, `__doc__` of a class, metadata of fields, `ClassVar` counters.
+        *("cluster_model/sim/message_rule.py", "cluster_model/fields.py", "cluster_model/release.py"),
+        "cluster_model/registry.py",
+        # Says to mypyc what is said in plain Python otherwise.
+        "cluster_model/compiling.py",
+        # Tables that are read once.
+        *("cluster_model/errors.py", "cluster_model/mutants.py", "cluster_model/repairs.py"),
+        *("cluster_model/settings.py", "checks/rules/catalogue.py", "checks/rules/history_rules.py"),
+        # `cached_property` needs a `__dict__`.
+        "checks/history/version_order.py",
+        # Kinds of links: their operands are read from the annotations of functions, which compiled ones have not.
+        *("checks/history/missing_records.py", "checks/history/send_order.py", "checks/history/witness.py"),
+        *("checks/history/transaction_cycles.py", "checks/rules/acked_below_min_isr.py"),
+        *("checks/rules/broken_invariants.py", "checks/rules/log_divergence.py"),
+        *(
+            "checks/rules/nonmonotonic_send.py",
+            "checks/rules/read_above_hw.py",
+            "checks/rules/two_leaders.py",
+        ),
+        *("checks/rules/unavailable.py", "checks/rules/unseen.py"),
+        # Runs once for each history that is given.
+        *("checks/history/anomalies.py", "checks/history/judge.py"),
+    }
+)
+
+
+def compile_core(optimisation: str) -> None:
+    """Build the library and the list of its sources in the checkout."""
+    from mypyc.build import mypycify  # noqa: PLC0415 - needed by those who compile alone
+    from setuptools import Distribution  # noqa: PLC0415 - see above
+
+    paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
+    compiled = {
+        path: _module(path) for path in paths if path not in PURE and not path.endswith("__init__.py")
+    }
+    # Before anything is compiled: what changes meanwhile is not what was compiled.
+    lines = [
+        compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))
+    ]
+    compilation.SOURCES.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        # A source distribution has not the links of src/harrow.
+        (Path(folder) / "harrow").mkdir()
+        for room in ROOMS:
+            (Path(folder) / "harrow" / room).symlink_to(ROOT / room)
+        os.chdir(folder)
+        (library, *_) = mypycify(
+            ["--namespace-packages", "--explicit-package-bases", *(f"harrow/{path}" for path in compiled)],
+            opt_level=optimisation,
+            debug_level="0",
+            group_name="harrow",
+            target_dir=folder,
+        )
+        entries = Path(folder) / "entries.c"
+        names = "".join(f"MODULE({compilation.mangled(module)})\n" for module in compiled.values())
+        entries.write_text(_ENTRY + names, encoding="utf-8")
+        library.sources.append(str(entries))
+        # Of code like this -Wall, which many a Python asks for, takes four fifths of gcc's time.
+        library.extra_compile_args.append("-Wno-all")
+        builder: Any = Distribution({"ext_modules": [library]}).get_command_obj("build_ext")
+        builder.build_lib = builder.build_temp = folder
+        builder.ensure_finalized()
+        builder.run()
+        # A process may run the old one: it keeps its file.
+        compilation.LIBRARY.unlink(missing_ok=True)
+        shutil.copyfile(Path(folder) / compilation.LIBRARY.name, compilation.LIBRARY)
+    compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_ENTRY: Final = """#include <Python.h>
+#define MODULE(name) PyMODINIT_FUNC PyInit_##name(void) { \\
+    PyObject *(*make)(void) = (PyObject *(*)(void))PyCapsule_Import("harrow__mypyc.init_" #name, 0); \\
+    return make ? make() : NULL; }
+"""
+
+
+def _module(path: str) -> str:
+    return f"harrow/{path}".removesuffix(".py").replace("/", ".")
+
+
+def _with_imports(paths: set[str]) -> list[str]:
+    """Return these sources and all of harrow that they import: its constants and types are compiled in."""
+    found: set[str] = set()
+    while paths := paths - found:
+        found |= paths
+        paths = {imported for path in paths for imported in _imports((ROOT / path).read_bytes())}
+    return sorted(found)
+
+
+def _imports(source: bytes) -> list[str]:
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.module]
+    names = [
+        name for node in nodes for name in (node.module, *(f"{node.module}.{n.name}" for n in node.names))
+    ]
+    paths = [f"{name.removeprefix('harrow.').replace('.', '/')}.py" for name in names if name]
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+class CompiledCore(BuildHookInterface[Any]):
+    """Puts the library into a wheel, if HARROW_COMPILE is set; the wheel is for this Python and platform then."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if os.environ.get("HARROW_COMPILE") else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        self.made = False
+        if os.environ.get("HARROW_COMPILE") and version == "standard":
+            self.made = compilation.compilation()[0] != compilation.COMPILED
+            if self.made:
+                compile_core("2")
+            build_data.update(pure_python=False, infer_tag=True)
+            for file in (compilation.LIBRARY, compilation.SOURCES):
+                build_data["force_include"][str(file)] = f"harrow/{file.name}"
+
+    def finalize(self, *_: object) -> None:
+        """Leave the checkout as plain as it was."""
+        if self.made:
+            for file in (compilation.SOURCES, compilation.LIBRARY):
+                file.unlink()
+
+
+def main() -> None:
+    """Compile the core in the checkout, if it is not compiled as it is now."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--optimisation", choices=["0", "1", "2", "3"], default="2", help="gcc's -O")
+    optimisation = parser.parse_args().optimisation
+    os.environ.pop("HARROW_PURE", None)
+    if compilation.compilation()[0] != compilation.COMPILED:
+        compile_core(optimisation)
+
+
+if __name__ == "__main__":
+    main()
