@@ -17,7 +17,7 @@ from harrow.cluster_model.mutants import MUTANTS
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seeds", nargs="?", type=int, default=2_000)
+    parser.add_argument("seeds", nargs="?", type=int, default=4_000)
     seeds = parser.parse_args().seeds
     plan = load_campaign(resolve("swarm")[0]).plans[0]
     print("| mutant | seeds | seconds | noticed by |")

@@ -10,18 +10,29 @@ connection, is left out of messages and work: then a session is one of a connect
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-
-if TYPE_CHECKING:
-    from harrow.cluster_model.broker.delayed_requests import DelayedFetch
 
 _EVICTION_US: Final = 120 * US_PER_SECOND
 """``KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``."""
 
 UNTOLD: Final = -1
+
+
+class WaitingFetch(Protocol):
+    """A fetch of a session that waits for something to read; ``number`` is its place among those of the broker."""
+
+    number: int
+    completed: bool
+
+    @property
+    def session(self) -> "FetchSession":
+        """Whose fetch it is."""
+
+    def try_complete(self, name: str) -> bool:
+        """Answer if there is something to say of a partition."""
 
 
 class CachedPartition:
@@ -69,7 +80,7 @@ class FetchSession:
         self.is_kept = is_kept
         self.partitions: dict[str, CachedPartition] = {}
         self.news: dict[str, None] = {}
-        self.delayed: DelayedFetch | None = None
+        self.delayed: WaitingFetch | None = None
 
     @property
     def is_privileged(self) -> bool:
@@ -221,7 +232,7 @@ class FetchSessionCache:
         return True
 
 
-def _age(delayed: "DelayedFetch") -> int:
+def _age(delayed: WaitingFetch) -> int:
     return delayed.number
 
 

@@ -13,7 +13,7 @@ from harrow.cluster_model.mutants import MUTANTS
 from tests.library_swarm import library_swarm, swarm_with_mutant
 from tests.plain_environment import ROOT
 
-BUDGET = 2_000
+BUDGET = 4_000
 """Within so many seeds a flaw has to be found."""
 
 TABLE = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
