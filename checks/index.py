@@ -18,7 +18,7 @@ from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import PartitionState
-from harrow.cluster_model.events import BecameLeader, Event, UnflushedLost
+from harrow.cluster_model.events import BecameLeader, Event, UnflushedLost, event_fields
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _NO_LEADER: Final = -1
@@ -47,6 +47,7 @@ class Index:
         self.evidence = evidence
         self._readable: dict[str, frozenset[Value]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
+        self._by_partition: dict[tuple[type[Event], ...], defaultdict[str, list[TraceLine[Any]]]] = {}
         numbers: defaultdict[str, list[int]] = defaultdict(list)
         for number, event in enumerate(evidence.trace, 1):
             numbers[event[1]].append(number)
@@ -88,10 +89,24 @@ class Index:
             if partition is None:
                 found = [TraceLine(number, decode(event)) for number, event in self.raw_events(*kinds)]
             else:
-                of_any = self.events(*kinds)
-                found = [line for line in of_any if getattr(line.event, "partition", partition) == partition]
+                found = self._of_partition(kinds, partition)
             self._events[kinds, partition] = found
         return found
+
+    def _of_partition(self, kinds: tuple[type[E], ...], partition: str) -> Sequence[TraceLine[E]]:
+        """Return the events of kinds that are about a partition or about none, in one pass for all partitions."""
+        of_any = self.events(*kinds)
+        are_of_partitions = {"partition" in event_fields(kind.name) for kind in kinds}
+        if are_of_partitions == {False}:
+            return of_any
+        if are_of_partitions != {True}:
+            return [line for line in of_any if getattr(line.event, "partition", partition) == partition]
+        by_partition = self._by_partition.get(kinds)
+        if by_partition is None:
+            by_partition = self._by_partition[kinds] = defaultdict(list)
+            for line in of_any:
+                by_partition[getattr(line.event, "partition")].append(line)  # noqa: B009 - not all events have one
+        return by_partition[partition]
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the trace has them, each with its line.

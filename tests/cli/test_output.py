@@ -104,7 +104,7 @@ def test_an_encoding_without_the_marks(harrow: Harrow) -> None:
 
 
 def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
-    for arguments in (("--help",), ("--version",), ("run", "--help")):
+    for arguments in (("--help",), ("run", "--help")):
         ended = harrow(*arguments, PYTHONPROFILEIMPORTTIME="1")
         assert ended.returncode == 0
         loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
