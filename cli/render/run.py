@@ -26,6 +26,7 @@ from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import show, unbroken
 from harrow.cli.exit_code import MEANINGS
+from harrow.cli.memory import peak_memory_mib
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, shortlist
 from harrow.cli.render.story import short_story, whole_story
@@ -100,7 +101,10 @@ class RunTable(RunPrinter):
         if tally.finished and (tally.failed or tally.required.unreached() or not self._quiet):
             if not self._verbose:
                 show(self._console, Text())
-            show(self._console, *_summary(tally, with_probes=self._verbose or self._several_seeds))
+            show(
+                self._console,
+                *_summary(tally, verbose=self._verbose, with_probes=self._verbose or self._several_seeds),
+            )
             if not self._quiet and not self._several_seeds:
                 show(self._console, *_diff_commands(self._with_findings))
             self._console.file.flush()
@@ -178,7 +182,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"{len(seeds)} seeds: {f'{seeds[0]}..{seeds[-1] + 1}' if consecutive else f'{shown}, ...'}"
 
 
-def _summary(tally: Tally, *, with_probes: bool) -> Iterator[Text]:
+def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text]:
     if tally.failed and tally.finished > 1:
         yield Text("Not as expected:", FAILED)
         for command in tally.failed[:_FAILURES_SHOWN]:
@@ -198,6 +202,8 @@ def _summary(tally: Tally, *, with_probes: bool) -> Iterator[Text]:
     cluster_time = rough_duration_text(tally.simulated_us)
     wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
     yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
+    if verbose and (peak := peak_memory_mib()) is not None:
+        yield Text(f"{peak} MiB of memory at the most", DIM)
     unreached = [probe for probe in PROBES if probe not in tally.probes]
     if with_probes and unreached:
         more = " (all: --format json)" if len(unreached) > _PROBES_SHOWN else ""

@@ -1,6 +1,7 @@
 """`harrow run` as a process, against the interface that users and CI jobs rely on."""
 
 import json
+import re
 import os
 import shlex
 import signal
@@ -198,6 +199,7 @@ def test_quiet_says_only_what_failed(harrow: Harrow) -> None:
 
 def test_verbose_has_rules_faults_and_replicas(harrow: Harrow) -> None:
     told = harrow("run", "permitted.yaml", "--verbose").stdout
+    assert re.search(r"(?m)^[0-9]+ MiB of memory at the most$", told)
     for wanted in (
         "With acks=0 nobody waits",
         "lost-write",
