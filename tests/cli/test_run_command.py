@@ -1,8 +1,8 @@
 """`harrow run` as a process, against the interface that users and CI jobs rely on."""
 
 import json
-import re
 import os
+import re
 import shlex
 import signal
 import subprocess
