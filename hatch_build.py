@@ -6,6 +6,7 @@ each module is what mypyc makes, and takes longer to build than the library itse
 
 import argparse
 import ast
+import contextlib
 import os
 import shutil
 import sys
@@ -75,12 +76,11 @@ def compile_core(optimisation: str) -> None:
         compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))
     ]
     compilation.SOURCES.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         # A source distribution has not the links of src/harrow.
         (Path(folder) / "harrow").mkdir()
         for room in ROOMS:
             (Path(folder) / "harrow" / room).symlink_to(ROOT / room)
-        os.chdir(folder)
         (library, *_) = mypycify(
             ["--namespace-packages", "--explicit-package-bases", *(f"harrow/{path}" for path in compiled)],
             opt_level=optimisation,

@@ -553,7 +553,7 @@ class SentAgain(Event):
 
 @event("fetch")
 class FollowerFetched(Event):
-    """A leader has taken note of a follower's fetch."""
+    """A leader has taken note of a fetch of a partition that has news; while its follower has everything, nothing is said."""
 
     broker: BrokerId
     partition: PartitionName

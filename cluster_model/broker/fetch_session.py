@@ -6,19 +6,20 @@ at when a fetch comes, so that a fetch costs by what happens and not by the part
 
 From 1.1 on sessions have ids and epochs, are kept in a cache of bounded size and outlive their connection. Before,
 every fetch named every partition. The outcome is the same if what is as it was in the fetch before, on the same
-connection, is left out of messages and work: then a session is one of a connection, and nobody checks its epoch.
+connection, is left out of messages and work: then a session belongs to a connection, and a repeated request is answered in full.
 """
 
 from collections.abc import Iterable
 from typing import Final, Protocol
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVICTION_US: Final = 120 * US_PER_SECOND
 """``KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``."""
 
-UNTOLD: Final = -1
+UNKNOWN_HIGH_WATERMARK: Final = -1
 
 
 class WaitingFetch(Protocol):
@@ -43,12 +44,12 @@ class CachedPartition:
     def __init__(self, offset: int, leader_epoch: int) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch
-        self.hw = UNTOLD
+        self.hw = UNKNOWN_HIGH_WATERMARK
 
-    def is_told(self, fetched: protocol.FetchedPartition) -> bool:
+    def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
         """Return whether an answer says this of a partition, and note that it does (``maybeUpdateResponseData``)."""
         has_news = bool(fetched.batches) or fetched.error != errors.NONE or fetched.hw != self.hw
-        self.hw = UNTOLD if fetched.error != errors.NONE else fetched.hw
+        self.hw = UNKNOWN_HIGH_WATERMARK if fetched.error != errors.NONE else fetched.hw
         return has_news
 
 
@@ -87,6 +88,14 @@ class FetchSession:
         """Whether it is a follower's, which others do not push out of the cache."""
         return self.replica_id >= 0
 
+    def repeated(self, now_us: int) -> "FetchSession":
+        """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
+        session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_kept=False)
+        session.update(
+            {name: (cached.offset, cached.leader_epoch) for name, cached in self.partitions.items()}
+        )
+        return session
+
     def update(self, partitions: dict[str, tuple[int, int]], *, keeps_epoch: bool = True) -> None:
         """Take over the positions of a request. Kafka before 2.5 forgot their leader epochs (KAFKA-9338)."""
         for name, (offset, leader_epoch) in partitions.items():
@@ -98,7 +107,7 @@ class FetchSession:
                 cached.offset, cached.leader_epoch = offset, epoch
                 # Kafka leaves out what it has said before, so that a follower that has ignored an answer to a former
                 # leader epoch learns the high watermark with the next change only; here it is said again.
-                cached.hw = UNTOLD
+                cached.hw = UNKNOWN_HIGH_WATERMARK
             self.news[name] = None
 
 
@@ -161,19 +170,23 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def session_of(
-        self, request: protocol.FetchRequest, connection_id: int, now_us: int, *, keeps_epoch: bool
+        self, request: protocol.FetchRequest, connection: Connection, now_us: int, *, keeps_epoch: bool
     ) -> FetchSession | str:
         """Return the session of a fetch with what it says (``FetchManager.newContext``), or why there is none."""
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH:
-            return self._opened(request, connection_id, now_us)
-        key = connection_id if self._bound_to_connection else request.session_id
-        session = self._sessions.get(key)
+            return self._opened(request, connection, now_us)
+        session = self._sessions.get(connection.id if self._bound_to_connection else request.session_id)
         if session is None:
             return errors.FETCH_SESSION_ID_NOT_FOUND
-        if not self._bound_to_connection:
-            if session.epoch != request.session_epoch:
-                return errors.INVALID_FETCH_SESSION_EPOCH
-            session.epoch += 1
+        if session.epoch != request.session_epoch:
+            return (
+                session.repeated(now_us) if self._bound_to_connection else errors.INVALID_FETCH_SESSION_EPOCH
+            )
+        if not keeps_epoch and session.epoch == protocol.INITIAL_SESSION_EPOCH + 1:
+            # Only the full fetch itself was held to the epochs that it named.
+            for cached in session.partitions.values():
+                cached.leader_epoch = protocol.NO_EPOCH
+        session.epoch += 1
         session.used_us = now_us
         session.update(request.partitions, keeps_epoch=keeps_epoch)
         for name in request.forgotten:
@@ -182,10 +195,15 @@ class FetchSessionCache:
         self._watchers.unwatch(session, request.forgotten)
         return session
 
-    def _opened(self, request: protocol.FetchRequest, connection_id: int, now_us: int) -> FetchSession:
+    def _opened(self, request: protocol.FetchRequest, connection: Connection, now_us: int) -> FetchSession:
         """Return the session of a full fetch, which is a new one; without room it is forgotten with the answer."""
-        self.remove(connection_id if self._bound_to_connection else request.session_id)
-        is_kept = request.session_epoch == protocol.INITIAL_SESSION_EPOCH and self._has_room(request, now_us)
+        if self._bound_to_connection:
+            # On a connection that has a session a full fetch is a repeated one.
+            is_kept = connection.is_open and connection.id not in self._sessions
+        else:
+            self.remove(request.session_id)
+            is_kept = self._has_room(request, now_us)
+        is_kept = is_kept and request.session_epoch == protocol.INITIAL_SESSION_EPOCH
         session_id = protocol.NO_SESSION
         if is_kept:
             session_id = self._next_id
@@ -193,7 +211,7 @@ class FetchSessionCache:
         session = FetchSession(session_id, request.replica_id, now_us, is_kept=is_kept)
         session.update(request.partitions)
         if is_kept:
-            self._sessions[connection_id if self._bound_to_connection else session_id] = session
+            self._sessions[connection.id if self._bound_to_connection else session_id] = session
         return session
 
     def connection_closed(self, connection_id: int) -> None:
@@ -204,12 +222,15 @@ class FetchSessionCache:
     def remove(self, key: int) -> None:
         """Close a session, if there is one."""
         session = self._sessions.pop(key, None)
-        if session is not None:
+        if session is None:
+            return
+        session.is_kept = False
+        if session.delayed is None:  # A fetch that waits is answered all the same.
             self._watchers.unwatch(session, session.partitions)
 
     def _has_room(self, request: protocol.FetchRequest, now_us: int) -> bool:
         """Make room for a session, if need be at the cost of another one (``FetchSessionCache.tryEvict``)."""
-        if self._bound_to_connection or len(self._sessions) < self._slots:
+        if len(self._sessions) < self._slots:
             return True
         if not self._sessions:
             return False

@@ -41,7 +41,7 @@ class Partition:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
-    # The ISR, and who may have joined it although the leader does not know.
+    # The ISR, and the followers whose expansion was refused: ZooKeeper may have them in it all the same.
     maximal_isr: tuple[int, ...] = ()
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
@@ -119,6 +119,7 @@ class Partition:
             return AppendResult(errors.NOT_LEADER_FOR_PARTITION, None, -1), False
         if acks == -1 and len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
+        # Whatever comes of it: who appends has the sessions look at the partition again.
         for replica in self.remote_replicas.values():
             replica.leave_session()
         result = self.log.append_as_leader(batch, self.leader_epoch)
@@ -225,6 +226,18 @@ class Partition:
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
+    def take_from_other_session(self, session: FetchSession) -> None:
+        """Have a former session of the follower look at the partition again, if it counts its fetches still."""
+        replica = self.remote_replicas.get(session.replica_id)
+        if replica is not None and replica.session is not None and replica.session is not session:
+            replica.session.news[self.name] = None
+
+    def leave_session(self, session: FetchSession) -> None:
+        """Count the fetches of a session no longer: it has forgotten the partition."""
+        replica = self.remote_replicas.get(session.replica_id)
+        if replica is not None and replica.session is session:
+            replica.leave_session()
+
     def follows_quietly(self, broker: int, offset: int, session: FetchSession) -> bool:
         """Return whether a follower has all and is in the ISR, so that its next fetch from there tells nothing new.
 
@@ -282,9 +295,9 @@ class Partition:
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
         """Take over an ISR that has been written (None: refused); return whether the HW rose.
 
-        A refused write leaves the ISR as it was (from KIP-497 on with the follower that may have joined
-        counting too): the controller has changed the partition, and its LeaderAndIsr is on the way. The HW is tried in any case, for the fetch that caused
-        the write may have raised it.
+        A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
+        is on the way. From KIP-497 on the follower that may have joined counts too. The HW is tried in any case, for
+        the fetch that caused the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
         if partition_epoch is None:
@@ -293,7 +306,7 @@ class Partition:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.behaviours.maximal_isr:
                 # An earlier try may have arrived, and only its answer been lost.
-                self.maximal_isr = new_isr
+                self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
         if partition_epoch is not None:
             self.isr = self.maximal_isr = new_isr
             self.partition_epoch = partition_epoch

@@ -1,4 +1,4 @@
-"""Requests that wait for something: delayed fetches and delayed produces.
+"""Requests that wait for something: delayed produces; of fetches see `fetch_session.FetchWatchers`.
 
 After ``DelayedOperation.scala``: an operation is watched under each of its
 partitions, is tried again when something happens there, and is completed by force
@@ -40,5 +40,5 @@ class Purgatory(Generic[Operation]):
             return
         self._watchers[partition] = []
         still_waiting = [o for o in watchers if not o.completed and not o.try_complete()]
-        # What was watched meanwhile (a follower's next fetch) comes after the older ones.
+        # What was watched meanwhile comes after the older ones.
         self._watchers[partition] = still_waiting + self._watchers[partition]

@@ -157,7 +157,7 @@ class ReplicaManager:
         request: protocol.FetchRequest = message[2]
         session = self._sessions.session_of(
             request,
-            message[0].id,
+            message[0],
             self._host.clock.now_us,
             keeps_epoch=self._behaviours.fetch_sessions_keep_epoch,
         )
@@ -165,6 +165,9 @@ class ReplicaManager:
             self._reject("Fetch", "", message[0].client.name, session)
             self._respond(message, protocol.FetchResponse({}, session))
         else:
+            for name in request.forgotten:
+                if name in self.partitions:
+                    self.partitions[name].leave_session(session)
             self._fetch(message, session)
 
     def _fetch(self, message: Message, session: FetchSession) -> None:
@@ -176,14 +179,14 @@ class ReplicaManager:
         request: protocol.FetchRequest = message[2]
         if self._blocked(session.partitions, self._fetch, message, session):
             return
-        if request.max_wait_us <= 0 or self._has_something_to_say(session, request):
+        if request.max_wait_us <= 0 or self._can_answer(session, request):
             answer = self._read(message, session)
             if request.replica_id >= 0:
                 self._update_follower(session)
             self._rest(session, request)
             self._respond(message, answer)
             return
-        has_tried = request.replica_id >= 0 and self._update_follower(session)
+        hw_rose = request.replica_id >= 0 and self._update_follower(session)
         self._fetches_delayed += 1
         delayed = DelayedFetch(
             self._fetches_delayed,
@@ -195,7 +198,7 @@ class ReplicaManager:
         )
         # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
         # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
-        if has_tried and any(delayed.try_complete(name) for name in tuple(session.news)):
+        if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
             return
         self._rest(session, request)
         session.delayed = delayed
@@ -203,7 +206,7 @@ class ReplicaManager:
         self._fetch_watchers.watch(session, session.news)
         self._watch_deadline(message[0], delayed)
 
-    def _has_something_to_say(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
+    def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
         """Return whether there is data to read, or an error to report."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in session.news:
@@ -224,7 +227,7 @@ class ReplicaManager:
         for name in session.news:
             cached = session.partitions[name]
             fetched = self._read_partition(name, cached.offset, cached.leader_epoch, message)
-            if cached.is_told(fetched):
+            if cached.update_response_data(fetched):
                 answer[name] = fetched
         return protocol.FetchResponse(answer, errors.NONE, session.id)
 
@@ -258,7 +261,7 @@ class ReplicaManager:
 
     def _update_follower(self, session: FetchSession) -> bool:
         """Note what a follower has; return whether something that waited for that was tried again."""
-        has_tried = False
+        hw_rose = False
         session.last_fetch_us = self._host.clock.now_us
         for name in tuple(session.news):
             partition = self.partitions.get(name)
@@ -271,11 +274,12 @@ class ReplicaManager:
             if cached.offset < leader_leo:
                 self._isr_suspects[name] = None
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
+            partition.take_from_other_session(session)
             if partition.update_follower(session.replica_id, cached.offset, leader_leo):
-                has_tried = True
+                hw_rose = True
                 self._produce_purgatory.check(name)
                 self._fetch_watchers.check(name)
-        return has_tried
+        return hw_rose
 
     def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
         """Look no more at partitions of which everything is told and fetched, until something happens to them."""
@@ -434,12 +438,11 @@ class ReplicaManager:
 
     # ISR
 
-    def _isr_altered(self, partition: Partition, hw_rose: bool) -> None:
+    def _isr_altered(self, partition: Partition, _hw_rose: bool) -> None:
         """The ISR's lock is free again."""
         if self._is_shut_down:
             return  # The log is closed to the requests that have waited.
-        if hw_rose:
-            self._fetch_watchers.check(partition.name)
+        self._fetch_watchers.check(partition.name)
         self._produce_purgatory.check(partition.name)
         blocked, partition.blocked = partition.blocked, []
         for handle_again in blocked:

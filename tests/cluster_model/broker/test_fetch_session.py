@@ -11,7 +11,7 @@ from harrow.cluster_model.broker.fetch_session import FetchSessionCache, FetchWa
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.protocol import FetchRequest, FetchResponse
 from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Q, Replicas
-from tests.cluster_model.fakes import MS, SECOND
+from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost
 
 NAMES = (P, Q, "t-2")
 MINUTE = 60 * SECOND
@@ -207,6 +207,78 @@ def test_until_2_5_an_incremental_fetch_is_not_held_to_its_leader_epoch(
     assert (errors.NONE if fetched is None else fetched.error) == error
 
 
+@pytest.mark.parametrize(("keeps_epoch", "error"), [(False, errors.NONE), (True, errors.FENCED_LEADER_EPOCH)])
+def test_nor_is_one_of_a_partition_that_only_the_full_fetch_named(*, keeps_epoch: bool, error: str) -> None:
+    replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
+    opened = FetchRequest(-1, 0, 1_000, {P: (0, 1)}, session_epoch=0)
+    session_id = answer(replicas, opened).session_id
+    replicas.lead(P, 0, (0, 1), epoch=2)
+    fetched = answer(replicas, following(session_id, 1)).partitions.get(P)
+    assert (errors.NONE if fetched is None else fetched.error) == error
+
+
+def caught_up_us(replicas: Replicas) -> int:
+    return replicas.manager.partitions[P].remote_replicas[1].caught_up_us
+
+
+def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
+    """Return the session of a follower that has everything."""
+    follower = FetchSessionHandler()
+    follower.put(P, 0, -1)
+    follower.put(Q, 0, -1)
+    for _ in range(3):
+        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+    return follower
+
+
+def test_a_session_that_nobody_uses_does_not_keep_a_replica_from_being_caught_up() -> None:
+    """A full fetch that was late, or came twice, opens a session beside the one that goes on."""
+    replicas = Replicas(partitions=(P, Q))
+    follower = quiet_follower(replicas)
+    stray = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
+    answer(replicas, stray, "broker-1 before")
+    for _ in range(2):
+        replicas.host.advance(SECOND)
+        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+    assert caught_up_us(replicas) == replicas.host.clock.now_us
+
+
+def test_a_partition_that_a_session_forgets_is_not_fetched_with_the_others() -> None:
+    replicas = Replicas(partitions=(P, Q))
+    follower = quiet_follower(replicas)
+    last_us = replicas.host.clock.now_us
+    follower.remove(P)
+    for _ in range(2):
+        replicas.host.advance(SECOND)
+        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+    assert caught_up_us(replicas) == last_us
+
+
+def test_before_kip_227_a_repeated_fetch_is_answered_in_full_and_changes_nothing() -> None:
+    replicas = Replicas(release="0.11")
+    follower = FetchSessionHandler()
+    follower.put(P, 0, -1)
+    request = follower.request(1, 0, 1_000)
+    follower.handle_response(answer(replicas, request, "broker-1"))
+    assert list(answer(replicas, request, "broker-1").partitions) == [P]
+    request = follower.request(1, 0, 1_000)
+    follower.handle_response(answer(replicas, request, "broker-1"))
+    replicas.produce("m0", acks=1)
+    assert list(answer(replicas, request, "broker-1").partitions) == [P]
+    assert list(answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions) == [P]
+
+
+def test_an_evicted_session_answers_what_waits_as_soon_as_there_is_something() -> None:
+    replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 1})
+    opened = FetchRequest(-1, WAIT_US, 1_000, {P: (0, -1)}, session_epoch=0)
+    replicas.manager.handle_fetch(replicas.message(opened, "consumer-0"))
+    waiting = replicas.correlation_id
+    assert answer(replicas, opening(1, P), "broker-1").session_id != protocol.NO_SESSION
+    replicas.produce("m0", acks=1)
+    replicas.fetch(1, max_wait_us=0, t_0=1)
+    assert replicas.fetched(waiting)[1] == ["m0"]
+
+
 # The cache
 
 
@@ -215,16 +287,21 @@ class Cache:
 
     def __init__(self) -> None:
         self.now_us = 0
+        host = FakeHost()
+        self._connection = host.connect("broker-0", "listener", FakeEndpoint(host.clock))
         self._cache = FetchSessionCache(2, FetchWatchers(), first_id=1, bound_to_connection=False)
 
     def open(self, replica: int = -1, partitions: int = 1) -> int:
         names = [f"t-{number}" for number in range(partitions)]
-        found = self._cache.session_of(opening(replica, *names), 0, self.now_us, keeps_epoch=True)
+        found = self._cache.session_of(
+            opening(replica, *names), self._connection, self.now_us, keeps_epoch=True
+        )
         assert not isinstance(found, str)
         return found.id
 
     def use(self, session_id: int, epoch: int) -> bool:
-        found = self._cache.session_of(following(session_id, epoch), 0, self.now_us, keeps_epoch=True)
+        request = following(session_id, epoch)
+        found = self._cache.session_of(request, self._connection, self.now_us, keeps_epoch=True)
         return not isinstance(found, str)
 
 

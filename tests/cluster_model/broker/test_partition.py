@@ -465,6 +465,20 @@ def test_until_kip_497_who_may_have_joined_the_isr_is_forgotten_when_the_write_i
         assert led.partition.isr == (0, 1)
 
 
+def test_who_may_have_joined_is_not_forgotten_for_the_next_who_may() -> None:
+    led = Led((0,), maximal_isr=True)
+    led.append(2)
+    led.fetch(r1=2)
+    led.written(None)
+    led.fetch(r2=2)
+    led.written(None)
+    led.append()
+    led.host.clock.now_us += LAG_US + 1
+    led.fetch(r2=3)
+    led.written(None)
+    assert led.hw == 2
+
+
 def test_a_refused_shrink_forgets_nobody() -> None:
     led = Led((0, 1), maximal_isr=True)
     led.append(2)
