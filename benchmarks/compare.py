@@ -15,9 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from benchmarks.speed.clusters import GROWTHS, HOUR_S, MINUTE_S, TABLE, Cluster
+from benchmarks.speed.clusters import GROWTHS, HOUR_S, MINUTE_S, TABLE, MeasuredCluster
 from benchmarks.speed.comparison import COLUMNS, Comparison
-from benchmarks.speed.growth import GROWTH_COLUMNS, Step, growth_picture
+from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
     WORK_TREE,
     CommitError,
@@ -105,7 +105,7 @@ def _terminated(_signal: int, _frame: object) -> NoReturn:
     sys.exit(128 + signal.SIGTERM)
 
 
-def described(cluster: Cluster) -> str:
+def described(cluster: MeasuredCluster) -> str:
     """Return a cluster in words."""
     return (
         f"{cluster.brokers} brokers, {cluster.partitions} partitions, "
@@ -123,7 +123,7 @@ def _length(length_s: int) -> str:
 
 
 def compare(
-    commit: str, clusters: Sequence[Cluster], *, rounds: int, limit_s: int, as_json: bool = False
+    commit: str, clusters: Sequence[MeasuredCluster], *, rounds: int, limit_s: int, as_json: bool = False
 ) -> None:
     """Measure clusters in the work tree and in a commit, and print a line for each."""
     name = resolved(commit)[:7]
@@ -160,12 +160,12 @@ def _run_rounds(row: Comparison, root: Path, rounds: int) -> None:
 
 
 def _grow(limit_s: int, *, as_json: bool, picture: Path) -> None:
-    steps: list[Step] = []
+    steps: list[SizeCost] = []
     if not as_json:
         _print_row(GROWTH_COLUMNS, is_head=True)
     for growth in GROWTHS:
         for size, cluster in growth.sizes:
-            step = Step(growth=growth, size=size, cost=measure(WORK_TREE, cluster, limit_s))
+            step = SizeCost(growth=growth, size=size, cost=measure(WORK_TREE, cluster, limit_s))
             steps.append(step)
             if not as_json:
                 _print_row(step.cells(limit_s))

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from benchmarks.speed.clusters import TABLE, Cluster
+from benchmarks.speed.clusters import TABLE, MeasuredCluster
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 
@@ -46,7 +46,7 @@ def main() -> None:
         print(f"| {part} | {cells} |")
 
 
-def _shares(cluster: Cluster) -> defaultdict[str, float]:
+def _shares(cluster: MeasuredCluster) -> defaultdict[str, float]:
     """Return the share of each part; the smallest are put together."""
     plan = load_text(cluster.text(), "benchmark.yaml").plans[0]
     run_plan(plan, 0)  # Imports and caches are not what is measured.

@@ -31,7 +31,7 @@ faults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class MeasuredCluster:
     """A cluster and its workload.
 
     A measurement runs *seeds* of it, so that a small one takes long enough to be measured: getrusage counts in
@@ -81,15 +81,15 @@ class Cluster:
 
 
 TABLE: Final = (
-    Cluster(name="standard", seeds=10),
-    Cluster(name="30-partitions", partitions=30, seeds=5),
-    Cluster(name="100-partitions", partitions=100, seeds=3),
-    Cluster(name="300-partitions", partitions=300, faults=False),
-    Cluster(name="1000-partitions", partitions=1_000, faults=False),
-    Cluster(name="10000-partitions", partitions=10_000, faults=False),
-    Cluster(name="10-producers", producers=10, records_per_s=1_000, faults=False),
-    Cluster(name="50-producers", producers=50, records_per_s=1_000, faults=False),
-    Cluster(
+    MeasuredCluster(name="standard", seeds=10),
+    MeasuredCluster(name="30-partitions", partitions=30, seeds=5),
+    MeasuredCluster(name="100-partitions", partitions=100, seeds=3),
+    MeasuredCluster(name="300-partitions", partitions=300, faults=False),
+    MeasuredCluster(name="1000-partitions", partitions=1_000, faults=False),
+    MeasuredCluster(name="10000-partitions", partitions=10_000, faults=False),
+    MeasuredCluster(name="10-producers", producers=10, records_per_s=1_000, faults=False),
+    MeasuredCluster(name="50-producers", producers=50, records_per_s=1_000, faults=False),
+    MeasuredCluster(
         name="12-brokers",
         brokers=12,
         partitions=500,
@@ -98,7 +98,7 @@ TABLE: Final = (
         duration_s=10,
         faults=False,
     ),
-    Cluster(
+    MeasuredCluster(
         name="12-brokers-10-minutes",
         brokers=12,
         partitions=500,
@@ -106,8 +106,8 @@ TABLE: Final = (
         records_per_s=2_000,
         duration_s=10 * MINUTE_S,
     ),
-    Cluster(name="1-hour", duration_s=HOUR_S),
-    Cluster(name="24-hours", producers=1, records_per_s=1, duration_s=DAY_S),
+    MeasuredCluster(name="1-hour", duration_s=HOUR_S),
+    MeasuredCluster(name="24-hours", producers=1, records_per_s=1, duration_s=DAY_S),
 )
 
 
@@ -117,7 +117,7 @@ class Growth:
 
     name: str
     unit: str
-    sizes: tuple[tuple[int, Cluster], ...]
+    sizes: tuple[tuple[int, MeasuredCluster], ...]
 
 
 GROWTHS: Final = (
@@ -127,7 +127,7 @@ GROWTHS: Final = (
         sizes=tuple(
             (
                 size,
-                Cluster(
+                MeasuredCluster(
                     name=f"partitions-{size}",
                     partitions=size,
                     faults=False,
@@ -141,7 +141,10 @@ GROWTHS: Final = (
         name="brokers",
         unit="brokers",
         sizes=tuple(
-            (size, Cluster(name=f"brokers-{size}", brokers=size, partitions=24, faults=False, seeds=3))
+            (
+                size,
+                MeasuredCluster(name=f"brokers-{size}", brokers=size, partitions=24, faults=False, seeds=3),
+            )
             for size in (3, 6, 12, 24)
         ),
     ),
@@ -151,7 +154,7 @@ GROWTHS: Final = (
         sizes=tuple(
             (
                 size,
-                Cluster(
+                MeasuredCluster(
                     name=f"producers-{size}", producers=size, records_per_s=1_000, duration_s=10, faults=False
                 ),
             )
@@ -164,7 +167,7 @@ GROWTHS: Final = (
         sizes=tuple(
             (
                 minutes,
-                Cluster(
+                MeasuredCluster(
                     name=f"length-{minutes}",
                     producers=1,
                     records_per_s=1,

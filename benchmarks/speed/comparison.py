@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from benchmarks.speed.clusters import Cluster
+from benchmarks.speed.clusters import MeasuredCluster
 from benchmarks.speed.measurement import Cost
 
 COLUMNS: Final = (
@@ -30,7 +30,7 @@ _EVENTS_RATIO_MAX: Final = 1.25
 class Comparison:
     """The rounds of a cluster; number n of one side was run right beside number n of the other."""
 
-    cluster: Cluster
+    cluster: MeasuredCluster
     limit_s: int
     work_tree: list[Cost] = field(default_factory=list)
     commit: list[Cost] = field(default_factory=list)

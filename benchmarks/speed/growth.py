@@ -21,7 +21,7 @@ GROWTH_COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SizeCost:
     """What one size of a growth costs."""
 
     growth: Growth
@@ -64,7 +64,7 @@ _STYLE: Final = (
 )
 
 
-def growth_picture(steps: Sequence[Step]) -> str:
+def growth_picture(steps: Sequence[SizeCost]) -> str:
     """Return an SVG of how many times the smallest size each size costs."""
     known = [step for step in steps if not step.cost.over]
     panels: tuple[tuple[str, Callable[[Cost], float]], ...] = (
@@ -87,7 +87,7 @@ def growth_picture(steps: Sequence[Step]) -> str:
     return "".join(f"{line}\n" for line in (*lines, "</svg>"))
 
 
-def _panel(left: int, title: str, of: Callable[[Cost], float], steps: Sequence[Step]) -> Iterator[str]:
+def _panel(left: int, title: str, of: Callable[[Cost], float], steps: Sequence[SizeCost]) -> Iterator[str]:
     series = [_relative([step for step in steps if step.growth is growth], of) for growth in GROWTHS]
     x_decades = max((math.log10(x) for line in series for x, _ in line), default=1)
     y_logs = [math.log10(y) for line in series for _, y in line]
@@ -122,6 +122,6 @@ def _panel(left: int, title: str, of: Callable[[Cost], float], steps: Sequence[S
     yield f'<text x="{left}" y="{_TOP + _PANEL + 36}">size, as a multiple of the smallest</text>'
 
 
-def _relative(steps: Sequence[Step], of: Callable[[Cost], float]) -> list[tuple[float, float]]:
+def _relative(steps: Sequence[SizeCost], of: Callable[[Cost], float]) -> list[tuple[float, float]]:
     """Return sizes and costs as multiples of the first."""
     return [(step.size / steps[0].size, of(step.cost) / of(steps[0].cost)) for step in steps]

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.speed.clusters import TABLE, Cluster
+from benchmarks.speed.clusters import TABLE, MeasuredCluster
 
 WORK_TREE: Final = Path(__file__).parents[2]
 _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
@@ -87,7 +87,7 @@ def git(*arguments: str) -> str:
     return ended.stdout.strip()
 
 
-def measure(root: Path, cluster: Cluster, limit_s: int) -> Cost:
+def measure(root: Path, cluster: MeasuredCluster, limit_s: int) -> Cost:
     """Run a cluster with the code below *root*, the work tree or what was checked out of a commit."""
     source = root / "src" if (root / "src" / "harrow").is_dir() else root
     asked = {

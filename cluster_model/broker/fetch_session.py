@@ -6,7 +6,8 @@ at when a fetch comes, so that a fetch costs by what happens and not by the part
 
 From 1.1 on sessions have ids and epochs, are kept in a cache of bounded size and outlive their connection. Before,
 every fetch named every partition. The outcome is the same if what is as it was in the fetch before, on the same
-connection, is left out of messages and work: then a session belongs to a connection, and a repeated request is answered in full.
+connection, is left out of messages and work: then a session belongs to a connection, and a repeated request is
+answered in full.
 """
 
 from collections.abc import Iterable

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compare import compare
-from benchmarks.speed.clusters import GROWTHS, TABLE, Cluster
+from benchmarks.speed.clusters import GROWTHS, TABLE, MeasuredCluster
 from benchmarks.speed.comparison import COLUMNS, Comparison
-from benchmarks.speed.growth import GROWTH_COLUMNS, Step, growth_picture
+from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import WORK_TREE, CommitError, Cost, checked_out, measure, resolved
 from harrow.campaigns.language.loader import load_text
 from tests.patience import PATIENCE_S
 
-TINY = Cluster(name="tiny", duration_s=1)
+TINY = MeasuredCluster(name="tiny", duration_s=1)
 NAMES = [cluster.name for cluster in TABLE]
 
 
@@ -120,7 +120,7 @@ def test_a_commit_that_is_not_there_is_a_message() -> None:
 
 
 @pytest.mark.parametrize("cluster", TABLE, ids=NAMES)
-def test_the_loader_takes_each_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loader_takes_each_cluster(cluster: MeasuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.campaigns.language.readers.cluster.PARTITIONS_MAX", cluster.partitions)
     (plan,) = load_text(cluster.text(), "benchmark.yaml").plans
     assert len(list(plan.cluster.partition_names())) == cluster.partitions
@@ -157,7 +157,7 @@ def test_a_side_that_was_stopped_bounds_the_ratio(*, new: bool, old: bool, ratio
 
 def test_the_picture_has_a_line_for_each_thing_that_grows() -> None:
     steps = [
-        Step(growth=growth, size=size, cost=cost(cpu_s=number + 1, over=number == 3))
+        SizeCost(growth=growth, size=size, cost=cost(cpu_s=number + 1, over=number == 3))
         for growth in GROWTHS
         for number, (size, _) in enumerate(growth.sizes)
     ]
