@@ -10,12 +10,13 @@ SOAK_SECONDS ?= inf
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak regress check format docs snapshots bench compare compiled pure clean
+.PHONY: help demo test soak live regress check format docs snapshots bench compare compiled pure clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
 	@echo 'make test      run the tests: minutes'
 	@echo 'make soak      try many more seeds and examples: hours, or SOAK_SECONDS=600'
+	@echo 'make live      try real brokers, of all releases or of some: make live RELEASES="2.4.1 3.9.2-kraft"'
 	@echo 'make regress   run the corpus of campaigns that failed once'
 	@echo 'make check     ruff, mypy --strict and the direction of imports'
 	@echo 'make format    let ruff format and repair what it can'
@@ -44,6 +45,11 @@ test: $(VENV)/installed-for-tests
 # A round that has begun is finished, so it takes a little longer than SOAK_SECONDS.
 soak: $(VENV)/installed-for-tests
 	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -n auto -m soak $(PYTEST_ARGS)
+
+# One cluster after the other: what is waited for takes its time where brokers have to share two cores.
+RELEASES ?= all
+live: $(VENV)/installed-for-tests
+	HARROW_LIVE="$(RELEASES)" $(PYTEST) -n 0 tests/live $(PYTEST_ARGS)
 
 regress: $(VENV)/installed
 	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)

@@ -8,11 +8,13 @@ import argparse
 import ast
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -27,20 +29,24 @@ CORE: Final = (
     *("cluster_model/**/*.py", "checks/causes/resumed_epoch.py", "checks/history/*.py", "checks/judge.py"),
     *("checks/rules/*.py", "checks/service/*.py", "campaigns/run/fault_injector.py"),
     *("campaigns/run/model_clients.py", "campaigns/run/model_observer.py", "campaigns/run/script.py"),
+    "campaigns/run/probe_counter.py",
 )
 """What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
 
 PURE: Final = frozenset(
     {
         "__init__.py",
-        # Dataclasses with a `ClassVar`, which mypyc takes for a field; classes below a decorator of ours.
-        *("cluster_model/events.py", "cluster_model/protocol.py", "cluster_model/zookeeper/protocol.py"),
-        "cluster_model/topology.py",
+        # Classes below a decorator of ours; metadata of fields.
+        *("cluster_model/events.py", "cluster_model/topology.py"),
         # Protocols that are `runtime_checkable`, `__doc__` of a class, metadata of fields, `ClassVar` counters.
         *("cluster_model/sim/message_rule.py", "cluster_model/fields.py", "cluster_model/release.py"),
         "cluster_model/registry.py",
+        # A `Sequence`; what takes its time is in C.
+        "cluster_model/packed_log.py",
         # Says to mypyc what is said in plain Python otherwise.
         "cluster_model/compiling.py",
+        # Its classes are asked for their `api`, which compiled only their objects have.
+        "cluster_model/zookeeper/protocol.py",
         # Tables that are read once.
         *("cluster_model/errors.py", "cluster_model/mutants.py", "cluster_model/repairs.py"),
         *("cluster_model/settings.py", "checks/rules/catalogue.py", "checks/rules/history_rules.py"),
@@ -77,10 +83,11 @@ def compile_core(optimisation: str) -> None:
     ]
     compilation.SOURCES.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        # A source distribution has not the links of src/harrow.
-        (Path(folder) / "harrow").mkdir()
         for room in ROOMS:
-            (Path(folder) / "harrow" / room).symlink_to(ROOT / room)
+            shutil.copytree(ROOT / room, Path("harrow") / room, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in compiled:
+            source = Path("harrow") / path
+            source.write_text(with_initialisers(source.read_text(encoding="utf-8")), encoding="utf-8")
         (library, *_) = mypycify(
             ["--namespace-packages", "--explicit-package-bases", *(f"harrow/{path}" for path in compiled)],
             opt_level=optimisation,
@@ -102,6 +109,111 @@ def compile_core(optimisation: str) -> None:
         compilation.LIBRARY.unlink(missing_ok=True)
         shutil.copyfile(Path(folder) / compilation.LIBRARY.name, compilation.LIBRARY)
     compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def with_initialisers(source: str) -> str:
+    """Return a module with the ``__init__`` of its dataclasses written out.
+
+    Else it is made when the class is, by ``dataclasses``, and interpreted: making an object of a compiled class would be
+    slower than in plain Python. A class variable becomes the default of an attribute, for mypyc tells `dataclasses` of both
+    as of fields. Nothing can be assigned to a frozen class, which mypy has made sure of; at run time it is hashable alone.
+    """
+    classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+    lines = source.splitlines(keepends=True)
+    for node in reversed(classes.values()):
+        decorator = _dataclass_decorator(node)
+        fields = _fields(node, classes)
+        if (
+            decorator is None
+            or fields is None
+            or any(isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body)
+        ):
+            continue
+        lines.insert(node.end_lineno or 0, _initialiser(node, fields))
+        for item in filter(_is_class_variable, node.body):
+            line = item.lineno - 1
+            lines[line] = re.sub(
+                r"ClassVar\[(.*?)\] = (.*)", r"\1 = field(default=\2, init=False)", lines[line]
+            )
+        options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
+        options["init"] = "False"
+        if options.pop("frozen", None) and options.get("eq") != "False":
+            options["unsafe_hash"] = "True"
+        assert decorator.lineno == decorator.end_lineno
+        said = ", ".join(f"{name}={value}" for name, value in options.items())
+        lines[decorator.lineno - 1] = f"@dataclass({said})\n"
+    return "".join(lines).replace("import dataclass\n", "import dataclass, field\n", 1)
+
+
+def _dataclass_decorator(node: ast.ClassDef) -> ast.Call | None:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "dataclass":
+            return decorator
+    return None
+
+
+def _is_class_variable(item: ast.stmt) -> TypeGuard[ast.AnnAssign]:
+    return isinstance(item, ast.AnnAssign) and ast.unparse(item.annotation).startswith("ClassVar")
+
+
+def _fields(
+    node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]
+) -> list[tuple[ast.AnnAssign, bool]] | None:
+    """Return the fields of a dataclass and its bases, each with whether it has to be named; None if a base is not known."""
+    found: list[tuple[ast.AnnAssign, bool]] = []
+    for base in map(ast.unparse, node.bases):
+        name = base.partition("[")[0]
+        if name in classes:
+            inherited = _fields(classes[name], classes)
+            if inherited is None:
+                return None
+            found += inherited
+        elif name not in {"Protocol", "Generic"}:
+            return None
+    decorator = _dataclass_decorator(node)
+    if decorator is None:
+        return found
+    named = any(keyword.arg == "kw_only" for keyword in decorator.keywords)
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and not _is_class_variable(item):
+            found = [known for known in found if ast.unparse(known[0].target) != ast.unparse(item.target)]
+            found.append((item, named or "kw_only" in _field_options(item)))
+    return found
+
+
+def _field_options(item: ast.AnnAssign) -> dict[str, str]:
+    """Return what ``field(...)`` says of a field; without one its default, if it has one."""
+    if isinstance(item.value, ast.Call) and ast.unparse(item.value.func) == "field":
+        return {str(keyword.arg): ast.unparse(keyword.value) for keyword in item.value.keywords}
+    return {} if item.value is None else {"default": ast.unparse(item.value)}
+
+
+def _initialiser(node: ast.ClassDef, fields: Sequence[tuple[ast.AnnAssign, bool]]) -> str:
+    positional, named = ["self"], ["*"]
+    body = [
+        f"        self.{ast.unparse(item.target)} = {ast.unparse(item.value)}\n"
+        for item in node.body
+        if _is_class_variable(item) and item.value is not None
+    ]
+    for item, is_named in fields:
+        name, kind, options = ast.unparse(item.target), ast.unparse(item.annotation), _field_options(item)
+        value, made = name, options.get("default_factory")
+        if options.get("init") == "False":
+            if made is None and "default" not in options:
+                continue  # ``__post_init__`` sets it.
+            value = f"({made})()" if made else options["default"]
+        elif made:
+            assert not kind.endswith("| None"), f"{node.name}.{name}: None would be taken for nothing given"
+            value = f"({made})() if {name} is None else {name}"
+            (named if is_named else positional).append(f"{name}: {kind} | None = None")
+        else:
+            default = f" = {options['default']}" if "default" in options else ""
+            (named if is_named else positional).append(f"{name}: {kind}{default}")
+        body.append(f"        self.{name} = {value}\n")
+    if any(isinstance(item, ast.FunctionDef) and item.name == "__post_init__" for item in node.body):
+        body.append("        self.__post_init__()\n")
+    parameters = ", ".join(positional + (named if len(named) > 1 else []))
+    return f"\n    def __init__({parameters}) -> None:\n{''.join(body) or '        pass'}\n"
 
 
 _ENTRY: Final = """#include <Python.h>

@@ -1,16 +1,19 @@
 """How soon commands answer: CPU and wall time, beside Python's own start on the same machine at the same time.
 
 Run ``python -m benchmarks.startup [ROUNDS]``. The commands take turns, so that a machine that is busy
-for a while is so for all of them; the least of each is shown.
+for a while is so for all of them; the least of each is shown. Instructions do not depend on what else the machine
+does: perf counts them, or valgrind where the kernel does not let perf, each command once.
 """
 
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +31,11 @@ COMMANDS = {
     "harrow run ack-lost": ("-m", "harrow", "run", "ack-lost"),
 }
 
+COUNTERS = (
+    ("perf", "stat", "-x,", "-e", "instructions:u"),
+    ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"),
+)
+
 
 def main() -> None:
     """Print the table."""
@@ -37,22 +45,57 @@ def main() -> None:
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
-            for name, arguments in COMMANDS.items():
-                measured[name].append(_measure(arguments, folder, completes=name.startswith("completion")))
+            for name in COMMANDS:
+                measured[name].append(_measure(name, folder))
+        counter = _counter(folder)
+        counted = {name: _instructions(counter, name, folder) for name in COMMANDS}
     cpu = {name: min(times)[0] for name, times in measured.items()}
     wall = {name: min(wall for _, wall in times) for name, times in measured.items()}
-    print("| command | CPU s | wall s | beyond Python's start, CPU s | times Python's start |")
-    print("| --- | --- | --- | --- | --- |")
+    print(
+        "| command | CPU s | wall s | beyond Python's start, CPU s | times Python's start | M instructions |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
     for name in COMMANDS:
         ratio = cpu[name] / max(cpu[PYTHON], 0.001)
         beyond = cpu[name] - cpu[PYTHON]
-        print(f"| {name} | {cpu[name]:.3f} | {wall[name]:.3f} | {beyond:.3f} | {ratio:.0f} |")
+        print(
+            f"| {name} | {cpu[name]:.3f} | {wall[name]:.3f} | {beyond:.3f} | {ratio:.0f} | {counted[name]} |"
+        )
 
 
-def _measure(arguments: tuple[str, ...], folder: str, *, completes: bool) -> tuple[float, float]:
+def _measure(name: str, folder: str) -> tuple[float, float]:
     """Return the CPU and the wall seconds that a command takes."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    if completes:
+    before, began = _children_s(), time.perf_counter()
+    _run((), name, folder)
+    return _children_s() - before, time.perf_counter() - began
+
+
+def _counter(folder: str) -> tuple[str, ...] | None:
+    """Return the command that counts the instructions of another one, None where there is none."""
+    for counter in COUNTERS:
+        with suppress(OSError, subprocess.CalledProcessError):
+            if _count(_run(counter, PYTHON, folder)) is not None:
+                return counter
+    return None
+
+
+def _instructions(counter: tuple[str, ...] | None, name: str, folder: str) -> str:
+    count = None if counter is None else _count(_run(counter, name, folder))
+    return "not counted" if count is None else f"{count / 1_000_000:.0f}"
+
+
+def _count(report: str) -> int | None:
+    found = re.search(r"I +refs: +([0-9,]+)|^([0-9]+),[^,]*,instructions", report, re.MULTILINE)
+    return int((found[1] or found[2]).replace(",", "")) if found else None
+
+
+def _run(before: tuple[str, ...], name: str, folder: str) -> str:
+    """Run a command, as an argument of another one if there is any *before* it, and return its standard error."""
+    arguments = COMMANDS[name]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
+    # Without the files that Python keeps of compiled modules, compiling them would be all that is measured.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if name.startswith("completion"):
         *arguments_before, line = arguments
         words = f"harrow {line}"
         environment |= {
@@ -61,11 +104,15 @@ def _measure(arguments: tuple[str, ...], folder: str, *, completes: bool) -> tup
             "COMP_CWORD": str(len(words.split())),
         }
         arguments = tuple(arguments_before)
-    before, began = _children_s(), time.perf_counter()
-    subprocess.run(  # noqa: S603  # the commands of this file
-        [sys.executable, *arguments], cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True
-    )
-    return _children_s() - before, time.perf_counter() - began
+    return subprocess.run(  # noqa: S603  # the commands of this file
+        [*before, sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stderr
 
 
 def _children_s() -> float:

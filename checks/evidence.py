@@ -127,6 +127,7 @@ class Evidence:
     ``behaviours`` are the switches that were set against what the release does. ``invariants``
     were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
     no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
+    A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
     """
 
     release: str
@@ -142,3 +143,4 @@ class Evidence:
     invariants: frozenset[str] = TOLD_BY_TRACE
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
+    in_order: bool = True

@@ -11,9 +11,11 @@ HELD: Final = "held"
 PERMITTED: Final = "permitted"
 VIOLATED: Final = "violated"
 INCONCLUSIVE: Final = "inconclusive"
-STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE)
+SKIPPED: Final = "skipped"
+"""Of a run that never was: its target cannot do or show what the campaign asks for."""
+STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE, SKIPPED)
 
-_BETTER_FIRST: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
+_BETTER_FIRST: Final = (SKIPPED, HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 
 
 def worst(statuses: Iterable[str]) -> str:

@@ -4,12 +4,13 @@ A run is judged as often as it is run, so the history and the trace are walked o
 there are. What only a finding needs, the replayed cluster, is made when it is first asked for.
 """
 
-from collections import defaultdict
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from itertools import chain, pairwise
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar, overload
 
 from harrow.checks.causes.resumed_epoch import resumed_epochs
 from harrow.checks.evidence import Evidence
@@ -17,13 +18,65 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.replay.cluster_state import ClusterState
-from harrow.checks.replay.partition_state import PartitionState
+from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.cluster_model.events import BecameLeader, Event, UnflushedLost, event_fields
+from harrow.cluster_model.packed_log import blocks_of, rows_at
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _NO_LEADER: Final = -1
+_REPLAYED_AT_ONCE: Final = 1_000_000
+"""Up to so many events a trace is replayed for all partitions: it takes some 300 MiB."""
+_REPLAYS_MAX: Final = 5
 
 E = TypeVar("E", bound=Event)
+
+
+_Numbers = dict[str, "array[int]"]
+"""Lines of the trace, rising, by what they have in common."""
+
+
+def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "array[int]"]:
+    """Return the lines of each kind of event, and of each block of events the first line and its time."""
+    numbers: _Numbers = {}
+    begins, times_us = array("I", (1,)), array("q")
+    for rows in blocks_of(trace):
+        begin = begins[-1]
+        for number, name in enumerate(map(itemgetter(1), rows), begin):
+            if name in numbers:
+                numbers[name].append(number)
+            else:
+                numbers[name] = array("I", (number,))
+        times_us.append(rows[0][0])
+        begins.append(begin + len(rows))
+    return numbers, begins, times_us
+
+
+class SendsByRow(Sequence[SendRecord]):
+    """Sends to a partition, as rows of its history: an object is made of one that somebody looks at.
+
+    What looks at every send of a run goes by the rows and their columns.
+    """
+
+    __slots__ = ("_history", "_partition", "rows")
+
+    def __init__(self, history: HistoryIndex, partition: str, rows: Sequence[int]) -> None:
+        self._history = history
+        self._partition = partition
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> SendRecord: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "SendsByRow": ...
+
+    def __getitem__(self, index: int | slice) -> "SendRecord | SendsByRow":
+        if isinstance(index, slice):
+            return SendsByRow(self._history, self._partition, self.rows[index])
+        return self._history.send(self._partition, self.rows[index])
 
 
 class SessionSends(NamedTuple):
@@ -31,53 +84,66 @@ class SessionSends(NamedTuple):
 
     process: int
     partition: str
-    sends: Sequence[SendRecord]
+    sends: SendsByRow
+
+
+class PolledPairs(Mapping[str, KeysView[Pair]]):
+    """What all consumers read of each partition, as (offset, value) pairs, made anew when somebody looks at it."""
+
+    __slots__ = ("_history", "_names")
+
+    def __init__(self, history: HistoryIndex) -> None:
+        self._history = history
+        self._names = {name: None for name, known in history.partitions.items() if known.polled}
+
+    def __getitem__(self, partition: str) -> KeysView[Pair]:
+        if partition not in self._names:
+            raise KeyError(partition)
+        rows = self._history.partitions[partition].polled
+        return dict.fromkeys(map(self._history.records.pair, rows)).keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Index:
     """What rules look up. Partitions are in the order in which the run first names them.
 
-    ``history`` and ``orders`` are what the history alone says. ``sends`` are by partition and value, in the order
-    of their invocations, ``sessions`` has them by process and partition. ``acked``
-    are the sends that ended ok, ``polled`` what all consumers read, as (offset, value) pairs.
-    ``logs`` has the final values by offset of each replica.
+    ``history`` and ``orders`` are what the history alone says. ``sessions`` has the sends by process and partition,
+    ``acked`` those that ended ok by partition, ``polled`` what all consumers read, as (offset, value) pairs.
+    ``logs`` has the final values by offset of each replica. There are millions of events and sends: of each only a
+    number is kept, and objects are made of those that somebody asks for.
     """
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self._readable: dict[str, frozenset[Value]] = {}
+        self._partitions: dict[str, PartitionState] = {}
+        self._replays = 0
+        self._copies: dict[str, dict[int, list[LogEntry]]] = {}
+        self._readable: tuple[str, frozenset[Value]] | None = None
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
-        self._by_partition: dict[tuple[type[Event], ...], defaultdict[str, list[TraceLine[Any]]]] = {}
-        numbers: defaultdict[str, list[int]] = defaultdict(list)
-        for number, event in enumerate(evidence.trace, 1):
-            numbers[event[1]].append(number)
-        self._numbers = numbers
-        self.history = HistoryIndex(evidence.operations)
-        self.orders = VersionOrders(self.history)
-        self.sessions: list[SessionSends] = []
-        self.sends: defaultdict[str, dict[Value, list[SendRecord]]] = defaultdict(dict)
-        self.acked: dict[str, list[SendRecord]] = {}
-        self.polled: dict[str, KeysView[Pair]] = {}
-        self._take(self.history)
+        self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
+        self._numbers_by_partition: dict[type[Event], _Numbers] = {}
+        self._numbers, self._begins, self._times_us = _numbers(evidence.trace)
+        history = self.history = HistoryIndex(evidence.operations)
+        self.orders = VersionOrders(history)
+        self.sessions = [
+            SessionSends(each.process, each.partition, SendsByRow(history, each.partition, each.rows))
+            for each in history.sessions
+        ]
+        self.acked = {
+            name: SendsByRow(history, name, known.acked)
+            for name, known in history.partitions.items()
+            if known.acked
+        }
+        self.polled = PolledPairs(history)
         self.logs: dict[str, dict[int, list[str | None]]] = {
             partition: {broker: log.values() for broker, log in replicas.items()}
             for partition, replicas in evidence.replicas.items()
         }
-
-    def _take(self, history: HistoryIndex) -> None:
-        """Make objects of the sends: a run has few enough of them, and its rules ask for all."""
-        sends: dict[int, SendRecord] = {}
-        for session in history.sessions:
-            sent = {row: history.send(session.partition, row) for row in session.rows}
-            sends.update(sent)
-            self.sessions.append(SessionSends(session.process, session.partition, [*sent.values()]))
-        for send in sorted(sends.values(), key=attrgetter("invoked")):
-            self.sends[send.partition].setdefault(send.value, []).append(send)
-        for name, known in history.partitions.items():
-            if known.acked:
-                self.acked[name] = [sends[row] for row in known.acked]
-            if known.polled:
-                self.polled[name] = dict.fromkeys(map(history.records.pair, known.polled)).keys()
 
     def events(self, *kinds: type[E], partition: str | None = None) -> Sequence[TraceLine[E]]:
         """Return the events of some kinds, in the order of the trace.
@@ -103,34 +169,89 @@ class Index:
             return [line for line in of_any if getattr(line.event, "partition", partition) == partition]
         by_partition = self._by_partition.get(kinds)
         if by_partition is None:
-            by_partition = self._by_partition[kinds] = defaultdict(list)
+            by_partition = self._by_partition[kinds] = {}
             for line in of_any:
-                by_partition[getattr(line.event, "partition")].append(line)  # noqa: B009 - not all events have one
-        return by_partition[partition]
+                name = getattr(line.event, "partition")  # noqa: B009 - not all events have one
+                by_partition.setdefault(name, []).append(line)
+        return by_partition.get(partition, ())
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the trace has them, each with its line.
 
         For what there are very many of: it costs much less than an object of each.
         """
-        lines = (self._numbers.get(kind.name, ()) for kind in kinds)
-        for number in sorted(chain.from_iterable(lines)):
-            yield number, self.evidence.trace[number - 1]
+        lines = [self._numbers[kind.name] for kind in kinds if kind.name in self._numbers]
+        return rows_at(self.evidence.trace, self._merged(lines), first=1)
 
-    @cached_property
-    def _cluster(self) -> ClusterState:
-        cluster = ClusterState({})
-        for event in self.evidence.trace:
-            cluster.advance(event)
-        return cluster
+    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[int]:
+        """Yield the lines of several kinds in order; a block at a time, for there may be millions."""
+        for begin, end in pairwise(self._begins):
+            found = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
+            yield from found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
+
+    def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
+        """Return the events of a kind of a partition within a time, its ends included.
+
+        For what there are very many of: only those are looked at.
+        """
+        by_partition = self._numbers_by_partition.get(kind)
+        if by_partition is None:
+            place = [*event_fields(kind.name)].index("partition") + 2
+            by_partition = self._numbers_by_partition[kind] = {}
+            for number, event in self.raw_events(kind):
+                by_partition.setdefault(event[place], array("I")).append(number)
+        numbers = by_partition.get(partition, array("I"))
+        # Of a time the index has only the block in which it begins.
+        first = max(0, bisect_left(self._times_us, start_us) - 1)
+        end = bisect_right(self._times_us, end_us)
+        within = numbers[bisect_left(numbers, self._begins[first]) : bisect_left(numbers, self._begins[end])]
+        events = rows_at(self.evidence.trace, within, first=1)
+        return [kind(event[0], *event[2:]) for _, event in events if start_us <= event[0] <= end_us]
+
+    def position_at(self, at_us: int) -> int:
+        """Return how many events came before an instant."""
+        block = max(0, bisect_left(self._times_us, at_us) - 1)
+        low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
+        return bisect_left(self.evidence.trace, at_us, low, high, key=itemgetter(0))
 
     def partition(self, name: str) -> PartitionState:
-        """Return a partition with all that ever stood in its logs; the trace is replayed once."""
-        return self._cluster.partition(name)
+        """Return a partition with all that ever stood in its logs.
+
+        A short trace is replayed once. Of a long one the copies of all records would take as much memory as the run,
+        so the first partitions that are asked for are replayed alone, for as a rule few have findings.
+        """
+        found = self._partitions.get(name)
+        if found is None and self._replays == _REPLAYS_MAX:
+            found = PartitionState(name)  # nothing happened to it
+        if found is None:
+            alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
+            self._replays = self._replays + 1 if alone else _REPLAYS_MAX
+            cluster = ClusterState({})
+            for begin, rows in zip(self._begins, blocks_of(self.evidence.trace), strict=False):
+                for number, event in enumerate(rows, begin):
+                    if not alone or cluster.concerns(event, name):
+                        cluster.advance(event, number)
+            found = cluster.partition(name)
+            # Those that have been asked for are part of stories.
+            self._partitions = (
+                {**self._partitions, name: found} if alone else {**cluster.partitions, **self._partitions}
+            )
+        return found
+
+    def copies_at(self, partition: str, offset: int) -> list[LogEntry]:
+        """Return the copies that ever stood at an offset: value by value, each in the order of storing."""
+        by_offset = self._copies.get(partition)
+        if by_offset is None:
+            by_offset = self._copies[partition] = {}
+            for copy in chain.from_iterable(self.partition(partition).by_value.values()):
+                by_offset.setdefault(copy.offset, []).append(copy)
+        return by_offset.get(offset, [])
 
     def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""
-        return self.sends[partition].get(value, [])
+        known = self.history.partitions.get(partition)
+        rows = [] if known is None else self.history.sends_of(known, value)
+        return [self.history.send(partition, row) for row in rows]
 
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
@@ -159,17 +280,17 @@ class Index:
 
         Where no leader is known, those of any log; without any log, what was read.
         """
-        values = self._readable.get(partition)
-        if values is None:
+        if self._readable is None or self._readable[0] != partition:
             logs = self.logs.get(partition)
             if logs:
                 leading = logs.get(self.last_leader(partition))
                 stored = chain.from_iterable(logs.values()) if leading is None else leading
-                values = frozenset(value for value in stored if value is not None)
+                values: frozenset[Value] = frozenset(value for value in stored if value is not None)
             else:
                 values = self.orders.read(partition)
-            self._readable[partition] = values
-        return values
+            # Rules go from partition to partition, so one at a time will do.
+            self._readable = partition, values
+        return self._readable[1]
 
     def standing_at(self, partition: str, offset: int) -> Value | None:
         """Return what the last leader has at an offset, None where it has nothing or is not known."""

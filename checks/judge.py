@@ -9,14 +9,14 @@ from harrow.checks.promise import DEMANDED
 from harrow.checks.rules.catalogue import rules_for
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     """Judge a run by all rules, but for those of invariants that were not watched and of a core, if there was none.
 
     A run in which nothing was tried, or that did not get to its end, is inconclusive; a
-    broken promise stays broken all the same.
+    broken promise stays broken all the same. An *index* of the evidence that is there is not made again.
     """
-    index = Index(evidence)
-    rules = rules_for(evidence.invariants, core=evidence.core is not None)
+    index = Index(evidence) if index is None else index
+    rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
     results = {name: rule.judge(index) for name, rule in rules.items()}
     for name in evidence.demanded.intersection(results):
         # None of its anomalies is permitted, whatever Kafka promises.

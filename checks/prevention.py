@@ -125,6 +125,7 @@ REPLICATION: Final = (
     "isr_expansion_checks_epoch_start",
     "epoch_entry_on_election",
     "fetch_leader_epoch_fencing",
+    "fetch_sessions_keep_epoch",
     "failover_takes_out_dead_replicas",
     "unclean_election_only_if_enabled",
     "preferred_leader_from_isr",
@@ -168,6 +169,7 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
         if repair.switch in wanted
         and repair.switch not in evidence.behaviours
         and repair.is_missing(value_in(evidence.release, repair.switch))
+        and (repair.needs is None or not lacks(evidence, repair.needs))
     ]
     return (*switched_off, *repairs)
 

@@ -21,7 +21,8 @@ class Rule:
     ``definition`` says what the anomaly is, ``source`` who says that it is one, ``promise`` what
     promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says whether
     it got far enough to tell when there are none. ``verb`` says what has become of the records that
-    the findings are about, or of the ``place`` in a log.
+    the findings are about, or of the ``place`` in a log. One that ``goes_by_order`` compares events of one moment in the trace,
+    so it needs a trace that has them in the order in which they happened.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Rule:
     verb: str = ""
     is_about_place: bool = False
     seen_in: int = SEEN_BY_CLIENTS
+    goes_by_order: bool = False
 
     @property
     def doc(self) -> str:

@@ -11,6 +11,7 @@ GROUPS: Final = {
     "Understand what was found": ("diff", "trace", "shrink", "check"),
     "Write campaigns": ("new", "validate", "schema"),
     "Look up": ("list", "explain"),
+    "Real brokers": ("conform", "kafka"),
     "Tidy up": ("clean",),
 }
 """The commands by what one wants, in the order of the help."""
@@ -23,6 +24,7 @@ EXAMPLES: Final = {
         ("harrow run unclean-election --watch", "look at the cluster while the run is played"),
         ("harrow run mine.yaml --seeds 0..200", "your own, with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "another setting, release or field"),
+        ("harrow run ack-lost --target kafka:2.4.1", "on real brokers, started for it"),
         ("harrow run campaigns/ --format junit -o report.xml", "a folder, for a CI system"),
     ),
     "sweep": (
@@ -77,6 +79,15 @@ EXAMPLES: Final = {
     ),
     "new": (("harrow new my-first", "writes my-first.yaml"),),
     "schema": (("harrow schema > campaign.schema.json", "for the YAML support of an editor"),),
+    "conform": (
+        ("harrow conform ack-lost --target kafka:2.4.1", "does a real cluster do what the model allows?"),
+        ("harrow conform mine.yaml --target kafka:4.3.1 --times 5", "five runs on brokers"),
+    ),
+    "kafka": (
+        ("harrow kafka get 3.9.2", "get a release, by Maven"),
+        ("harrow kafka get 2.4.1 --repository https://maven.example.org", "without Maven"),
+        ("harrow kafka list", "which releases there are, and which are here"),
+    ),
     "clean": (
         ("harrow clean --dry-run", "say what would be removed"),
         ("harrow clean --keep 5", "five runs of each campaign stay"),

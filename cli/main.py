@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -11,7 +13,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from harrow.campaigns.version import VERSION
 from harrow.cli import exit_code
 from harrow.cli.command_help import epilog, grouped
-from harrow.cli.requests import COMMANDS, Request
+from harrow.cli.requests import COMMANDS, request_of
+from harrow.cli.requests.request import Request
 from harrow.cli.usage_errors import with_a_way_out
 from harrow.compilation import compilation
 
@@ -32,6 +35,10 @@ class RequestCommand(TyperCommand):
 class Commands(TyperGroup):
     """The commands. When nothing reads the output any more (``harrow ... | head``), they end without a word."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _CommandsByName()
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -41,20 +48,11 @@ class Commands(TyperGroup):
             error.message = with_a_way_out(error.message)
             raise
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command: the options that most commands have come last, and examples follow its help."""
-        command = super().get_command(ctx, cmd_name)
-        if command is not None and command.epilog is None:
-            command.epilog = epilog(cmd_name)
-            command.params.sort(key=lambda option: option.name in _SHARED)
-            for argument in command.params:
-                if isinstance(argument, TyperArgument):
-                    # `list[str]` tells a reader nothing that the name and the help do not.
-                    argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
-        return command
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface has it
+        return list(COMMANDS)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the interface has it
+        commands = dict(self.commands)
         # Two blanks before a name and two behind it, and one column that Click leaves free.
         width = max(map(len, commands))
         limit = formatter.width - 6 - width
@@ -63,6 +61,36 @@ class Commands(TyperGroup):
                 formatter.write_dl(
                     [(f"{name:{width}}", commands[name].get_short_help_str(limit)) for name in names]
                 )
+
+
+class _CommandsByName(Mapping[str, TyperCommand]):
+    """Commands that are made when they are asked for: a command line needs one of them."""
+
+    def __getitem__(self, name: str) -> TyperCommand:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def _command(name: str) -> TyperCommand:
+    """Return a command: the options that most commands have come last, and examples follow its help."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=RequestCommand, epilog=epilog(name))(request_of(name))
+    command = typer.main.get_command(alone)
+    assert isinstance(command, TyperCommand), "an app of one command is that command"
+    command.params.sort(key=lambda option: option.name in _SHARED)
+    for argument in command.params:
+        if isinstance(argument, TyperArgument):
+            # `list[str]` tells a reader nothing that the name and the help do not.
+            argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005 - it is called with the context
+    return command
 
 
 app = typer.Typer(
@@ -77,8 +105,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for name, request in COMMANDS.items():
-    app.command(name, cls=RequestCommand)(request)
 
 
 def _print_version(wanted: bool) -> None:

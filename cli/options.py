@@ -160,6 +160,16 @@ Variants = Annotated[
     list[str] | None,
     variant("Only this variant (`base` for the campaign itself); may be repeated."),
 ]
+KafkaHome = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-home",
+        metavar="DIR",
+        envvar="HARROW_KAFKA_HOME",
+        file_okay=False,
+        help="The folder of a distribution of the release that is there, in place of harrow's own.",
+    ),
+]
 FailuresMax = Annotated[
     int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N failed runs.")
 ]

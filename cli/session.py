@@ -5,17 +5,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.record.json_text import json_document
 from harrow.cli import exit_code
-from harrow.cli.ci.suite import Suite, in_total, problem_suites
 from harrow.cli.console import data_console, message_console, say
 from harrow.cli.render.problem import show_problems
-from harrow.cli.requests import Request
+from harrow.cli.requests.request import Request
+
+if TYPE_CHECKING:
+    from harrow.cli.ci.suite import Suite
 
 JSON: Final = "json"
 JUNIT: Final = "junit"
@@ -33,6 +35,8 @@ def exit_code_of(command: str, request: Request) -> int:
     messages = message_console(no_color=request.no_color)
     try:
         session = import_module(f"harrow.cli.commands.{command}").session
+        # What has been imported is no garbage: nothing looks through it again.
+        gc.freeze()
         gc.enable()
         code: int = session(request)
     except FileError as error:
@@ -93,7 +97,7 @@ def publish(
     request: Request,
     *,
     document: Callable[[], Mapping[str, Any]],
-    suites: Callable[[], Sequence[Suite]],
+    suites: Callable[[], Sequence["Suite"]],
     noun: str,
     show: Callable[[Console], None],
 ) -> None:
@@ -108,7 +112,7 @@ def publish(
 
 
 def write_suites(
-    console: Console, request: Request, suites: Sequence[Suite], noun: str, total: str | None = None
+    console: Console, request: Request, suites: Sequence["Suite"], noun: str, total: str | None = None
 ) -> None:
     """Write suites in one of `CI_FORMATS`; *total* sums them up where it is more than their number.
 
@@ -121,6 +125,7 @@ def write_suites(
         console.file.write(junit_xml(suites))
     else:
         from harrow.cli.ci import github
+        from harrow.cli.ci.suite import in_total
 
         total = in_total(suites, noun) if total is None else total
         console.file.writelines(f"{line}\n" for line in (*github.annotations(suites), total))
@@ -138,6 +143,8 @@ def refuse_files(request: Request, problems: Sequence[Problem]) -> None:
     show_problems(messages, problems)
     if request.output_format not in CI_FORMATS:
         return
+    from harrow.cli.ci.suite import problem_suites
+
     try:
         with data(request) as console:
             write_suites(console, request, problem_suites(problems), "file")

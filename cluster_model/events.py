@@ -70,12 +70,25 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 """Names with their values."""
 
 
-@dataclass(slots=True)
-class Event:
-    """Something that happened. ``at_us`` is virtual time."""
+@dataclass(slots=True, eq=False, repr=False)
+class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
+    """Something that happened. ``at_us`` is virtual time.
+
+    What tests and debuggers ask of an event stands here once. A dataclass has its methods compiled for each class,
+    whenever it is imported, and there are dozens of kinds.
+    """
 
     name: ClassVar[str]
     at_us: int
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, item.name) == getattr(other, item.name) for item in fields(self))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{item.name}={getattr(self, item.name)!r}" for item in fields(self))
+        return f"{type(self).__qualname__}({values})"
 
 
 E = TypeVar("E", bound=Event)
@@ -108,7 +121,7 @@ def notice(name: str) -> Callable[[type[E]], type[E]]:
 
 def _declare(name: str, catalogue: dict[str, type[Event]]) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
-        declared = dataclass(slots=True)(kind)
+        declared = dataclass(slots=True, eq=False, repr=False)(kind)
         declared.name = name
         catalogue[name] = declared
         return declared
@@ -575,7 +588,11 @@ class FetchFenced(Event):
 
 @event("fetch_waits")
 class FetchDelayed(Event):
-    """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer."""
+    """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.
+
+    While nothing happens it is sent again each time that it expires. Of those fetches only the first is in the trace, unless a
+    campaign waits for events of this kind.
+    """
 
     broker: BrokerId
     replica: BrokerId
@@ -583,7 +600,10 @@ class FetchDelayed(Event):
 
 @event("fetch_expired")
 class FetchExpired(Event):
-    """A fetch has waited until its time was over."""
+    """A fetch has waited until its time was over.
+
+    It is in the trace if something has happened to the session since the fetch before, or a campaign waits for events of this kind.
+    """
 
     broker: BrokerId
     replica: BrokerId

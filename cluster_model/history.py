@@ -4,9 +4,11 @@ The shape is that of the histories of the Jepsen Kafka workload: an invocation a
 a completion apart, the value a list of micro-operations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from harrow.cluster_model.packed_log import PackedLog, Row
 
 INVOKE: Final = "invoke"
 OK: Final = "ok"
@@ -40,7 +42,7 @@ class Operation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be pickled by its fields: compiled, it has no other way to be."""
-        return Operation, (self.index, self.process, self.type, self.f, self.value, self.time_us, self.error)
+        return Operation, _row(self)
 
     @property
     def is_completion(self) -> bool:
@@ -78,6 +80,28 @@ class Operation:
         return line
 
 
+def columns_of(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Any], ...]]:
+    """Yield the fields of operations column by column, of many operations at a time.
+
+    No object is made of an operation that is kept as a row.
+    """
+    rows: Iterator[Sequence[Row]]
+    if isinstance(operations, PackedLog):
+        rows = operations.blocks()
+    else:
+        rows = iter([[_row(operation) for operation in operations]])
+    for block in rows:
+        if block:
+            yield tuple(zip(*block, strict=True))
+
+
+def _row(operation: Operation) -> Row:
+    return (
+        *(operation.index, operation.process, operation.type, operation.f),
+        *(operation.value, operation.time_us, operation.error),
+    )
+
+
 def _micro_as_list(micro: MicroOperation) -> list[Any]:
     if len(micro) == 2 and isinstance(micro[1], dict):
         return [micro[0], {key: [list(pair) for pair in pairs] for key, pairs in micro[1].items()}]
@@ -85,12 +109,18 @@ def _micro_as_list(micro: MicroOperation) -> list[Any]:
 
 
 class History:
-    """The operations of a run, in the order of their times."""
+    """The operations of a run, in the order of their times.
 
-    __slots__ = ("_processes", "operations", "process_names")
+    They are kept as rows, the fields of an `Operation` in their order, and made when somebody looks at them.
+    """
+
+    __slots__ = ("_newest", "_operations", "_processes", "_unpacked_max", "operations", "process_names")
 
     def __init__(self) -> None:
-        self.operations: list[Operation] = []
+        self.operations: PackedLog[Operation] = PackedLog(Operation)
+        self._newest = self.operations.newest
+        self._operations = 0
+        self._unpacked_max = self.operations.unpacked_max
         self.process_names: dict[int, str] = {}
         self._processes = 0
 
@@ -110,7 +140,10 @@ class History:
         time_us: int,
         error: str | None = None,
     ) -> None:
-        self.operations.append(Operation(len(self.operations), process, type_, f, value, time_us, error))
+        self._newest.append((self._operations, process, type_, f, value, time_us, error))
+        self._operations += 1
+        if len(self._newest) > self._unpacked_max:
+            self.operations.pack()
 
     def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
         """A client hands a record to its producer."""

@@ -10,13 +10,15 @@ from harrow.cluster_model.release import Version, history_of, version_of
 class Repair:
     """A repair. ``since`` is the first release that has it; an opt-in one has to be switched on there.
 
-    ``switch`` is the behaviour that it changed, None where that is not modelled.
+    ``switch`` is the behaviour that it changed, None where that is not modelled; ``needs`` another one without which
+    that changes nothing.
     """
 
     name: str
     since: str
     text: str
     switch: str | None = None
+    needs: str | None = None
     is_opt_in: bool = False
 
     @property
@@ -101,6 +103,13 @@ REPAIRS: Final[dict[str, Repair]] = {
             since="2.3",
             switch="failover_takes_out_dead_replicas",
             text="a new controller takes the replicas of dead brokers out of the ISRs",
+        ),
+        Repair(
+            name="KAFKA-9338",
+            since="2.5",
+            switch="fetch_sessions_keep_epoch",
+            needs="fetch_leader_epoch_fencing",
+            text="an incremental fetch is held to its leader epoch, which a fetch session had forgotten",
         ),
         Repair(
             name="KIP-497",

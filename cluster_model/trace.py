@@ -4,13 +4,12 @@ An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None an
 the digest of a trace is the same in every process. `harrow.cluster_model.events` declares the kinds.
 """
 
-import hashlib
-import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import Event, event_fields, kind_of
+from harrow.cluster_model.packed_log import PackedLog
 
 TraceEvent = tuple[Any, ...]
 
@@ -58,14 +57,15 @@ class Trace:
     """The events of a run, in the order in which they happened.
 
     ``emit`` records an event and tells subscribers; ``publish`` only tells subscribers, of what is worth no
-    line in a trace. Both are functions rather than methods: they run thousands of times in a run.
+    line in a trace. Both are functions rather than methods: they run thousands of times in a run. `pack`, called
+    now and then, keeps a long run small.
     """
 
-    __slots__ = ("_kinds", "emit", "events", "publish")
+    __slots__ = ("_kinds", "emit", "events", "pack", "publish")
 
     def __init__(self, clock: Clock) -> None:
-        events: list[TraceEvent] = []
-        append = events.append
+        events: PackedLog[TraceEvent] = PackedLog()
+        append = events.newest.append
         kinds = _Kinds()
 
         def emit(kind: type[Event], *fields: Any) -> None:
@@ -80,6 +80,7 @@ class Trace:
                 handler(clock.now_us, *fields)
 
         self.events = events
+        self.pack = events.pack
         self._kinds = kinds
         self.emit = cast("Emit", emit)
         self.publish = cast("Emit", publish)
@@ -95,16 +96,7 @@ class Trace:
 
     def digest(self) -> str:
         """Return the digest (SHA-256, hex, 16 digits) of the whole trace."""
-        return digest(self.events)
-
-
-def digest(values: Any) -> str:
-    """Return a digest of plain data (lists, tuples, ints, strings, booleans, None).
-
-    Marshal's format 2 has neither back references nor interned strings, so equal
-    values give equal bytes whatever their history in memory.
-    """
-    return hashlib.sha256(marshal.dumps(values, 2)).hexdigest()[:16]
+        return self.events.digest()
 
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:

@@ -7,15 +7,49 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harrow import compilation
 from harrow.campaigns.run.runner import run_plan
+from hatch_build import with_initialisers
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT, plain_environment
+
+DATACLASSES = """
+from dataclasses import dataclass
+from typing import ClassVar
+from dataclasses import field
+
+@dataclass(slots=True)
+class Request:
+    api: ClassVar[str] = "Fetch"
+    replica: int
+    forgotten: tuple[str, ...] = ()
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    one: int
+
+@dataclass(frozen=True, slots=True)
+class Derived(Base):
+    two: int = 2
+    names: list[str] = field(default_factory=list, hash=False)
+    three: int = field(init=False, default=3)
+    four: int = field(kw_only=True, default=4)
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Batch:
+    values: tuple[str, ...]
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = len(self.values)
+"""
 
 HOW = "from harrow.compilation import compilation; import harrow.core; print(compilation()[0], harrow.core.__spec__.loader)"
 
@@ -32,6 +66,37 @@ def printed(*words: str, **variables: str) -> str:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
+
+
+def classes(source: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"__name__": __name__}
+    exec(source, found)  # noqa: S102 - a module that is written here
+    return found
+
+
+def test_an_initialiser_that_is_written_out_is_the_one_that_a_dataclass_has() -> None:
+    written = with_initialisers(DATACLASSES)
+    assert written.count("def __init__(self, ") == 4
+    plain, other = classes(DATACLASSES), classes(written)
+    given: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
+        ("Request", (1,), {}),
+        ("Request", (1,), {"forgotten": ("t-0",)}),
+        ("Derived", (1,), {}),
+        ("Derived", (1, 3, ["t"]), {"four": 5}),
+        ("Batch", (), {"values": ("m0", "m1")}),
+    )
+    for name, values, named in given:
+        is_now, was = other[name](*values, **named), plain[name](*values, **named)
+        for item in fields(was):
+            assert getattr(is_now, item.name) == getattr(was, item.name), item.name
+    assert other["Request"](1).api == plain["Request"].api
+    assert other["Derived"](1).names is not other["Derived"](1).names
+    assert hash(other["Derived"](1)) == hash(other["Derived"](1))
+    for known in (plain, other):
+        with pytest.raises(TypeError):
+            known["Batch"](("m0",))
+        with pytest.raises(TypeError):
+            known["Derived"](1, 2, [], 5)
 
 
 @pytest.fixture

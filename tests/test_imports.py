@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("cluster_model", "faults", "checks", "campaigns", "cli", "pytest_harrow")
+ROOMS = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli", "pytest_harrow")
 BELOW = {
     "cluster_model": set[str](),
     "faults": {"harrow.cluster_model"},

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from harrow.cluster_model import fields as markers
@@ -342,8 +343,28 @@ class Plan:
         Words for the reader (description, notes, line numbers, the variant's name, where a failure
         was found) do not count.
         """
-        text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _digest(_Same(self))
+
+
+class _Same:
+    """A plan for a cache that knows it by identity: some of what a plan holds has no hash."""
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __hash__(self) -> int:
+        return id(self.plan)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.plan is self.plan
+
+
+@lru_cache(maxsize=64)  # What is written of a run names its plan in several places.
+def _digest(same: _Same) -> str:
+    text = json.dumps(_plain(same.plan), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 _WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})

@@ -7,6 +7,7 @@ mean, so YAML 1.1 has no surprises. The size of a file is bounded, with its alia
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
@@ -18,10 +19,7 @@ MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 64
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_NOT_ALLOWED: Final = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NOT_ALLOWED_ASCII: Final = re.compile("[^\t\n\r\x20-\x7e]")
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
 # libyaml is ten times as fast; where PyYAML was built without it, its own parser reads the same.
@@ -181,9 +179,23 @@ def _without(node: N, removals: dict[str | int, Any], *, is_mistake: bool) -> N:
     return node
 
 
+@cache
+def _not_allowed() -> re.Pattern[str]:
+    """Return what finds a character that YAML has no place for.
+
+    Making it takes a tenth as long as a short run, and few campaigns have more than ASCII.
+    """
+    return re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+@cache
+def _surrogate() -> re.Pattern[str]:
+    return re.compile("[\ud800-\udfff]")
+
+
 def _check_characters(text: str) -> None:
     """Raise YamlError for characters that YAML has no place for, and for tabs as indentation."""
-    wrong = _NOT_ALLOWED.search(text)
+    wrong = (_NOT_ALLOWED_ASCII if text.isascii() else _not_allowed()).search(text)
     if wrong:
         name = f"U+{ord(wrong[0]):04X}"
         raise YamlError([Mistake(_mark_at(text, wrong.start()), f"YAML does not allow the character {name}")])
@@ -255,7 +267,7 @@ class _Composer:
             self._anchors[event.anchor] = None
         node: Node
         if isinstance(event, yaml.ScalarEvent):
-            if _SURROGATE.search(event.value):
+            if not event.value.isascii() and _surrogate().search(event.value):
                 self.mistakes.append(Mistake(mark, "half of a surrogate pair is no character"))
             node = Scalar(event.value, mark, plain=not event.style)
         elif isinstance(event, yaml.SequenceStartEvent):

@@ -16,7 +16,8 @@ from harrow.campaigns.record.recorded_service import RecordedService, recorded_s
 from harrow.campaigns.record.results_folder import LATEST, RUN
 from harrow.campaigns.version import VERSION, reads_records_of
 from harrow.checks.finding import RuleResult
-from harrow.cluster_model.trace import TraceEvent, digest
+from harrow.cluster_model.packed_log import digest
+from harrow.cluster_model.trace import TraceEvent
 
 TRACE: Final = "trace.jsonl"
 CAMPAIGN: Final = "campaign.yaml"

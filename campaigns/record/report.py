@@ -6,7 +6,7 @@ under ``results/`` and a machine-readable stream are all made of the same mappin
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
@@ -16,10 +16,10 @@ from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
 from harrow.campaigns.run.probes import never_reached
 from harrow.campaigns.run.required_probes import UnreachedProbes
-from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
-from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult, worst, worst_first
+from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Finding, RuleResult, worst, worst_first
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention
@@ -33,6 +33,7 @@ BASE: Final = "base"
 AS_EXPECTED: Final = "as expected"
 UNEXPECTED: Final = "UNEXPECTED"
 UNDECIDED: Final = "undecided"
+NOT_RUN: Final = "skipped"
 
 _SUBJECTS_SHOWN: Final = 4
 
@@ -140,11 +141,13 @@ def place(finding: Finding) -> str:
 
 
 def outcome(result: RunResult) -> str:
-    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED` or `UNDECIDED`.
+    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED` or `UNDECIDED`; or `NOT_RUN`.
 
     A run that did not get far enough to tell decides nothing, unless that is what the
     campaign expects, or unless the script found in the middle that something was wrong.
     """
+    if result.verdict.status == SKIPPED:
+        return NOT_RUN
     missed_on_the_way = any(missed.line for missed in result.missed)
     inconclusive = result.verdict.status == INCONCLUSIVE
     if inconclusive and result.plan.expect.verdict != INCONCLUSIVE and not missed_on_the_way:
@@ -157,19 +160,35 @@ def variant_name(plan: Plan) -> str:
     return BASE if plan.variant is None else plan.variant
 
 
-def reproduce_command(argument: str, seed: int, variant: str | None, overrides: Sequence[str] = ()) -> str:
-    """Return the command that runs it again, as one types it."""
+def reproduce_command(
+    argument: str,
+    seed: int,
+    variant: str | None,
+    overrides: Sequence[str] = (),
+    target: str | None = None,
+) -> str:
+    """Return the command that runs it again, as one types it; without a *target* on the model."""
     words = ["harrow", "run", argument, "--seed", str(seed)]
     if variant is not None:
         words += ["--variant", variant]
     for override in overrides:
         words += ["--set", override]
+    if target is not None:
+        words += ["--target", target]
     return shlex.join(words)
 
 
 def run_id(result: RunResult) -> str:
-    """Return the name of a run: the same for the same run, on any machine."""
-    return f"{result.plan_digest()[:8]}-{result.seed}-{VERSION}"
+    """Return the name of a run: the same for the same run, on any machine; on real brokers no two are the same."""
+    return run_name_of(result.plan_digest(), result.seed, result.target)
+
+
+def run_name_of(plan_digest: str, seed: int, target: RealTarget | None) -> str:
+    """Return the same, of a run that has not begun."""
+    name = f"{plan_digest[:8]}-{seed}-{VERSION}"
+    return (
+        name if target is None else f"{name}-{target.kind}-{target.release}-{target.metadata}-{target.began}"
+    )
 
 
 def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
@@ -181,12 +200,14 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "version": VERSION,
         "seed": result.seed,
         "kafka": result.plan.kafka,
+        "target": {"kind": "model"} if result.target is None else asdict(result.target),
         "verdict": verdict.status,
         "reasons": list(verdict.reasons),
         "variant": result.plan.variant,
         "drawn": dict(result.drawn),
         "expected": result.expected,
         "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
+        "unseen": [{"line": unseen.line, "message": unseen.message} for unseen in result.unseen],
         "trace_digest": result.trace_digest,
         "events": result.events,
         "simulated_ms": result.simulated_us // 1_000,

@@ -22,7 +22,9 @@ from harrow.cluster_model.trace import TraceEvent
 
 LATEST: Final = "latest"
 RUN: Final = "run.json"
-FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md"})
+CLUSTER: Final = "cluster"
+"""What real brokers and clients have left of a run: their logs, what they said, their settings."""
+FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md", CLUSTER})
 """What the folder of a run has."""
 
 _encode_name: Final = lru_cache(maxsize=4096)(json_line)

@@ -18,11 +18,12 @@ class ClientKind:
 
     ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
     gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
+    Whoever has a target puts into ``made_on`` how it makes clients.
     """
 
     name: str
     spec: type[Any]
-    made_on: Mapping[str, Callable[..., Client]]
+    made_on: dict[str, Callable[..., Client]]
 
 
 # Imported when one is made: reading a campaign needs no clients that run.
@@ -88,6 +89,10 @@ class Clients:
     def start(self) -> None:
         for client in self._clients.values():
             client.start()
+
+    def stop(self) -> None:
+        for client in self._clients.values():
+            client.stop()
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._clients)

@@ -93,6 +93,9 @@ class ConsumerClient(Reader):
         self._bootstrap = bootstrap
         self._process = Process(spec.name)
         self._consumer: Consumer | None = None
+        self._history_process = -1
+        self._operations_seen = 0
+        self._consumed: set[str] = set()
 
     def start(self) -> None:
         self._cluster.simulator.schedule(
@@ -100,13 +103,16 @@ class ConsumerClient(Reader):
         )
 
     def _begin(self, _: None) -> None:
+        history = self._cluster.history
+        self._history_process = history.new_process(self.spec.name)
+        self._operations_seen = len(history.operations)
         self._consumer = Consumer(
             self._cluster.host(self._process),
-            self._cluster.history.new_process(self.spec.name),
+            self._history_process,
             tuple(self._cluster.processes),
             self.spec.partitions or self._cluster.spec.partition_names(),
             self._config,
-            self._cluster.history,
+            history,
             self.spec.poll_interval_us,
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
@@ -118,7 +124,14 @@ class ConsumerClient(Reader):
         self._cluster.network.process_died(self._process, power_loss=False)
 
     def has_consumed(self, value: str) -> bool:
-        return self._consumer is not None and value in self._consumer.consumed
+        # Few ask, so nothing is kept of millions of records until somebody does.
+        operations = self._cluster.history.operations
+        if self._consumer is not None and len(operations) > self._operations_seen:
+            for operation in operations[self._operations_seen :]:
+                if operation.process == self._history_process:
+                    self._consumed.update([read for _, _, read in operation.polls()])
+            self._operations_seen = len(operations)
+        return value in self._consumed
 
     def position(self, partition: str) -> int | None:
         return None if self._consumer is None else self._consumer.position[partition]

@@ -2,6 +2,7 @@
 
 from harrow.campaigns.run.clients import Clients
 from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.campaigns.run.spared_power import can_spare
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import process_name
@@ -46,8 +47,7 @@ class ModelEnvironment:
     def may_lose_power(self, broker: int) -> bool:
         """Return whether enough copies of every committed record stay that can lead when a broker loses its power.
 
-        Enough are ``min.insync.replicas``, and only members of the ISR are elected. Committed is what any running replica takes for committed;
-        where none runs that is unknown, so nothing is risked.
+        Enough are ``min.insync.replicas``.
         """
         return not self._survivable or all(
             self._can_spare(partition, broker)
@@ -56,21 +56,16 @@ class ModelEnvironment:
         )
 
     def _can_spare(self, partition: str, broker: int) -> bool:
-        replicas = self._cluster.replicas_of(partition)
-        running = [self._observer.replica(partition, replica) for replica in replicas]
-        committed = max((replica.hw for replica in running if replica is not None), default=None)
-        if committed is None:
-            return False
-        state = self._observer.partition_state(partition)
-        electable = () if state is None else state[2]
-        others = [
-            self._cluster.disks[replica].log_file(partition).log_end_offset
-            for replica in electable
-            if replica != broker
-        ]
-        topic = partition.rpartition("-")[0]
-        enough = max(self._cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas)
-        return sum(end >= committed for end in others) >= enough
+        cluster = self._cluster
+        topic, replicas = partition.rpartition("-")[0], cluster.replicas_of(partition)
+        enough = max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas)
+        return can_spare(
+            self._observer,
+            partition,
+            broker,
+            lambda replica: cluster.disks[replica].log_file(partition).log_end_offset,
+            enough,
+        )
 
     def is_running(self, broker: int) -> bool:
         return self._cluster.processes[broker].running

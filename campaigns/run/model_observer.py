@@ -1,10 +1,10 @@
 """What conditions see of a simulated cluster."""
 
 from harrow.campaigns.run.clients import Clients
+from harrow.campaigns.run.trace_scan import TraceScan
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.sim.cluster import Cluster
-from harrow.faults.conditions.event_pattern import EventPattern
 
 
 class ModelReplica:
@@ -56,18 +56,16 @@ class ModelReplica:
 
 
 class ClusterObserver:
-    """Looks at brokers, ZooKeeper, the history and the trace of a run.
-
-    Each event of the trace is looked at once for each event that a step waits for.
-    """
+    """Looks at brokers, ZooKeeper, the history and the trace of a run."""
 
     def __init__(self, cluster: Cluster, clients: Clients) -> None:
         self._cluster = cluster
         self._operations_seen = 0
         self._acked: dict[str, None] = {}
         self._failed: dict[str, None] = {}
-        self._step_position = 0
-        self._scanned: dict[EventPattern, tuple[int, bool]] = {}
+        scan = TraceScan(cluster.trace.events)
+        self.step_taken = scan.step_taken
+        self.first_match = scan.first_match
         self.controller = cluster.controller
         self.replicas_of = cluster.replicas_of
         self.is_registered = cluster.is_registered
@@ -107,23 +105,10 @@ class ClusterObserver:
         self._read_history()
         return value in self._failed
 
-    def step_taken(self, position: int) -> None:
-        self._step_position = position
-        self._scanned.clear()
-
-    def first_match(self, pattern: EventPattern) -> int | None:
-        position, is_match = self._scanned.get(pattern, (self._step_position, False))
-        if is_match:
-            return position
-        events = self._cluster.trace.events
-        while position < len(events) and not is_match:
-            is_match = pattern.matches(events[position])
-            position += 1
-        self._scanned[pattern] = (position, is_match)
-        return position if is_match else None
-
     def _read_history(self) -> None:
         operations = self._cluster.history.operations
+        if len(operations) == self._operations_seen:
+            return
         for operation in operations[self._operations_seen :]:
             if operation.is_completion:
                 reported = self._acked if operation.type == OK else self._failed

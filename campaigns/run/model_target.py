@@ -6,6 +6,8 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.clients import MODEL, Clients
 from harrow.campaigns.run.model_environment import ModelEnvironment
 from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.campaigns.run.partition_promises import partition_settings
+from harrow.campaigns.run.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
@@ -15,8 +17,10 @@ class ModelTarget:
     """A simulated cluster with its clients (`harrow.campaigns.run.target.Target`)."""
 
     kind = MODEL
+    patience: Patience | None = None
 
     def __init__(self, plan: Plan, choices: Choices, invariants: Collection[str]) -> None:
+        self.invariants = invariants
         self.cluster = Cluster(
             plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit, invariants
         )
@@ -31,6 +35,7 @@ class ModelTarget:
         self.step = self.cluster.simulator.step
         self.at = self.cluster.at
         self.watch_messages = self.cluster.network.watch_messages
+        self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.heal = self.cluster.heal
         self.heal_core = self.cluster.heal_core
@@ -67,18 +72,8 @@ class ModelTarget:
         )
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
-        return {name: self._partition_settings(name) for name in self.cluster.spec.partition_names()}
-
-    def _partition_settings(self, partition: str) -> PartitionSettings:
-        topic, replicas = partition.rsplit("-", 1)[0], self.cluster.replicas_of(partition)
-        on_broker = {broker: self.cluster.topic_config(topic, broker) for broker in self.cluster.processes}
-        return PartitionSettings(
-            replicas=replicas,
-            min_insync_replicas=min(on_broker[broker].min_insync_replicas for broker in replicas),
-            unclean_leader_election=any(own.unclean_leader_election for own in on_broker.values()),
-            flush_messages=max(on_broker[broker].flush_messages for broker in replicas),
-            on_broker=on_broker,
-        )
+        cluster = self.cluster
+        return partition_settings(cluster.spec, cluster.replicas_of, cluster.topic_config)
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         """Return the replicas' logs: as their brokers have them, else as their disks do."""

@@ -7,18 +7,18 @@ import gc
 import time
 from collections import deque
 from collections.abc import Generator, Iterable
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped, run_plan
-from harrow.campaigns.run.worker_pool import kill, worker_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _ALONE_S: Final = 1.0
 _AHEAD: Final = 4
@@ -42,6 +42,11 @@ def run_all(
         if run is None:
             return
         yield timed_run(*run, end_s)
+    # Most commands end before this: they need none of what makes processes.
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
+
+    from harrow.campaigns.run.worker_pool import kill, worker_pool  # noqa: PLC0415 - see above
+
     given: deque[tuple[Plan, int]] = deque()
     futures: deque[Future[RunResult]] = deque()
     pool = worker_pool(__name__, workers, gc.freeze)

@@ -3,19 +3,23 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from harrow.campaigns.run.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LEADER, PartitionState
 from harrow.cluster_model import events
 from harrow.cluster_model.events import Event
+from harrow.cluster_model.packed_log import blocks_of
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceEvent, decode
 from harrow.cluster_model.zookeeper import protocol as zk
 
 _FLAP_US: Final = US_PER_SECOND
+
+_APPENDED: Final = 1
+_ACKNOWLEDGED: Final = 2
 
 _Replica = tuple[int, str]
 
@@ -24,14 +28,16 @@ def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
     """Return how often each probe was hit; probes that were not are left out."""
     counter = _Counter()
     frequent, wanted = _FREQUENT, _WANTED
-    for event in trace:
-        name = event[1]
-        if name in frequent:
-            frequent[name](counter, *event[2:])
-        elif name in wanted:
-            counter.take(decode(event))
+    by_name: Counter[str] = Counter()
+    for rows in blocks_of(trace):
+        by_name.update(map(itemgetter(1), rows))
+        for event in rows:
+            name = event[1]
+            if name in frequent:
+                frequent[name](counter, *event[2:])
+            elif name in wanted:
+                counter.take(decode(event))
     counts = counter.counts
-    by_name = Counter(map(itemgetter(1), trace))
     counts |= {probe: by_name[name] for name, probe in _PROBE_BY_EVENT.items() if name in by_name}
     return {probe: counts[probe] for probe in PROBES if probe in counts}
 
@@ -56,9 +62,8 @@ class _Counter:
         self._last_leader: dict[str, tuple[int, int]] = {}
         self._led: dict[_Replica, tuple[int, int]] = {}
         self._truncated: set[_Replica] = set()
-        # Batches, by their records
-        self._appended: set[Any] = set()
-        self._acknowledged: set[Any] = set()
+        # Batches, by their records: in one mapping, for an event that is unpacked has records of its own.
+        self._batches: dict[Any, int] = {}
         self._failed_leader: dict[Any, int] = {}
 
     def take(self, event: Event) -> None:
@@ -80,12 +85,12 @@ class _Counter:
 
     # Brokers and their sessions
 
-    def _broker_started(self, event: events.BrokerStarted) -> None:
+    def broker_started(self, event: events.BrokerStarted) -> None:
         self._lives[event.broker] = self._lives.get(event.broker, 0) + 1
         if self.state.broker(event.broker).is_registered:
             self._hit("bounced-broker")
 
-    def _broker_stopped(self, event: events.BrokerStopped) -> None:
+    def broker_stopped(self, event: events.BrokerStopped) -> None:
         down = {known.broker for known in self.state.brokers.values() if not known.is_live}
         partitions = self._partitions()
         controllers = self._controllers()
@@ -104,7 +109,7 @@ class _Counter:
             if event.broker in partition.replicas and partition.replicas.keys() <= {*down, event.broker}:
                 self._hit("all-replicas-down")
 
-    def _broker_resumed(self, event: events.BrokerResumed) -> None:
+    def broker_resumed(self, event: events.BrokerResumed) -> None:
         for partition in self._partitions():
             replica = partition.replicas.get(event.broker)
             if replica is None or replica.role != LEADER:
@@ -115,7 +120,7 @@ class _Counter:
         if event.broker in controllers and len(controllers) > 1:
             self._hit("paused-controller-woke-deposed")
 
-    def _session_expired(self, event: events.SessionExpired) -> None:
+    def session_expired(self, event: events.SessionExpired) -> None:
         self._hit("session-expired")
         known = self.state.brokers.get(event.broker)
         if zk.broker_path(event.broker) in event.ephemerals and (known is None or known.is_live):
@@ -125,13 +130,13 @@ class _Counter:
 
     # Controllers and what they write
 
-    def _controller_elected(self, event: events.ControllerElected) -> None:
+    def controller_elected(self, event: events.ControllerElected) -> None:
         if event.at_us > 0:
             self._hit("controller-changed")
         if any(other != event.broker for other in self._controllers()):
             self._hit("controllers-overlapped")
 
-    def _leader_elected(self, event: events.LeaderElected) -> None:
+    def leader_elected(self, event: events.LeaderElected) -> None:
         self._elected_epoch[event.partition] = max(
             event.leader_epoch, self._elected_epoch.get(event.partition, 0)
         )
@@ -142,7 +147,7 @@ class _Counter:
         elif event.reason != "topic creation":
             self._hit("clean-election")
 
-    def _isr_reduced(self, event: events.IsrReduced) -> None:
+    def isr_reduced(self, event: events.IsrReduced) -> None:
         if event.leader == NO_LEADER and not any(
             self.state.broker(member).is_registered for member in event.isr
         ):
@@ -152,7 +157,7 @@ class _Counter:
 
     # Leaders
 
-    def _became_leader(self, event: events.BecameLeader) -> None:
+    def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self._truncated.discard(replica)
         life = self._lives.get(event.broker, 0)
@@ -169,7 +174,7 @@ class _Counter:
                 self._hit("leader-hw-behind")
             self._last_leader[event.partition] = (event.broker, event.start_offset)
 
-    def _isr_changed(self, event: events.IsrChanged) -> None:
+    def isr_changed(self, event: events.IsrChanged) -> None:
         state = self.state.partition(event.partition)
         if event.change == "shrink":
             self._hit("isr-shrank")
@@ -187,24 +192,25 @@ class _Counter:
         if event.leader_epoch < self._elected_epoch.get(event.partition, 0):
             self._hit("zombie-leader-changed-isr")
 
-    def _batch_appended(
+    def batch_appended(
         self, _broker: int, partition: str, _: int, epoch: int, _producer: int, _sequence: int, values: Any
     ) -> None:
         if epoch < self._elected_epoch.get(partition, 0):
             self._hit("zombie-leader-accepted-write")
-        if values in self._appended:
+        known = self._batches.get(values, 0)
+        if known & _APPENDED:
             self._hit("batch-appended-again")
         elif values:
-            self._appended.add(values)
+            self._batches[values] = known | _APPENDED
 
-    def _high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
+    def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
         if hw > self._committed.get(partition, 0):
             self._committed[partition] = hw
         state = self.state.partitions.get(partition) or self.state.partition(partition)
         replica = state.replicas.get(broker) or state.replica(broker)
         replica.high_watermark = hw
 
-    def _records_served(
+    def records_served(
         self, broker: int, partition: str, _client: str, _offset: int, end_offset: int, _hw: int
     ) -> None:
         if end_offset > self._read_end.get(partition, 0):
@@ -212,8 +218,8 @@ class _Counter:
         if self._is_zombie(broker, partition):
             self._hit("zombie-leader-served-read")
 
-    def _batch_acknowledged(self, broker: int, partition: str, _: int, _acks: int, values: Any) -> None:
-        self._acknowledged.add(values)
+    def batch_acknowledged(self, broker: int, partition: str, _: int, _acks: int, values: Any) -> None:
+        self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
         if self._is_zombie(broker, partition):
             self._hit("zombie-leader-acknowledged")
 
@@ -222,13 +228,13 @@ class _Counter:
         state = self.state.partitions.get(partition)
         return state is not None and bool(state.elections) and state.leader != broker
 
-    def _epoch_end_answered(self, event: events.EpochEndAnswered) -> None:
+    def epoch_end_answered(self, event: events.EpochEndAnswered) -> None:
         if event.end_offset == -1:
             self._hit("epoch-undefined-answer")
         elif event.answer_epoch not in (event.leader_epoch, -1):
             self._hit("epoch-unknown-to-leader")
 
-    def _request_rejected(self, event: events.RequestRejected) -> None:
+    def request_rejected(self, event: events.RequestRejected) -> None:
         probe = _PROBE_BY_ERROR.get(event.error)
         if probe is not None:
             self._hit(probe)
@@ -237,10 +243,10 @@ class _Counter:
 
     # Followers and their logs
 
-    def _became_follower(self, event: events.BecameFollower) -> None:
+    def became_follower(self, event: events.BecameFollower) -> None:
         self._truncated.discard((event.broker, event.partition))
 
-    def _log_truncated(self, event: events.LogTruncated) -> None:
+    def log_truncated(self, event: events.LogTruncated) -> None:
         replica = (event.broker, event.partition)
         self._hit("truncated")
         if event.to_offset < self._committed.get(event.partition, 0):
@@ -253,60 +259,56 @@ class _Counter:
             self._hit("follower-truncated-twice")
         self._truncated.add(replica)
 
-    def _log_opened(self, event: events.LogOpened) -> None:
+    def log_opened(self, event: events.LogOpened) -> None:
         if event.hw < self.state.partition(event.partition).replica(event.broker).high_watermark:
             self._hit("hw-checkpoint-stale-at-restart")
 
-    def _unflushed_lost(self, event: events.UnflushedLost) -> None:
+    def unflushed_lost(self, event: events.UnflushedLost) -> None:
         self._hit("unflushed-lost")
         if event.from_offset < self._committed.get(event.partition, 0):
             self._hit("committed-unflushed-lost")
 
     # Producers
 
-    def _send_failed(self, event: events.SendFailed) -> None:
+    def send_failed(self, event: events.SendFailed) -> None:
         self._failed_leader[event.values] = event.leader
-        if event.error == "NETWORK_EXCEPTION" and event.values in self._acknowledged:
+        if event.error == "NETWORK_EXCEPTION" and self._batches.get(event.values, 0) & _ACKNOWLEDGED:
             self._hit("ack-lost-after-append")
 
-    def _sent_again(self, event: events.SentAgain) -> None:
+    def sent_again(self, event: events.SentAgain) -> None:
         if self._failed_leader.get(event.values, event.leader) != event.leader:
             self._hit("producer-retried-to-new-leader")
-        if event.values in self._appended:
+        if self._batches.get(event.values, 0) & _APPENDED:
             self._hit("retried-after-append")
 
-    HANDLERS: ClassVar[Mapping[type[Event], Callable[..., None]]] = {
-        events.BrokerStarted: _broker_started,
-        events.BrokerStopped: _broker_stopped,
-        events.BrokerResumed: _broker_resumed,
-        events.SessionExpired: _session_expired,
-        events.ControllerElected: _controller_elected,
-        events.LeaderElected: _leader_elected,
-        events.IsrReduced: _isr_reduced,
-        events.BecameLeader: _became_leader,
-        events.BecameFollower: _became_follower,
-        events.IsrChanged: _isr_changed,
-        events.LogTruncated: _log_truncated,
-        events.LogOpened: _log_opened,
-        events.UnflushedLost: _unflushed_lost,
-        events.EpochEndAnswered: _epoch_end_answered,
-        events.SendFailed: _send_failed,
-        events.SentAgain: _sent_again,
-        events.RequestRejected: _request_rejected,
-    }
-    """What is called with an event of each kind."""
 
-    FREQUENT: ClassVar[Mapping[type[Event], Callable[..., None]]] = {
-        events.HighWatermarkSet: _high_watermark_set,
-        events.BatchAppended: _batch_appended,
-        events.RecordsServed: _records_served,
-        events.BatchAcknowledged: _batch_acknowledged,
-    }
-    """What is called with the fields of an event: of these there are so many that objects would cost too much."""
-
-
-_HANDLERS: Final = {kind.name: handler for kind, handler in _Counter.HANDLERS.items()}
-_FREQUENT: Final = {kind.name: handler for kind, handler in _Counter.FREQUENT.items()}
+_HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
+    events.BrokerStarted.name: _Counter.broker_started,
+    events.BrokerStopped.name: _Counter.broker_stopped,
+    events.BrokerResumed.name: _Counter.broker_resumed,
+    events.SessionExpired.name: _Counter.session_expired,
+    events.ControllerElected.name: _Counter.controller_elected,
+    events.LeaderElected.name: _Counter.leader_elected,
+    events.IsrReduced.name: _Counter.isr_reduced,
+    events.BecameLeader.name: _Counter.became_leader,
+    events.BecameFollower.name: _Counter.became_follower,
+    events.IsrChanged.name: _Counter.isr_changed,
+    events.LogTruncated.name: _Counter.log_truncated,
+    events.LogOpened.name: _Counter.log_opened,
+    events.UnflushedLost.name: _Counter.unflushed_lost,
+    events.EpochEndAnswered.name: _Counter.epoch_end_answered,
+    events.SendFailed.name: _Counter.send_failed,
+    events.SentAgain.name: _Counter.sent_again,
+    events.RequestRejected.name: _Counter.request_rejected,
+}
+"""What is called with an event of each kind."""
+_FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
+    events.HighWatermarkSet.name: _Counter.high_watermark_set,
+    events.BatchAppended.name: _Counter.batch_appended,
+    events.RecordsServed.name: _Counter.records_served,
+    events.BatchAcknowledged.name: _Counter.batch_acknowledged,
+}
+"""What is called with the fields of an event: of these there are so many that objects would cost too much."""
 _PROBE_BY_EVENT: Final = {
     events.BatchDeduplicated.name: "duplicate-batch-suppressed",
     events.FetchDelayed.name: "fetch-waited-in-purgatory",
@@ -330,7 +332,7 @@ _STRUCTURE: Final = frozenset(
     kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
 """What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
-_WANTED: Final = _STRUCTURE | _HANDLERS.keys()
+_WANTED: Final = frozenset((*_STRUCTURE, *_HANDLERS))
 
 _PROBE_BY_ERROR: Final = {
     "STALE_CONTROLLER_EPOCH": "stale-controller-refused",

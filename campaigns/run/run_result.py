@@ -45,6 +45,23 @@ class MissedExpectation:
     kind: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTarget:
+    """Where a run took place that was not on the model.
+
+    ``metadata`` is where brokers keep theirs (``zookeeper`` or ``kraft``), ``began`` when it began, in UTC: no other run is the same.
+    """
+
+    kind: str
+    release: str
+    metadata: str
+    began: str
+
+    def name(self) -> str:
+        """Return the target as ``--target`` has it."""
+        return f"{self.kind}:{self.release}-{self.metadata}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
     """One run of a plan with one seed.
@@ -54,8 +71,10 @@ class RunResult:
     campaign's own expectations were met; a campaign that has none expects that no promise is
     broken. ``probes_missed`` are the probes that the campaign requires and this run did not
     reach; what follows from that, several runs decide together (`harrow.campaigns.run.required_probes`).
+    ``unseen`` is what a script expected in passing and a target that is looked at now and then did not show.
     ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
-    was ended that would have gone on and on.
+    was ended that would have gone on and on. ``levels`` are the service levels in numbers, where they were measured
+    with the run. ``target`` is None for a run on the model; of another its time in microseconds is no virtual time.
     """
 
     plan: Plan
@@ -74,13 +93,29 @@ class RunResult:
     given: Plan | None = None
     drawn: tuple[tuple[str, str], ...] = ()
     operated: tuple[tuple[int, Action], ...] = ()
+    unseen: tuple[MissedExpectation, ...] = ()
     given_up: str | None = None
+    target: RealTarget | None = None
+    levels: ServiceLevels | None = field(default=None, compare=False)
 
     @cached_property
     def service(self) -> ServiceLevels:
-        """How well the clients of the workload were served; to find out takes a tenth of the time of a run."""
+        """How well the clients of the workload were served, and what outages came from.
+
+        To find out takes a tenth of the time of a run.
+        """
         return service_levels(Index(self.evidence), _READERS)
+
+    @property
+    def measured(self) -> ServiceLevels:
+        """The numbers of ``service``."""
+        return self.service if self.levels is None else self.levels
 
     def plan_digest(self) -> str:
         """Return the digest of the campaign's plan: the same for all seeds."""
         return (self.given or self.plan).digest()
+
+
+def measured_levels(index: Index) -> ServiceLevels:
+    """Return the service levels of a run in numbers, from the index that it is judged by."""
+    return service_levels(index, _READERS, explained=False)

@@ -1,10 +1,28 @@
 """Takes the steps of a campaign's script, in order, each when its time and condition have come."""
 
+from typing import NamedTuple
+
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.fault_injector import FaultInjector
 from harrow.campaigns.run.run_result import MissedExpectation
 from harrow.campaigns.run.target import Target
 from harrow.faults.action import Action
+from harrow.faults.actions import Expect
+from harrow.faults.conditions.fact import Fact
+from harrow.faults.conditions.happening import HasNotHappened
+from harrow.faults.observer import Observer
+
+
+class _Passing(NamedTuple):
+    """What a script expected in passing, and until when it is looked for."""
+
+    action: Expect
+    line: int
+    until_us: int
+
+
+def _had_happened(fact: Fact, observer: Observer) -> list[str]:
+    return fact.mismatches(observer) if isinstance(fact, HasNotHappened) else []
 
 
 class Script:
@@ -20,6 +38,8 @@ class Script:
         self._next = 0
         self._last_step_us = 0
         self.missed: list[MissedExpectation] = []
+        self.unseen: list[MissedExpectation] = []
+        self._passing: list[_Passing] = []
         self.operated: list[tuple[int, Action]] = []
 
     def is_finished(self) -> bool:
@@ -28,6 +48,8 @@ class Script:
 
     def advance(self) -> None:
         """Take the steps whose time and condition have come."""
+        if self._passing:
+            self._look_for_passing()
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
             step = self._steps[self._next]
             self._next += 1
@@ -45,6 +67,36 @@ class Script:
         """
         matched = None if step.when is None else step.when.matched_position(self.observer)
         return len(self._target.trace.events) if matched is None else matched
+
+    def _look_for_passing(self) -> None:
+        """Look again for what was expected in passing and was not to be seen; nothing else waits for it."""
+        for expected in list(self._passing):
+            messages = expected.action.take(self)
+            if not messages or self._target.now_us >= expected.until_us:
+                self._passing.remove(expected)
+                self.unseen += [
+                    MissedExpectation(line=expected.line, message=message) for message in messages
+                ]
+
+    def is_looking(self) -> bool:
+        """Return whether something that was expected in passing is still looked for."""
+        return bool(self._passing)
+
+    def look_no_more(self) -> None:
+        """Give up looking for what was expected in passing."""
+        for expected in self._passing:
+            self.unseen += [
+                MissedExpectation(line=expected.line, message=message)
+                for message in expected.action.take(self)
+            ]
+        self._passing.clear()
+
+    def is_overdue(self) -> bool:
+        """Return whether the next step has waited longer than the target lets one wait."""
+        patience = self._target.patience
+        if patience is None or self.is_finished():
+            return False
+        return self._target.now_us > max(self._last_step_us, self.due_us() or 0) + patience.step_us
 
     def due_us(self) -> int | None:
         """Return when the next step is due by the clock; None when it waits for a condition only."""
@@ -74,4 +126,13 @@ class Script:
     def _take(self, action: Action, line: int) -> None:
         if not action.is_noted:
             self.operated.append((self._target.now_us, action))
-        self.missed += [MissedExpectation(line=line, message=message) for message in action.take(self)]
+        messages = action.take(self)
+        patience = self._target.patience
+        if messages and patience is not None and isinstance(action, Expect):
+            # What has happened already never comes not to have.
+            had = [told for fact in action.condition.facts for told in _had_happened(fact, self.observer)]
+            self.unseen += [MissedExpectation(line=line, message=message) for message in had]
+            # What is looked at now and then may not show it yet, or may have passed over it already.
+            self._passing.append(_Passing(action, line, self._target.now_us + patience.passing_us))
+        else:
+            self.missed += [MissedExpectation(line=line, message=message) for message in messages]

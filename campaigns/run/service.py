@@ -52,7 +52,7 @@ def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Ite
         if bound is None:
             continue
         comparison, limit = bound
-        value = MEASURES[item.attribute](result.service)
+        value = MEASURES[item.attribute](result.measured)
         wanted = field_text(item.kind, bound)
         kind = f"service.{item.key} {wanted}"
         if value is None:

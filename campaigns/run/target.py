@@ -6,6 +6,7 @@ A run knows nothing of a cluster but what stands here. What acts on it goes thro
 """
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harrow.campaigns.run.clients import Clients
@@ -14,6 +15,22 @@ from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace
 from harrow.faults.fault import Environment
 from harrow.faults.observer import Observer
+
+
+class CannotDoError(Exception):
+    """A target cannot do or see what a campaign asks for; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take on a target that is looked at now and then, in microseconds.
+
+    What a script expects in passing may be seen ``passing_us`` later, and some instants are never seen. A step waits for its
+    condition for ``step_us`` at the most.
+    """
+
+    passing_us: int
+    step_us: int
 
 
 class RunObserver(Observer, Protocol):
@@ -33,9 +50,12 @@ class Target(Protocol):
     """A cluster that a plan is run on. Times are microseconds since it was ready.
 
     Into ``trace`` goes what is done to the cluster, and what the target can tell of its inside, if anything.
+    Of one that shows every instant nobody needs ``patience``. ``invariants`` are those that it watches.
     """
 
     trace: Trace
+    invariants: Collection[str]
+    patience: Patience | None
 
     @property
     def kind(self) -> str:
@@ -75,6 +95,9 @@ class Target(Protocol):
 
     def watch_messages(self) -> None:
         """Put every message into the trace from now on."""
+
+    def watch_fetches(self) -> None:
+        """Put every fetch that waits, or has waited in vain, into the trace; called before the start."""
 
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as an administrator does."""

@@ -14,12 +14,6 @@ from typing import Any, Final
 _START: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
-def available_workers() -> int:
-    """Return how many processes this one may keep busy."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return (os.cpu_count() or 1) if allowed is None else len(allowed(0))
-
-
 def worker_pool(
     module: str, workers: int, initializer: Callable[..., None], *arguments: Any
 ) -> ProcessPoolExecutor:

@@ -60,7 +60,7 @@ def run_row(cell: Cell, seed: int) -> Row:
     """Run a cell's plan with a seed and return its row, whatever happens."""
     begun_ns = time.perf_counter_ns()
     try:
-        row = _row(cell, run_plan(cell.plan, seed))
+        row = _row(cell, run_plan(cell.plan, seed, measured=True))
     except Exception as error:  # noqa: BLE001 - a flaw of harrow is one row, and not the end of a sweep
         row = error_row(cell, seed, *_traceback(error))
     return {**row, "wall_us": (time.perf_counter_ns() - begun_ns) // 1_000}
@@ -123,7 +123,7 @@ def _row(cell: Cell, result: RunResult) -> Row:
         "trace_digest": result.trace_digest,
         "events": result.events,
         "simulated_ms": result.simulated_us // 1_000,
-        **_service(result.service),
+        **_service(result.measured),
         **(_worst_failure(result) if how == UNEXPECTED else {}),
     }
 

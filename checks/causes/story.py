@@ -1,6 +1,5 @@
 """How something came about: links in the order of the trace."""
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -80,8 +79,7 @@ class Story:
 
     def copies_at(self, offset: int) -> list[LogEntry]:
         """Return the copies that ever stood at an offset: value by value, each in the order of storing."""
-        by_value = self.index.partition(self.partition).by_value
-        return [copy for stored in by_value.values() for copy in stored if copy.offset == offset]
+        return self.index.copies_at(self.partition, offset)
 
     def acks(self, value: Value) -> Sequence[Ack]:
         """Return the acknowledgements of a value, at whatever offset."""
@@ -106,7 +104,7 @@ class Story:
 
     def start(self, at_us: int) -> float:
         """Return the place before all events of an instant, for what only the history tells."""
-        return bisect_left(self.evidence.trace, at_us, key=itemgetter(0)) + AFTER
+        return self.index.position_at(at_us) + AFTER
 
     # What is told
 

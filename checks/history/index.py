@@ -31,7 +31,7 @@ from harrow.checks.history.records import (
     Transaction,
     Value,
 )
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation, columns_of
 
 ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
@@ -103,14 +103,8 @@ class HistoryIndex:
         self.passed_over = 0
         self._clients: dict[int, _Client] = {}
         self._unnamed = 0
-        self.add(
-            [operation.process for operation in operations],
-            [operation.type for operation in operations],
-            [operation.f for operation in operations],
-            [operation.value for operation in operations],
-            [operation.time_us for operation in operations],
-            [operation.index for operation in operations],
-        )
+        for numbers, processes, types, fs, values, times_us, _ in columns_of(operations):
+            self.add(processes, types, fs, values, times_us, numbers)
         if operations:
             self.finish()
 

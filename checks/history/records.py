@@ -85,7 +85,7 @@ class Records:
             self.polled_at = list(self.polled_at)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class SendRecord:
     """One send: its invocation and what came of it.
 

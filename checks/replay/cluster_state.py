@@ -71,6 +71,11 @@ class ClusterState:
         elif event.name in _OF_CLUSTER:
             _OF_CLUSTER[event.name](self, event)
 
+    def concerns(self, event: TraceEvent, partition: str) -> bool:
+        """Return whether an event can change a partition."""
+        name = event[1]
+        return name in _OF_CLUSTER or (name in _PARTITION_AT and event[_PARTITION_AT[name]] == partition)
+
     def partitions_of(self, event: TraceEvent) -> Iterable[str]:
         """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
         if event[1] in _OF_PARTITION:
@@ -161,3 +166,5 @@ class ClusterState:
 
 _OF_CLUSTER: Final = {kind.name: handler for kind, handler in ClusterState.HANDLERS.items()}
 _OF_PARTITION: Final = {kind.name: handler for kind, handler in PartitionState.HANDLERS.items()}
+_PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
+"""Where an event of a partition, as a tuple, has its name."""

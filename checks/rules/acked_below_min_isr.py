@@ -142,6 +142,7 @@ def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged])
 
 RULE: Final = Rule(
     name=ACKED_BELOW_MIN_ISR,
+    goes_by_order=True,
     definition=(
         "A leader acknowledged a send with acks=all although its ISR was smaller than min.insync.replicas when it "
         "appended the record, or from the commit of the record to the answer. An ISR that shrinks afterwards takes "

@@ -144,7 +144,8 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
 
 def _committer(story: Story, broken: _Broken) -> int:
     """Return the broker whose high watermark has just passed the offset, -1 if it broke by something else."""
-    earlier = map(decode, reversed(story.evidence.trace[: broken.number]))
+    trace = story.evidence.trace
+    earlier = (decode(trace[place]) for place in range(broken.number - 1, -1, -1))
     cause = next((event for event in earlier if not isinstance(event, events.InvariantBroken)), broken.event)
     is_commit = (
         isinstance(cause, events.HighWatermarkSet)

@@ -49,15 +49,16 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
-def rules_for(invariants: Collection[str], *, core: bool) -> dict[str, Rule]:
+def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True) -> dict[str, Rule]:
     """Return the rules that can be judged in a run in which these invariants were watched.
 
-    With *core* one was healed.
+    With *core* one was healed; its trace is *in_order* or not (`harrow.checks.evidence.Evidence`).
     """
     return {
         name: rule
         for name, rule in RULES.items()
         if (core or name != unavailable.RULE.name)
+        and (in_order or not rule.goes_by_order)
         and (name not in _INVARIANT_OF_RULE or _INVARIANT_OF_RULE[name] in invariants)
     }
 

@@ -1,7 +1,6 @@
 """duplicate: a record stands at two offsets of a partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Final
 
@@ -36,9 +35,10 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
     for values in index.logs.get(partition, {}).values():
         if len(set(values)) != len(values):
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None))
-    polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
-    if len(index.orders.read(partition)) != len(polled):
-        _collect(offsets, polled)
+    known = index.history.partitions.get(partition)
+    if known is not None and known.moved:
+        # Something was polled at several offsets, if only by operations that failed.
+        _collect(offsets, index.polled.get(partition, ()))
     several = [(sorted(found), str(value), value) for value, found in offsets.items() if len(found) > 1]
     return {value: found for found, _, value in sorted(several)}
 

@@ -1,6 +1,6 @@
 """inconsistent-offsets: one offset of a partition, two values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
@@ -63,7 +63,8 @@ def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
     """Return the offsets that several values claim, with the claims."""
     polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
     logs: dict[int, list[str | None]] = {}
-    acked: list[SendRecord] = []
+    acked: Sequence[SendRecord] = ()
+    pairs: set[Pair] = set(polled)
     if partition in index.evidence.read_back:
         # Before it has healed a record that is missing may come back, so acks prove nothing. Above its high
         # watermark nothing is settled, and a replica outside the ISR has not healed yet.
@@ -73,17 +74,25 @@ def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
             for broker, values in index.logs.get(partition, {}).items()
             if replicas[broker].in_sync
         }
-        acked = [send for send in index.acked.get(partition, ()) if send.offset is not None]
-    pairs: set[Pair] = set(polled)
+        acked = index.acked.get(partition, ())
+        pairs.update(_acked_pairs(index, partition))
     previous: list[str | None] | None = None
     for values in logs.values():
         if values != previous:
             pairs.update(_pairs(values))
             previous = values
-    pairs.update([(send.offset, send.value) for send in acked if send.offset is not None])
     if len(dict(pairs)) == len(pairs):
         return {}
     return _claims(pairs, polled, logs, acked)
+
+
+def _acked_pairs(index: Index, partition: str) -> Iterator[Pair]:
+    """Yield what acks of a partition named, for those that named an offset."""
+    records = index.history.records
+    for row in index.history.partitions[partition].acked if partition in index.acked else ():
+        offset = records.offset(row)
+        if offset is not None:
+            yield offset, records.values[row]
 
 
 def _pairs(values: list[str | None]) -> list[Pair]:
@@ -91,7 +100,10 @@ def _pairs(values: list[str | None]) -> list[Pair]:
 
 
 def _claims(
-    pairs: set[Pair], polled: AbstractSet[Pair], logs: dict[int, list[str | None]], acked: list[SendRecord]
+    pairs: set[Pair],
+    polled: AbstractSet[Pair],
+    logs: dict[int, list[str | None]],
+    acked: Sequence[SendRecord],
 ) -> dict[int, list[_Claim]]:
     claims: dict[int, dict[Value, _Claim]] = {}
     for offset, value in sorted(pairs):

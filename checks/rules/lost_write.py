@@ -23,10 +23,9 @@ def find(index: Index) -> Iterable[Finding]:
     for partition, sends in index.acked.items():
         if partition not in index.evidence.read_back:
             continue
-        readable = index.readable(partition)
-        for send in sends:
-            if send.value in readable:
-                continue
+        readable, values = index.readable(partition), index.history.records.values
+        lost = [place for place, row in enumerate(sends.rows) if values[row] not in readable]
+        for send in map(sends.__getitem__, lost):
             story = Story(index, partition)
             cause = tell_lost_send(story, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.

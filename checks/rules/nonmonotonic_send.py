@@ -1,6 +1,6 @@
 """nonmonotonic-send: records of one producer stand in another order than it sent them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -10,13 +10,12 @@ from harrow.checks.causes.requests import tell_retry, tell_sent
 from harrow.checks.causes.story import Story
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import SendRecord, Value
-from harrow.checks.index import Index
+from harrow.checks.history.records import ACKED, SendRecord, Value
+from harrow.checks.index import Index, SessionSends
 from harrow.checks.link import RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Offset
-from harrow.cluster_model.history import OK
 
 
 @cause("stored-out-of-order")
@@ -32,21 +31,31 @@ def find(index: Index) -> Iterator[Finding]:
     Only records that are still in a final log are compared: the offset of one that was
     cut off says nothing, for it has been given away again.
     """
-    offsets: dict[str, dict[Value, int]] = {}
-    for session in index.sessions:
-        partition = session.partition
-        if partition not in offsets:
-            offsets[partition] = _first_offsets(index, partition)
-        first, sends = offsets[partition], index.sends[partition]
-        # The first offset of a value that was sent again may be that of the other send.
-        standing = [
-            (first[send.value], send)
-            for send in session.sends
-            if send.outcome == OK and send.value in first and len(sends[send.value]) == 1
-        ]
-        for earlier, later in pairwise(standing):
-            if later[0] <= earlier[0]:
-                yield _finding(index, earlier, later)
+    by_partition: dict[str, list[int]] = {}
+    for number, session in enumerate(index.sessions):
+        by_partition.setdefault(session.partition, []).append(number)
+    found: dict[int, list[Finding]] = {}
+    for partition, numbers in by_partition.items():
+        first = _first_offsets(index, partition)
+        for number in numbers:
+            found[number] = list(_steps_back(index, index.sessions[number], first))
+    for number in range(len(index.sessions)):
+        yield from found[number]
+
+
+def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int]) -> Iterator[Finding]:
+    records, sends = index.history.records, session.sends
+    sent_again = index.history.partitions[session.partition].sent_again
+    # The first offset of a value that was sent again may be that of the other send.
+    standing = [
+        (first[value], place)
+        for place, row in enumerate(sends.rows)
+        if records.outcomes[row] == ACKED and (value := records.values[row]) in first
+        if value not in sent_again
+    ]
+    for (earlier, one), (later, other) in pairwise(standing):
+        if later <= earlier:
+            yield _finding(index, (earlier, sends[one]), (later, sends[other]))
 
 
 def _first_offsets(index: Index, partition: str) -> dict[Value, int]:

@@ -84,6 +84,7 @@ def _finding(index: Index, number: int, event: events.RecordsServed, hw: int) ->
 
 RULE: Final = Rule(
     name=READ_ABOVE_HW,
+    goes_by_order=True,
     definition=(
         "A broker served a consumer records at or above its high watermark, the first offset that is not visible."
     ),

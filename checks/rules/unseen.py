@@ -8,7 +8,7 @@ from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import tell_acknowledgement
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import SendRecord, Value
+from harrow.checks.history.records import UNKNOWN, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import cause
 from harrow.checks.permission import Promise
@@ -31,9 +31,12 @@ def find(index: Index) -> Iterable[Finding]:
     for partition, sends in index.acked.items():
         if partition not in index.evidence.read_back:
             continue
-        polled, readable = index.orders.read(partition), index.readable(partition)
-        for send in sends:
-            if send.value not in polled and send.value in readable:
+        # Nearly all have been read by the row in which they were sent, and need no look at their values.
+        polled_by = index.history.records.polled_by
+        unread = [place for place, row in enumerate(sends.rows) if polled_by[row] == UNKNOWN]
+        for send in map(sends.__getitem__, unread):
+            is_read = index.orders.is_read(partition, send.value)
+            if not is_read and send.value in index.readable(partition):
                 found.setdefault((partition, send.value), _finding(index, send))
     return found.values()
 

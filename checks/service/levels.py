@@ -4,6 +4,7 @@ Everything is counted from the history; only why an outage began and ended is lo
 The consumers that read everything back after healing are none of the workload's, and are left out.
 """
 
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Final
 
-from harrow.checks.history.records import SendRecord
+from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UNSURE, SendRecord
 from harrow.checks.index import Index
 from harrow.checks.service.outages import Disturbances, Outage, outages_of
-from harrow.cluster_model.history import FAIL, INFO, OK, POLL, SEND
+from harrow.cluster_model.history import OK, POLL, SEND, columns_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 BUCKETS_MAX: Final = 120
@@ -47,20 +48,20 @@ class Sends:
     failed: int = 0
     unknown: int = 0
     ack_latency: Latency | None = None
-    _latencies_us: list[int] = field(default_factory=list, repr=False)
+    _latencies_us: "array[int]" = field(default_factory=lambda: array("q"), repr=False)
 
-    def add(self, sent: int, ends: Mapping[str | None, int], latencies_us: Sequence[int]) -> None:
-        """Count sends, with how many had which outcome, and how long the acked ones took."""
+    def add(self, sent: int, ends: Mapping[int, int], latencies_us: "array[int]") -> None:
+        """Count sends, with how many had which outcome (`harrow.checks.history.records`), and how long acks took."""
         self.sent += sent
-        self.acked += ends.get(OK, 0)
-        self.failed += ends.get(FAIL, 0)
-        self.unknown += ends.get(INFO, 0)
-        self._latencies_us += latencies_us
+        self.acked += ends.get(ACKED, 0)
+        self.failed += ends.get(FAILED, 0)
+        self.unknown += ends.get(UNSURE, 0)
+        self._latencies_us.extend(latencies_us)
 
     def finish(self) -> None:
         """Work out the latencies, when everything has been counted."""
         self.ack_latency = latency_of(self._latencies_us)
-        self._latencies_us = []
+        self._latencies_us = array("q")
 
 
 @dataclass(slots=True)
@@ -129,31 +130,41 @@ def percentile(ordered: Sequence[int], percent: int) -> int:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def service_levels(index: Index, left_out: frozenset[str] = frozenset()) -> ServiceLevels:
-    """Return the service levels of a run; *left_out* names the consumers that are not of the workload."""
+def service_levels(
+    index: Index, left_out: frozenset[str] = frozenset(), *, explained: bool = True
+) -> ServiceLevels:
+    """Return the service levels of a run; *left_out* names the consumers that are not of the workload.
+
+    To find out what began and ended each outage takes half of the time. Where they are not *explained* they are as
+    the history alone has them: the same number of them, and as long.
+    """
     names = index.evidence.process_names
+    records, times_us = index.history.records, index.history.times_us
     total = Sends()
     partitions: dict[str, PartitionLevel] = {}
     producers: dict[str, Sends] = {}
     for session in index.sessions:
         name = names.get(session.process, f"process {session.process}")
         partition = partitions.setdefault(session.partition, PartitionLevel())
-        sends = session.sends
-        ends = Counter(send.outcome for send in sends if send.completed_us is not None)
-        latencies_us = [
-            send.completed_us - send.invoked_us
-            for send in sends
-            if send.completed_us is not None and send.outcome == OK
-        ]
+        rows = session.sends.rows
+        ends = Counter([records.outcomes[row] for row in rows if records.completed[row] != UNKNOWN])
+        latencies_us = array("q")
+        for row in rows:
+            if records.outcomes[row] == ACKED:
+                latencies_us.append(times_us[records.completed[row]] - times_us[records.invoked[row]])
         for level in (total, partition, producers.setdefault(name, Sends())):
-            level.add(len(sends), ends, latencies_us)
+            level.add(len(rows), ends, latencies_us)
     for level in (total, *partitions.values(), *producers.values()):
         level.finish()
-    _find_outages(index, partitions)
+    _find_outages(index, partitions, explained=explained)
     readings = _readings(index, left_out)
-    ack_times_us = sorted(send.completed_us or 0 for acked in index.acked.values() for send in acked)
-    bucket_us = bucket_of(ack_times_us[-1] if ack_times_us else 0)
-    counts = Counter(max(0, at_us) // bucket_us for at_us in ack_times_us)
+    last_us = max(
+        [times_us[records.completed[row]] for sends in index.acked.values() for row in sends.rows], default=0
+    )
+    bucket_us = bucket_of(last_us)
+    counts: Counter[int] = Counter()
+    for sends in index.acked.values():
+        counts.update([max(0, times_us[records.completed[row]]) // bucket_us for row in sends.rows])
     return ServiceLevels(
         total=total,
         partitions=partitions,
@@ -165,44 +176,55 @@ def service_levels(index: Index, left_out: frozenset[str] = frozenset()) -> Serv
     )
 
 
-def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel]) -> None:
-    disturbances = Disturbances(index)
+def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, explained: bool) -> None:
+    disturbances = Disturbances(index) if explained else None
     end_us = index.history.times_us[-1] if index.history.times_us else 0
+    sends: dict[str, list[Sequence[SendRecord]]] = {}
+    for session in index.sessions:
+        sends.setdefault(session.partition, []).append(session.sends)
     for name, level in partitions.items():
-        outages, longest = outages_of(name, chain.from_iterable(index.sends[name].values()), end_us)
-        level.outages = tuple(map(disturbances.explained, outages))
-        level.longest = None if longest is None else disturbances.explained(longest)
+        outages, longest = outages_of(name, chain.from_iterable(sends[name]), end_us)
+        level.outages, level.longest = tuple(outages), longest
+        if disturbances is not None:
+            level.outages = tuple(map(disturbances.explained, outages))
+            level.longest = None if longest is None else disturbances.explained(longest)
 
 
 def _readings(index: Index, left_out: frozenset[str]) -> dict[str, "_Reading"]:
     """Return what each consumer of the workload read, from the polls that returned something or nothing."""
     names = index.evidence.process_names
-    acks = {name: _Acks(sends) for name, sends in index.acked.items()}
+    acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
     found: dict[str, _Reading] = {}
-    for position, operation in enumerate(index.evidence.operations):
-        if operation.f == SEND or operation.type != OK:
-            continue
-        name = names.get(operation.process, f"process {operation.process}")
-        if name in left_out:
-            continue
-        reading = found.get(name)
-        if reading is None:
-            reading = found[name] = _Reading(index, acks)
-        for micro in operation.value:
-            if micro[0] == POLL and len(micro) > 1:
-                for partition, pairs in micro[1].items():
-                    if pairs:
-                        reading.read(partition, pairs, position, operation.time_us)
+    position = -1
+    for _, processes, types, fs, values, times_us, _ in columns_of(index.evidence.operations):
+        for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
+            position += 1
+            if f == SEND or type_ != OK:
+                continue
+            name = names.get(process, f"process {process}")
+            if name in left_out:
+                continue
+            reading = found.get(name)
+            if reading is None:
+                reading = found[name] = _Reading(index, acks)
+            for micro in value:
+                if micro[0] == POLL and len(micro) > 1:
+                    for partition, pairs in micro[1].items():
+                        if pairs:
+                            reading.read(partition, pairs, position, at_us)
     return found
 
 
 class _Acks:
     """How far a partition was acked, by position in the history."""
 
-    def __init__(self, sends: Iterable[SendRecord]) -> None:
-        known = sorted((send.completed, send.offset) for send in sends if send.offset is not None)
-        self._positions = [position for position, _ in known]
-        self._ends = list(accumulate((offset + 1 for _, offset in known), max))
+    def __init__(self, index: Index, rows: Iterable[int]) -> None:
+        records = index.history.records
+        acks = [(records.completed[row], records.offset(row)) for row in rows]
+        known = sorted([(position, offset) for position, offset in acks if offset is not None])
+        self._positions = array("q", [position for position, _ in known])
+        # Offsets of a history may be longer than any column.
+        self._ends = list(accumulate([offset + 1 for _, offset in known], max))
 
     def end(self, position: int | None = None) -> int:
         """Return the offset after the last record that was acked before a position, by default at the end."""
@@ -214,12 +236,12 @@ class _Reading:
     """How far a consumer has read, and how far it was behind."""
 
     def __init__(self, index: Index, acks: Mapping[str, _Acks]) -> None:
-        self.latencies_us: list[int] = []
+        self.latencies_us: array[int] = array("q")
         self._index = index
         self._acks = acks
         self._records = 0
         self._ends: dict[str, int] = {}
-        self._seen: dict[str, set[str]] = {}
+        self._seen = bytearray(len(index.history.records.values))
         self._lag_max = 0
 
     def read(self, partition: str, pairs: Sequence[tuple[int, str]], position: int, at_us: int) -> None:
@@ -230,12 +252,13 @@ class _Reading:
         if partition in self._acks:
             self._lag_max = max(self._lag_max, self._acks[partition].end(position) - end)
         self._ends[partition] = pairs[-1][0] + 1
-        seen = self._seen.setdefault(partition, set())
-        sends = self._index.sends[partition]
+        history = self._index.history
+        rows, records, seen = history.partitions[partition].rows, history.records, self._seen
         for _, value in pairs:
-            if value not in seen and value in sends:
-                self.latencies_us.append(at_us - sends[value][0].invoked_us)
-            seen.add(value)
+            row = rows[value]
+            if not seen[row] and records.outcomes[row] != NEVER_SENT:
+                self.latencies_us.append(at_us - history.times_us[records.invoked[row]])
+            seen[row] = True
 
     def level(self) -> ConsumerLevel:
         lags = [self._acks[name].end() - end for name, end in self._ends.items() if name in self._acks]

@@ -16,6 +16,8 @@ from harrow.cluster_model.history import INFO, INVOKE, OK
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
+E = TypeVar("E", bound=events.Event)
+
 OUTAGE_MIN_US: Final = US_PER_SECOND
 """Shorter ones are latency."""
 IDLE_US: Final = US_PER_SECOND
@@ -163,6 +165,10 @@ class Disturbances:
             self._grouped[kinds] = found
         return self._grouped[kinds].get(owner, ())
 
+    def _during(self, outage: Outage, kind: type[E]) -> Sequence[E]:
+        """Return the events of a kind during an outage; for kinds of which each record has some."""
+        return self._index.during(outage.start_us, outage.end_us, kind, outage.partition)
+
     def _isr(self, outage: Outage) -> tuple[int, ...]:
         changed = _before(outage, self._events(outage.partition, *_ELECTIONS, events.IsrChanged))
         return () if changed is None else changed.isr
@@ -214,18 +220,18 @@ class Disturbances:
 
     def _waits_for_replicas(self, outage: Outage) -> bool:
         """Return whether the acks that did not come were those of acks=all."""
-        acked = _within(outage, self._events(outage.partition, events.BatchAcknowledged))
+        acked = self._during(outage, events.BatchAcknowledged)
         return not acked or acked[-1].acks == _ACKS_ALL
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
         """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
         if self._told(outage, leader):
             return UNAWARE, leader
-        appended = _within(outage, self._events(outage.partition, events.BatchAppended))
+        appended = self._during(outage, events.BatchAppended)
         if not appended or appended[0].at_us - outage.start_us > outage.length_us // 2:
             return UNREACHABLE, leader
         offset = appended[0].base_offset
-        acked = _within(outage, self._events(outage.partition, events.BatchAcknowledged))
+        acked = self._during(outage, events.BatchAcknowledged)
         acked_us = next((event.at_us for event in acked if event.base_offset == offset), None)
         if acked_us is not None and outage.end_us - acked_us > acked_us - outage.start_us:
             return ANSWER_LOST, leader
@@ -233,11 +239,11 @@ class Disturbances:
             return UNKNOWN, -1
         # A follower says with its next fetch that it has a batch: one that has copied it may be the one behind.
         told: dict[int, int] = {}
-        for fetched in _within(outage, self._events(outage.partition, events.FollowerFetched)):
+        for fetched in self._during(outage, events.FollowerFetched):
             if fetched.offset > offset:
                 told.setdefault(fetched.replica, fetched.at_us)
         copied: dict[int, int] = {}
-        for event in _within(outage, self._events(outage.partition, events.BatchReplicated)):
+        for event in self._during(outage, events.BatchReplicated):
             if event.base_offset >= offset:
                 copied.setdefault(event.broker, event.at_us)
         followers = [member for member in self._isr(outage) if member != leader]
@@ -288,9 +294,6 @@ _BY_ERROR: Final = {
 }
 _SOON_US: Final = US_PER_SECOND
 _ACKS_ALL: Final = -1
-
-
-E = TypeVar("E", bound=events.Event)
 
 
 def _before(outage: Outage, moments: Sequence[E]) -> E | None:

@@ -49,6 +49,8 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
             details="\n".join(f"{run.file}:{each.line or line or 1}: {each.message}" for each in missed),
             line=next((each.line for each in missed if each.line), line),
         )
+    elif run.outcome == report.NOT_RUN:
+        yield replace(expectations, status=Status.SKIPPED, message=f"skipped: {reasons}")
     elif run.outcome == report.UNDECIDED:
         yield replace(expectations, status=Status.SKIPPED, message=f"inconclusive: {reasons}")
     else:

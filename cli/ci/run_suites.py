@@ -28,7 +28,7 @@ from harrow.cli.ci.suite import (
     worst_status,
 )
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
-from harrow.cli.requests import RunRequest
+from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import write_suites
 
 _WHAT_TELLS_MORE: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)

@@ -21,7 +21,7 @@ from harrow.cli.ci.check_cases import check_suite
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.check import show_verdict
-from harrow.cli.requests import CheckRequest
+from harrow.cli.requests.check import CheckRequest
 from harrow.cli.session import publish, refuse_files
 
 _STDIN: Final = "-"

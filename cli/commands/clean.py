@@ -9,7 +9,7 @@ from harrow.campaigns.record.old_results import OldResults, Result, old_results,
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests import CleanRequest
+from harrow.cli.requests.clean import CleanRequest
 from harrow.cli.session import reason_of, write_json
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")

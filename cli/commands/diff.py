@@ -12,7 +12,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.diff import show_run_diff
 from harrow.cli.render.runs_diff import show_runs_diff
-from harrow.cli.requests import DiffRequest
+from harrow.cli.requests.diff import DiffRequest
 from harrow.cli.session import Refusal, data, write_json
 
 _RUNS_MAX: Final = 2

@@ -5,7 +5,7 @@ from harrow.cli import exit_code
 from harrow.cli.console import data_console, show
 from harrow.cli.render.catalogue import all_names, explain
 from harrow.cli.render.catalogue_tables import explanation
-from harrow.cli.requests import ExplainRequest
+from harrow.cli.requests.explain import ExplainRequest
 from harrow.cli.session import Refusal, write_json
 
 

@@ -6,7 +6,7 @@ from harrow.cli import exit_code
 from harrow.cli.console import data_console, show
 from harrow.cli.render.catalogue import entries
 from harrow.cli.render.catalogue_tables import listing
-from harrow.cli.requests import ListRequest
+from harrow.cli.requests.list import ListRequest
 from harrow.cli.session import write_json
 
 

@@ -10,7 +10,7 @@ from harrow.campaigns.language.template import new_campaign
 from harrow.cli import exit_code
 from harrow.cli.completion import SUFFIXES
 from harrow.cli.console import message_console, say
-from harrow.cli.requests import NewRequest
+from harrow.cli.requests.new import NewRequest
 from harrow.cli.session import write_new
 
 

@@ -18,7 +18,7 @@ from harrow.cli.commands.run_selection import select_one
 from harrow.cli.console import message_console, say, show, unbroken
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests import RegressRequest
+from harrow.cli.requests.regress import RegressRequest
 from harrow.cli.session import CI_FORMATS, data, write_json, write_new, write_suites
 
 _STYLES: Final = {

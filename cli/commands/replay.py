@@ -15,7 +15,7 @@ from harrow.cli import exit_code
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 from harrow.cli.console import plain_text, show, unbroken
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests import ReplayRequest
+from harrow.cli.requests.replay import ReplayRequest
 from harrow.cli.session import publish
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 

@@ -2,10 +2,11 @@
 
 import gc
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
@@ -15,19 +16,25 @@ from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.available_workers import available_workers
 from harrow.campaigns.run.parallel_runs import run_all
 from harrow.campaigns.run.required_probes import as_only_run
-from harrow.campaigns.run.worker_pool import available_workers
-from harrow.cli.ci.run_suites import RunSuites
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import RunStopped
+from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.run_selection import Selection, select
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cli.commands.target import MODEL, started_brokers
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import need_terminal
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.run import RunTable
-from harrow.cli.requests import RunRequest
+from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, data, write_json
+
+if TYPE_CHECKING:
+    from harrow.live_cluster.live_run import StartedBrokers
 
 _DEFAULT_SPEED: Final = 5.0
 
@@ -39,6 +46,8 @@ def session(request: RunRequest) -> int:
     if not request.watch:
         _refuse({"--speed": request.speed}, "without --watch")
     if request.engine == "hypothesis":
+        if request.target != MODEL:
+            raise typer.BadParameter("has no meaning with Hypothesis", param_hint="--target")
         limits = {"--max-failures": request.failures_max, "--max-time": request.time_max_s}
         _refuse({"--seeds": request.seeds, **limits, "--watch": request.watch or None}, "with Hypothesis")
         _need_hypothesis()
@@ -111,7 +120,12 @@ class _RunSession:
         self._started_s = time.monotonic()
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
-        self._results = run_all(runs, available_workers() if self._watch is None else 1, end_s)
+        if request.target == MODEL:
+            self._results = run_all(runs, available_workers() if self._watch is None else 1, end_s)
+        else:
+            brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
+            results = None if request.no_results else request.results
+            self._results = _on_brokers(brokers, runs, results, interrupts.check, end_s)
 
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""
@@ -156,7 +170,8 @@ class _RunSession:
 
     def _run_one(self, selection: Selection, plan: Plan, seed: int) -> None:
         overrides = self._request.overrides or ()
-        reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides)
+        target = None if self._request.target == MODEL else self._request.target
+        reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, target)
         self._progress.update(self._tally.finished, reproduce)
         try:
             result = next(self._results)
@@ -168,7 +183,7 @@ class _RunSession:
         mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():
             folder = None
-            if not self._request.no_results:
+            if not self._request.no_results and result.verdict.status != SKIPPED:
                 text = campaign_copy(selection.campaign, plan, seed, overrides)
                 folder = write_run(self._request.results, result, mapping, text)
             run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
@@ -181,8 +196,28 @@ class _RunSession:
             self._printer.add(run)
 
 
+def _on_brokers(
+    brokers: "StartedBrokers",
+    runs: Iterable[tuple[Plan, int]],
+    results: Path | None,
+    check: Callable[[], None],
+    end_s: float,
+) -> Generator[RunResult]:
+    """Yield the result of each plan and seed on brokers of its own, one after the other."""
+
+    def look() -> None:
+        check()
+        if time.monotonic() >= end_s:
+            raise RunStopped("its time was over")
+
+    for plan, seed in runs:
+        yield brokers.run(plan, seed, results, look)
+
+
 def _printer(request: RunRequest, console: Console, *, several_seeds: bool) -> RunPrinter:
     if request.output_format in CI_FORMATS:
+        from harrow.cli.ci.run_suites import RunSuites
+
         return RunSuites(console, request)
     if request.output_format == "json":
         return _JsonDocument(console)

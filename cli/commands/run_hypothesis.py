@@ -31,7 +31,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story
-from harrow.cli.requests import RunRequest
+from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, refuse_files, write_json, write_suites
 
 _DEFAULT_EXAMPLES: Final = 100

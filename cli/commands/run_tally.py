@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome, variant_name
+from harrow.campaigns.record.report import AS_EXPECTED, NOT_RUN, UNDECIDED, UNEXPECTED, outcome, variant_name
 from harrow.campaigns.run.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
@@ -88,8 +88,11 @@ class RunPrinter:
 
 
 def exit_code_of(outcomes: Iterable[str]) -> int:
-    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing."""
-    seen = frozenset(outcomes)
+    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing.
+
+    What was skipped counts where nothing else was decided.
+    """
+    seen = frozenset(outcomes) - {NOT_RUN}
     if UNEXPECTED in seen:
         return exit_code.BROKEN
     return exit_code.OK if seen == {AS_EXPECTED} else exit_code.INCONCLUSIVE

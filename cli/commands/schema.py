@@ -6,7 +6,7 @@ import typer
 
 from harrow.campaigns.language.schema import json_schema
 from harrow.cli import exit_code
-from harrow.cli.requests import SchemaRequest
+from harrow.cli.requests.schema import SchemaRequest
 
 
 def session(_request: SchemaRequest) -> int:

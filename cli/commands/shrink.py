@@ -17,7 +17,7 @@ from harrow.cli.console import data_console, message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import parse_time_s
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests import ShrinkRequest
+from harrow.cli.requests.shrink import ShrinkRequest
 from harrow.cli.session import Refusal, reason_of
 
 

@@ -22,7 +22,7 @@ from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import SweepEngine, need_terminal, parse_time_s
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests import SweepRequest
+from harrow.cli.requests.sweep import SweepRequest
 from harrow.cli.session import Refusal, publish
 
 if TYPE_CHECKING:

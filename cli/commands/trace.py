@@ -18,7 +18,7 @@ from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say, show
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests import TraceRequest
+from harrow.cli.requests.trace import TraceRequest
 from harrow.cli.session import Refusal, data
 
 _FINDINGS_NAMED: Final = 8

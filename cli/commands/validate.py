@@ -10,7 +10,7 @@ from harrow.cli import exit_code
 from harrow.cli.ci.suite import Case, Suite, problem_suites
 from harrow.cli.commands.run_selection import find_campaigns, load_all
 from harrow.cli.render.problem import show_problems
-from harrow.cli.requests import ValidateRequest
+from harrow.cli.requests.validate import ValidateRequest
 from harrow.cli.session import publish
 
 

@@ -9,13 +9,19 @@ from rich.table import Table
 from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
-from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
 
 DIM: Final = "dim"
 FAILED: Final = "bold red"
 UNDECIDED: Final = "bold magenta"
-STYLES: Final = {HELD: "green", PERMITTED: "cyan", VIOLATED: "yellow", INCONCLUSIVE: "magenta"}
+STYLES: Final = {
+    HELD: "green",
+    PERMITTED: "cyan",
+    VIOLATED: "yellow",
+    INCONCLUSIVE: "magenta",
+    SKIPPED: "dim",
+}
 """Colours by status."""
 
 EVENT_STYLES: Final = {
@@ -32,8 +38,8 @@ EVENT_STYLES: Final = {
 }
 """Colours by the kind of an event's narration."""
 
-_MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?"}
-_ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?"}
+_MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
+_ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}
 INDENT: Final = 6
 
 

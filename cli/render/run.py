@@ -14,6 +14,7 @@ from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
+    NOT_RUN,
     UNDECIDED,
     UNEXPECTED,
     anomalies,
@@ -168,7 +169,7 @@ def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
 def _outcome_word(run: FinishedRun) -> str:
     """Return whether a run was expected, unless its campaign expects nothing and nothing happened."""
     is_plain = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
-    return "" if is_plain or run.outcome == UNDECIDED else run.outcome
+    return "" if is_plain or run.outcome in (UNDECIDED, NOT_RUN) else run.outcome
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -214,7 +215,10 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
 
 
 def _outcomes(tally: Tally) -> str:
-    undecided = sum(number for (_, outcome), number in tally.verdicts.items() if outcome == UNDECIDED)
+    undecided, skipped = (
+        sum(number for (_, outcome), number in tally.verdicts.items() if outcome == wanted)
+        for wanted in (UNDECIDED, NOT_RUN)
+    )
     parts = []
     if tally.failed:
         parts.append(f"{len(tally.failed)} not as expected")
@@ -222,4 +226,6 @@ def _outcomes(tally: Tally) -> str:
         parts.append(f"{undecided} undecided")
     if left := tally.planned - tally.finished:
         parts.append(f"{left} not run")
+    if skipped:
+        parts.append(f"{skipped} skipped")
     return ", ".join(parts) or ("as expected" if tally.finished == 1 else "all as expected")

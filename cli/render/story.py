@@ -14,7 +14,7 @@ from harrow.campaigns.record.phrases import prevention_label, preventions, sente
 from harrow.campaigns.record.report import FindingGroup, anomalies, others_of, place
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
-from harrow.checks.finding import HELD, Finding, worst_first
+from harrow.checks.finding import HELD, SKIPPED, Finding, worst_first
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
@@ -90,8 +90,9 @@ def _misses(run: FinishedRun) -> Iterator[RenderableType]:
         line = missed.line or expect_line(run.file, run.result.plan.variant)
         where = f"{run.file}:{line}" if line else str(run.file)
         yield indented(Text.assemble(("missed ", FAILED), f"{where}: {missed.message}"))
+    word = ("skipped ", DIM) if run.result.verdict.status == SKIPPED else ("undecided ", UNDECIDED)
     for reason in run.result.verdict.reasons:
-        yield indented(Text.assemble(("undecided ", UNDECIDED), reason))
+        yield indented(Text.assemble(word, reason))
 
 
 def _pointers(run: FinishedRun) -> Iterator[RenderableType]:

@@ -111,8 +111,8 @@ class Broker:
 
         So whoever is elected now finds on this disk, later, what this broker had.
         """
-        self._accepts_requests = False
         close_sockets()
+        self._accepts_requests = False
         self.replicas.shutdown()
         self._lifecycle.close(lambda: end(SHUT_DOWN))
 
@@ -124,6 +124,9 @@ class Broker:
         if not self._accepts_requests:
             self._early_requests.append(message)
         elif connection.muted or connection.waiting:
+            if connection.idle is not None:
+                connection.idle.wake()
+                assert connection.muted, "a request beside an idle fetch, under way when that began"
             connection.waiting.append(message)
         else:
             connection.muted = True

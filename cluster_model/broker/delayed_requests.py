@@ -4,31 +4,38 @@ After ``DelayedFetch.scala`` and ``DelayedProduce.scala``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.partition import Partition
-from harrow.cluster_model.protocol import LOG_END, FetchRequest
+from harrow.cluster_model.protocol import LOG_END, FetchRequest, FetchResponse
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 
 
 @dataclass(slots=True, eq=False)
 class DelayedFetch:
-    """A fetch that found nothing to read; ``complete`` reads again and answers.
+    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire."""
 
-    ``number`` counts the fetches of a broker that have had to wait.
-    """
-
-    number: int
     message: Message
-    deadline_us: int
+    since_us: int
     session: FetchSession
     partitions: Mapping[str, Partition]
     complete: Callable[["DelayedFetch", bool], None]
+    watch: Callable[["DelayedFetch"], None]
+    deadline_us: int = field(init=False)
     completed: bool = False
+
+    def __post_init__(self) -> None:
+        request: FetchRequest = self.message[2]
+        self.deadline_us = self.since_us + request.max_wait_us
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Since when it waits; of those of one moment connections decide."""
+        return self.since_us, self.message[0].id
 
     def try_complete(self, name: str) -> bool:
         """Answer if there is something to read of a partition, or it is no longer led here."""
@@ -51,6 +58,39 @@ class DelayedFetch:
         self.completed = True
         self.session.delayed = None
         self.complete(self, expired)
+
+    # As one that repeats itself (`harrow.cluster_model.sim.idle_fetch`)
+
+    def is_repeatable(self) -> bool:
+        """Return whether it would be answered with nothing, and has asked for nothing in particular."""
+        session, request = self.session, self.message[2]
+        return session.is_kept and not session.news and not request.partitions and not request.forgotten
+
+    def repeated(self, cycles: int, since_us: int) -> None:
+        """Be the fetch that waits since *since_us*, after so many cycles."""
+        self.session.repeated(cycles, since_us)
+        if cycles:
+            connection, correlation_id, request = self.message
+            following = replace(request, session_epoch=request.session_epoch + cycles)
+            self.message = connection, correlation_id + cycles, following
+            self.deadline_us += since_us - self.since_us
+            self.since_us = since_us
+
+    def wait(self) -> None:
+        """Wait for the deadline like any fetch."""
+        self.watch(self)
+
+    def answered(self) -> FetchResponse:
+        """Be a fetch that has been answered with nothing."""
+        self.completed = True
+        self.session.delayed = None
+        self.message[0].muted = False
+        return FetchResponse({}, errors.NONE, self.session.id)
+
+    def repetition(self) -> FetchRequest:
+        """Return the request that follows an empty answer."""
+        request: FetchRequest = self.message[2]
+        return replace(request, session_epoch=request.session_epoch + 1)
 
 
 class PendingAck:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.idle_fetch import IdleFetch
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVICTION_US: Final = 120 * US_PER_SECOND
@@ -24,10 +25,13 @@ UNKNOWN_HIGH_WATERMARK: Final = -1
 
 
 class WaitingFetch(Protocol):
-    """A fetch of a session that waits for something to read; ``number`` is its place among those of the broker."""
+    """A fetch of a session that waits for something to read."""
 
-    number: int
     completed: bool
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Its place among those of the broker: since when it waits, and in order of connections."""
 
     @property
     def session(self) -> "FetchSession":
@@ -35,6 +39,9 @@ class WaitingFetch(Protocol):
 
     def try_complete(self, name: str) -> bool:
         """Answer if there is something to say of a partition."""
+
+    def wait(self) -> None:
+        """Expire at the deadline."""
 
 
 class CachedPartition:
@@ -58,38 +65,64 @@ class FetchSession:
     """What one follower or consumer fetches of one broker.
 
     ``news`` are the partitions to look at with the next fetch, in the order in which something happened to them.
-    ``last_fetch_us`` is when the last fetch counted; of the partitions without news each did.
+    ``last_fetch_us`` is when the last fetch counted; of the partitions without news each did. ``used_us`` is when the last
+    one came. While the session has an ``idle`` fetch, which repeats itself, both go with it.
     """
 
     __slots__ = (
+        "_last_fetch_us",
+        "_used_us",
         "created_us",
         "delayed",
         "epoch",
         "id",
+        "idle",
         "is_kept",
-        "last_fetch_us",
         "news",
         "partitions",
         "replica_id",
-        "used_us",
     )
 
     def __init__(self, session_id: int, replica_id: int, now_us: int, *, is_kept: bool) -> None:
         self.id = session_id
         self.epoch = protocol.INITIAL_SESSION_EPOCH + 1
         self.replica_id = replica_id
-        self.created_us = self.used_us = self.last_fetch_us = now_us
+        self.created_us = self._used_us = self._last_fetch_us = now_us
         self.is_kept = is_kept
         self.partitions: dict[str, CachedPartition] = {}
         self.news: dict[str, None] = {}
         self.delayed: WaitingFetch | None = None
+        self.idle: IdleFetch | None = None
+
+    @property
+    def last_fetch_us(self) -> int:
+        return self._last_fetch_us if self.idle is None else self.idle.since_us
+
+    @last_fetch_us.setter
+    def last_fetch_us(self, at_us: int) -> None:
+        self._last_fetch_us = at_us
+
+    @property
+    def used_us(self) -> int:
+        return self._used_us if self.idle is None else self.idle.since_us
+
+    @used_us.setter
+    def used_us(self, at_us: int) -> None:
+        self._used_us = at_us
+
+    def repeated(self, fetches: int, at_us: int) -> None:
+        """So many more fetches have come, the last of them at *at_us*; none is idle any more."""
+        self.idle = None
+        if fetches:
+            self.epoch += fetches
+            self._used_us = self._last_fetch_us = at_us
 
     @property
     def is_privileged(self) -> bool:
         """Whether it is a follower's, which others do not push out of the cache."""
         return self.replica_id >= 0
 
-    def repeated(self, now_us: int) -> "FetchSession":
+    def once_more(self, now_us: int) -> "FetchSession":
         """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
         session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_kept=False)
         session.update(
@@ -140,8 +173,12 @@ class FetchWatchers:
         watching = self._watchers.pop(partition, None)
         if not watching:
             return
-        waiting = []
+        waiting, woken = [], []
         for session in watching:
+            if session.idle is not None:
+                session.idle.wake(is_tried=True)
+                if session.delayed is not None:
+                    woken.append(session.delayed)
             session.news[partition] = None
             if session.delayed is not None:
                 waiting.append(session.delayed)
@@ -150,6 +187,14 @@ class FetchWatchers:
         for delayed in waiting:
             if not delayed.completed and not delayed.try_complete(partition):
                 self.watch(delayed.session, (partition,))
+        if woken:
+            _wait_on(woken)
+
+    def wake(self, partition: str) -> None:
+        """Have no fetch of a partition repeat itself: the next one may have to wait before it is handled."""
+        for session in self._watchers.get(partition, ()):
+            if session.idle is not None:
+                session.idle.wake()
 
 
 class FetchSessionCache:
@@ -181,7 +226,7 @@ class FetchSessionCache:
             return errors.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
             return (
-                session.repeated(now_us) if self._bound_to_connection else errors.INVALID_FETCH_SESSION_EPOCH
+                session.once_more(now_us) if self._bound_to_connection else errors.INVALID_FETCH_SESSION_EPOCH
             )
         if not keeps_epoch and session.epoch == protocol.INITIAL_SESSION_EPOCH + 1:
             # Only the full fetch itself was held to the epochs that it named.
@@ -225,6 +270,8 @@ class FetchSessionCache:
         session = self._sessions.pop(key, None)
         if session is None:
             return
+        if session.idle is not None:
+            session.idle.wake()
         session.is_kept = False
         if session.delayed is None:  # A fetch that waits is answered all the same.
             self._watchers.unwatch(session, session.partitions)
@@ -254,8 +301,15 @@ class FetchSessionCache:
         return True
 
 
-def _age(delayed: WaitingFetch) -> int:
-    return delayed.number
+def _wait_on(woken: list[WaitingFetch]) -> None:
+    """Give those that have been woken in vain the timer that they had not while they were idle."""
+    for delayed in woken:
+        if not delayed.completed:
+            delayed.wait()
+
+
+def _age(delayed: WaitingFetch) -> tuple[int, int]:
+    return delayed.age
 
 
 def _worth(session: FetchSession) -> tuple[bool, int, int]:

@@ -59,6 +59,7 @@ class ReplicaFetcher:
 
     def add(self, partition: Partition) -> None:
         """Begin to follow, with a truncation where the release has one here."""
+        self._client.stop_repeating()
         log = partition.log
         by_epoch = self._behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
         state = FetchState(
@@ -85,6 +86,7 @@ class ReplicaFetcher:
     def _forget(self, name: str) -> bool:
         if self._states.pop(name, None) is None:
             return False
+        self._client.stop_repeating()
         self._truncating.pop(name, None)
         self._delayed.pop(name, None)
         self._session.remove(name)
@@ -118,14 +120,12 @@ class ReplicaFetcher:
             self._client.send(request, self._epochs_answered, epochs)
         elif self._session.has_partitions():
             self._busy = True
-            self._client.send(
-                self._session.request(
-                    self._broker,
-                    self._config.replica_fetch_wait_max_us,
-                    self._config.replica_fetch_max_bytes,
-                ),
-                self._fetched,
+            fetch = self._session.request(
+                self._broker, self._config.replica_fetch_wait_max_us, self._config.replica_fetch_max_bytes
             )
+            # Unless something else is to be asked next.
+            is_all = not self._truncating and not self._delayed
+            self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
         else:
             self._wait_until(min(s.delayed_until_us for s in self._delayed.values()))
 

@@ -22,6 +22,7 @@ from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviour
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
 
 _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
@@ -60,9 +61,9 @@ class ReplicaManager:
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.fetch_sessions,
         )
-        self._fetches_delayed = 0
         # The partitions of which a member of the ISR may be behind, and so out of sync one day.
         self._isr_suspects: dict[str, None] = {}
+        self._isr_shrinking = PeriodicTask(host, config.replica_lag_time_max_us // 2, self._shrink_isrs)
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
@@ -74,7 +75,7 @@ class ReplicaManager:
         """Begin the periodic tasks."""
         self._alter_partition_manager.start()
         self.logs.start()
-        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+        self._isr_shrinking.start()
 
     def shutdown(self) -> None:
         """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
@@ -127,7 +128,7 @@ class ReplicaManager:
             )
         if hw_rose:
             self._produce_purgatory.check(name)
-        self._isr_suspects[name] = None
+        self._suspect_isr(name)
         return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
 
     def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
@@ -187,14 +188,13 @@ class ReplicaManager:
             self._respond(message, answer)
             return
         hw_rose = request.replica_id >= 0 and self._update_follower(session)
-        self._fetches_delayed += 1
         delayed = DelayedFetch(
-            self._fetches_delayed,
             message,
-            self._host.clock.now_us + request.max_wait_us,
+            self._host.clock.now_us,
             session,
             self.partitions,
             self._complete_fetch,
+            self._watch_fetch,
         )
         # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
         # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
@@ -202,9 +202,13 @@ class ReplicaManager:
             return
         self._rest(session, request)
         session.delayed = delayed
-        self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
+        if session.idle is None or session.idle.is_traced:
+            self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
         self._fetch_watchers.watch(session, session.news)
-        self._watch_deadline(message[0], delayed)
+        if delayed.is_repeatable() and self._isr_writes.keys().isdisjoint(session.partitions):
+            session.idle = self._host.repeat_while_idle(delayed)
+        if session.idle is None:
+            self._watch_fetch(delayed)
 
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
         """Return whether there is data to read, or an error to report."""
@@ -272,13 +276,15 @@ class ReplicaManager:
             if cached.offset > leader_leo:
                 continue
             if cached.offset < leader_leo:
-                self._isr_suspects[name] = None
+                self._suspect_isr(name)
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
             partition.take_from_other_session(session)
             if partition.update_follower(session.replica_id, cached.offset, leader_leo):
                 hw_rose = True
                 self._produce_purgatory.check(name)
                 self._fetch_watchers.check(name)
+            if name in self._isr_writes:
+                self._fetch_watchers.wake(name)
         return hw_rose
 
     def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
@@ -303,7 +309,7 @@ class ReplicaManager:
 
     def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
         session = delayed.session
-        if expired:
+        if expired and (session.idle is None or session.idle.is_traced):
             self._host.emit(events.FetchExpired, self._broker, session.replica_id)
         answer = self._read(delayed.message, session)
         if not session.is_kept:
@@ -383,7 +389,7 @@ class ReplicaManager:
             if leader == self._broker:
                 self._fetchers.remove(name)
                 partition.make_leader(state)
-                self._isr_suspects[name] = None
+                self._suspect_isr(name)
                 changed.append(name)
             elif leader in live_brokers:
                 if partition.make_follower(state):
@@ -448,13 +454,19 @@ class ReplicaManager:
         for handle_again in blocked:
             handle_again()
 
-    def _shrink_isrs(self, _: None) -> None:
+    def _suspect_isr(self, name: str) -> None:
+        self._isr_suspects[name] = None
+        self._isr_shrinking.request()
+
+    def _shrink_isrs(self) -> bool:
         if self._is_shut_down:
-            return
+            return False
         for name in tuple(self._isr_suspects):
             if not self.partitions[name].maybe_shrink_isr():
                 del self._isr_suspects[name]
-        self._host.set_timer(self._config.replica_lag_time_max_us // 2, self._shrink_isrs)
+            if name in self._isr_writes:
+                self._fetch_watchers.wake(name)
+        return bool(self._isr_suspects)
 
     # Small parts
 
@@ -465,6 +477,9 @@ class ReplicaManager:
                 self.partitions[name].blocked.append(partial(handle, *request))
                 return True
         return False
+
+    def _watch_fetch(self, delayed: DelayedFetch) -> None:
+        self._watch_deadline(delayed.message[0], delayed)
 
     def _watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
         timer = self._timers.get(connection.id)

@@ -51,7 +51,6 @@ class Consumer:
         self._poll_scheduled = False
         self._last_poll_us = host.clock.now_us
         self._wake_armed = False
-        self.consumed: dict[str, None] = {}
 
     def start(self) -> None:
         """Ask for metadata; fetching begins with the answer."""
@@ -67,7 +66,11 @@ class Consumer:
         """Send a fetch to every broker that leads something and has none in flight."""
         waits = self._assign_changed() if self._changed else False
         for leader, session in self._sessions.items():
-            if leader in self._fetching or not session.has_partitions():
+            if leader in self._fetching:
+                if session.has_changed():
+                    self._metadata.connections[leader].stop_repeating()
+                continue
+            if not session.has_partitions():
                 continue
             connection = self._metadata.connections[leader]
             if not connection.is_usable():
@@ -79,9 +82,13 @@ class Consumer:
                 self._config.fetch_max_wait_us,
                 self._config.max_partition_fetch_bytes,
             )
-            connection.send(request, self._fetched, leader)
+            connection.send(request, self._fetched, leader, session.repetition(request))
         if waits:
             self._fetch_later()
+        if waits or self._changed:
+            # Any answer may be the one after which it can be fetched.
+            for leader in self._fetching:
+                self._metadata.connections[leader].stop_repeating()
 
     def _assign_changed(self) -> bool:
         """Fetch what has changed of the leader that it has now; return whether something is to be left alone a while."""
@@ -214,7 +221,6 @@ class Consumer:
         for _index in range(min(len(self._buffer), self._config.max_poll_records)):
             partition, offset, value = self._buffer.popleft()
             records.setdefault(partition, []).append((offset, value))
-            self.consumed[value] = None
         self._history.polled(self._process, records, self._last_poll_us, now_us)
         self._last_poll_us = now_us
         self._schedule_poll()

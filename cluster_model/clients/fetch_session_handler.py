@@ -6,6 +6,8 @@ everything. What a broker then answers for a partition without news changes noth
 release; `harrow.cluster_model.broker.fetch_session` has what differs.
 """
 
+from collections.abc import Callable
+
 from harrow.cluster_model import errors, protocol
 
 
@@ -73,6 +75,19 @@ class FetchSessionHandler:
             self._session_epoch,
             tuple(forgotten),
         )
+
+    def has_changed(self) -> bool:
+        """Return whether the next request may say something that the last one has not said."""
+        return bool(self._changed)
+
+    def repetition(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
+        """Return how to count repetitions of the last request, if after an empty answer the next one is the same."""
+        if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH or request.partitions or request.forgotten:
+            return None
+        return self._repeated
+
+    def _repeated(self, requests: int) -> None:
+        self._session_epoch += requests
 
     def handle_response(self, response: protocol.FetchResponse) -> bool:
         """Go on with the session as the broker says; return False where the whole fetch was refused."""

@@ -36,6 +36,7 @@ class NetworkClient:
     _correlation_id: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
     _timer_armed: bool = field(default=False, init=False)
+    _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
         """Return whether a request may be sent now: connected, or the backoff is over."""
@@ -45,19 +46,63 @@ class NetworkClient:
         """Return whether there is a connection, as far as the client knows."""
         return self._connection is not None
 
-    def send(self, body: Any, on_complete: OnComplete, context: Any = None) -> None:
-        """Send a request; *on_complete* is called once, with its answer or with None."""
+    def send(
+        self,
+        body: Any,
+        on_complete: OnComplete,
+        context: Any = None,
+        count_repetitions: Callable[[int], None] | None = None,
+    ) -> None:
+        """Send a request; *on_complete* is called once, with its answer or with None.
+
+        With *count_repetitions* the same request would follow an empty answer, and may do so by itself
+        (`harrow.cluster_model.sim.idle_fetch`). Then it is called with how many requests have followed, unless something
+        else is sent or `stop_repeating` is called before.
+        """
         host = self.host
+        connection = self._connection
+        if (
+            connection is not None
+            and connection.on_repeated is not None
+            and (count_repetitions is None or self.in_flight)
+        ):
+            self.stop_repeating()
         correlation_id = self._correlation_id
         self._correlation_id = correlation_id + 1
         self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
-        if not self._timer_armed:
+        if not self._timer_armed and not self._is_idle():
             self._timer_armed = True
             host.set_timer(self.timeout_us, self._check_timeouts)
-        connection = self._connection
         if connection is None:
             connection = self._connection = host.connect(self.server, self.listener, self)
+        if count_repetitions is not None and len(self.in_flight) == 1:
+            self._count_repetitions = count_repetitions
+            connection.on_repeated = self._repeated
         host.send_request(connection, correlation_id, body)
+
+    def stop_repeating(self) -> None:
+        """Have the request in flight, if it repeats itself, do so no more: the next one may be another."""
+        connection = self._connection
+        if connection is not None and connection.on_repeated is not None:
+            if connection.idle is not None:
+                connection.idle.wake()
+            connection.on_repeated = None
+
+    def _is_idle(self) -> bool:
+        return self._connection is not None and self._connection.idle is not None
+
+    def _repeated(self, requests: int, sent_us: int) -> None:
+        """Count *requests* that repetition has sent, the last of them at *sent_us*: it is in flight, and no longer idle."""
+        if requests:
+            assert self._count_repetitions is not None, "a request that is not repeated"
+            assert len(self.in_flight) == 1, "a request beside one that repeats itself"
+            self._count_repetitions(requests)
+            correlation_id, _, on_complete, context = self.in_flight.popleft()
+            self.in_flight.append(
+                (correlation_id + requests, sent_us + self.timeout_us, on_complete, context)
+            )
+            self._correlation_id += requests
+        self._watch_timeouts()
 
     def send_without_answer(self, body: Any) -> None:
         """Send a request that the server never answers (acks=0)."""
@@ -116,10 +161,18 @@ class NetworkClient:
             self.on_disconnect()
 
     def _check_timeouts(self, _: None) -> None:
-        """One timer for all requests: it looks at the oldest, and is set again for it."""
+        """One timer for all requests: it looks at the oldest, and is set again for it.
+
+        A request that repeats itself is answered in time. When it does so no more, the timer is set again.
+        """
         self._timer_armed = False
+        if self._is_idle():
+            return
         if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
             self.disconnect()
+        self._watch_timeouts()
+
+    def _watch_timeouts(self) -> None:
         if self.in_flight and not self._timer_armed:
             self._timer_armed = True
             self.host.set_timer(self.in_flight[0][1] - self.host.clock.now_us, self._check_timeouts)

@@ -1,5 +1,6 @@
 """The invariants that one replica can break by itself: in its log, its high watermark, its checkpoints."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
@@ -60,8 +61,8 @@ class EpochCacheMonotonic:
         batches = replica.file.batches
         batch = batches[-1]
         latest = log.epochs.entries[-1] if log.epochs.entries else None
-        # Entries are made once, so that the same one means that nothing was added.
-        if latest is not replica.latest_entry:
+        checked = replica.checked_entries
+        if latest is not (checked[-1] if checked else None):
             self._check_cache(replica)
             if latest is None or latest[0] != batch.leader_epoch:
                 details = f"the latest entry of the epoch cache is {latest}, the last batch has epoch {batch.leader_epoch}"
@@ -76,16 +77,19 @@ class EpochCacheMonotonic:
         self._check_cache(replica)
 
     def _check_cache(self, replica: WatchedReplica) -> None:
-        """Look through the whole cache; it has few entries, and they change seldom."""
+        """Look at what the cache has got since it was last looked at, and at the entry before."""
         log = replica.log
         if log is None:
             return
-        entries = log.epochs.entries
-        replica.latest_entry = entries[-1] if entries else None
-        for (epoch, start), (next_epoch, next_start) in pairwise(entries):
-            if epoch >= next_epoch or start >= next_start:
-                details = f"epoch {next_epoch} from {next_start} on follows epoch {epoch} from {start} on"
-                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, next_start, details)
+        entries, checked = log.epochs.entries, replica.checked_entries
+        # Entries are made once and only ever taken from the end, so what is below one that is still there is as it was.
+        while checked and (len(checked) > len(entries) or checked[-1] is not entries[len(checked) - 1]):
+            checked.pop()
+        for entry in entries[len(checked) :]:
+            if checked and (checked[-1][0] >= entry[0] or checked[-1][1] >= entry[1]):
+                details = f"epoch {entry[0]} from {entry[1]} on follows epoch {checked[-1][0]} from {checked[-1][1]} on"
+                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entry[1], details)
+            checked.append(entry)
         if entries and entries[-1][1] > log.log_end_offset:
             details = f"epoch {entries[-1][0]} begins at {entries[-1][1]}, the LEO is {log.log_end_offset}"
             self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entries[-1][1], details)
@@ -105,6 +109,7 @@ class ProducerStateMatchesLog:
         batch = replica.file.batches[-1]
         if log is None or batch.producer_id == NO_PRODUCER_ID or batch.control_type is not None:
             return
+        replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:
             if log.producers.batches_retained:
@@ -134,29 +139,59 @@ class ProducerStateMatchesLog:
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
 
     def _check_all(self, replica: WatchedReplica) -> None:
-        """Compare with the batches, last ones first, after the states were made anew from the log."""
+        """Look at all that is remembered, after it was made anew from the log: the last batches of each producer."""
         log = replica.log
-        if log is None:
+        if log is None or not log.producers.entries:
             return
-        entries = log.producers.entries
-        missing = {
-            producer_id: list(entry.batches) for producer_id, entry in entries.items() if entry.batches
-        }
-        for batch in reversed(log.batches):
-            if not missing:
-                return
-            known = None if batch.control_type is not None else missing.get(batch.producer_id)
-            if known is None:
-                continue  # It has no sequence number, or all that is remembered has been seen.
-            if known.pop() != (batch.base_sequence, batch.last_sequence, batch.base_offset):
-                details = _unlike(batch.producer_id, entries[batch.producer_id])
-                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
-                return
+        _forget_what_is_cut(replica)
+        for producer_id, entry in log.producers.entries.items():
+            known = entry.batches
             if not known:
-                del missing[batch.producer_id]
-        for producer_id in missing:
-            details = _unlike(producer_id, entries[producer_id])
-            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, log.log_end_offset, details)
+                continue
+            are_last = (
+                known[-1][2] == replica.last_batches.get(producer_id)
+                and all(_is_there(replica, producer_id, batch) for batch in known)
+                # In their order, and none between two of them is missing.
+                and all(
+                    first == last_before + 1 and offset > offset_before
+                    for (_, last_before, offset_before), (first, _, offset) in pairwise(known)
+                )
+            )
+            if not are_last:
+                offset = min(known[-1][2], log.log_end_offset)
+                details = _unlike(producer_id, entry)
+                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, offset, details)
+
+
+def _is_there(replica: WatchedReplica, producer_id: int, batch: tuple[int, int, int]) -> bool:
+    """Return whether a log has a batch of these first and last sequence numbers at this base offset."""
+    first, last, base_offset = batch
+    batches = replica.file.batches
+    place = bisect_left(replica.file.base_offsets, base_offset)
+    if place == len(batches):
+        return False
+    found = batches[place]
+    return (found.base_offset, found.producer_id, found.base_sequence, found.last_sequence) == (
+        *(base_offset, producer_id),
+        *(first, last),
+    )
+
+
+def _forget_what_is_cut(replica: WatchedReplica) -> None:
+    """Have ``last_batches`` say where the last batches are now that the log may be shorter."""
+    file, known = replica.file, replica.last_batches
+    if known:
+        cut = {producer_id for producer_id, offset in known.items() if offset >= file.log_end_offset}
+    else:
+        cut = {batch.producer_id for batch in file.batches} - {NO_PRODUCER_ID}
+    for batch in reversed(file.batches):
+        if not cut:
+            return
+        if batch.producer_id in cut and batch.control_type is None:
+            known[batch.producer_id] = batch.base_offset
+            cut.remove(batch.producer_id)
+    for producer_id in cut:
+        known.pop(producer_id, None)
 
 
 def _unlike(producer_id: int, entry: ProducerStateEntry) -> str:

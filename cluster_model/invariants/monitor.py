@@ -73,7 +73,6 @@ class InvariantMonitor:
         replica = self._partition(partition).replica(broker)
         log = replica.log = self._live.log(broker, partition)
         replica.leader = None
-        replica.latest_entry = None
         replica.hw = 0
         for check in self._checks.on_open:
             check(replica)

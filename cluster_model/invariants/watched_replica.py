@@ -23,8 +23,8 @@ class Leader(Protocol):
 class WatchedReplica:
     """A replica. ``log`` is None while its broker is down, ``leader`` while it does not lead.
 
-    ``hw`` is its high watermark before the change that is being looked at, ``latest_entry``
-    the last entry of its epoch cache when that was last looked through.
+    ``hw`` is its high watermark before the change that is being looked at, ``checked_entries``
+    the entries of its epoch cache that have been looked at, ``last_batches`` the base offset of each producer's last batch.
     """
 
     partition: "WatchedPartition"
@@ -34,7 +34,8 @@ class WatchedReplica:
     log: UnifiedLog | None = None
     leader: Leader | None = None
     hw: int = 0
-    latest_entry: tuple[int, int] | None = None
+    checked_entries: list[tuple[int, int]] = field(default_factory=list)
+    last_batches: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

@@ -8,6 +8,7 @@ renamed into place (``CheckpointFile.scala``), so they survive both; they can be
 from dataclasses import dataclass, field
 from typing import Final
 
+from harrow.cluster_model.log.producer_state import ProducerSnapshot
 from harrow.cluster_model.log.record_batch import RecordBatch
 
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
@@ -19,13 +20,14 @@ class LogFile:
     """The stored batches of one replica, in order, and how many records are flushed.
 
     ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset``
-    is the offset after the last record.
+    is the offset after the last record. ``producer_snapshots`` say what its beginnings tell of producers, oldest first.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
     base_offsets: list[int] = field(default_factory=list)
     log_end_offset: int = 0
     flushed_offset: int = 0
+    producer_snapshots: list[ProducerSnapshot] = field(default_factory=list)
 
     def append(self, batch: RecordBatch) -> None:
         """Write a batch (into the page cache)."""
@@ -38,6 +40,8 @@ class LogFile:
         while self.batches and self.log_end_offset > offset:
             self.log_end_offset = self.batches.pop().base_offset
             self.base_offsets.pop()
+        while self.producer_snapshots and self.producer_snapshots[-1].batch_count > len(self.batches):
+            self.producer_snapshots.pop()
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
 
     def lose_power(self) -> None:

@@ -4,11 +4,15 @@ After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release import Behaviours
+
+SNAPSHOTS_KEPT: Final = 8
 
 
 class ProducerStateEntry:
@@ -20,6 +24,23 @@ class ProducerStateEntry:
         self.producer_epoch = producer_epoch
         self.batches: deque[tuple[int, int, int]] = deque(maxlen=batches_retained)
         self.last_sequence = -1
+
+    def copy(self) -> "ProducerStateEntry":
+        """Return one that is the same now and goes its own way."""
+        copied = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
+        copied.batches.extend(self.batches)
+        copied.last_sequence = self.last_sequence
+        return copied
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSnapshot:
+    """What the first ``batch_count`` batches of a log say of its producers (Kafka's ``.snapshot`` files)."""
+
+    batch_count: int
+    entries: dict[int, ProducerStateEntry]
+    ongoing_transactions: dict[int, int]
+    unreplicated_transactions: tuple[tuple[int, int], ...]
 
 
 class ProducerStates:
@@ -115,10 +136,34 @@ class ProducerStates:
         self.unreplicated_transactions = ended
         return min((*self.ongoing_transactions.values(), *(first for first, _ in ended)), default=None)
 
-    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
-        """Forget everything and learn it again from a log, as after a truncation."""
-        self.entries.clear()
-        self.ongoing_transactions.clear()
-        self.unreplicated_transactions.clear()
-        for batch in batches:
+    def rebuild(self, batches: Sequence[RecordBatch], snapshots: list[ProducerSnapshot]) -> None:
+        """Learn everything again from a log, as after a truncation: from its newest snapshot on.
+
+        It leaves another snapshot for the next time, so that a batch is read again once, however often that comes.
+        *snapshots* are of *batches*; the newest are kept.
+        """
+        read = 0
+        self.entries, self.ongoing_transactions, self.unreplicated_transactions = {}, {}, []
+        if snapshots:
+            newest = snapshots[-1]
+            read = newest.batch_count
+            self.entries = _copies(newest.entries)
+            self.ongoing_transactions = dict(newest.ongoing_transactions)
+            self.unreplicated_transactions = list(newest.unreplicated_transactions)
+        if read == len(batches):
+            return
+        for batch in batches[read:]:
             self.append(batch)
+        snapshots.append(
+            ProducerSnapshot(
+                len(batches),
+                _copies(self.entries),
+                dict(self.ongoing_transactions),
+                tuple(self.unreplicated_transactions),
+            )
+        )
+        del snapshots[:-SNAPSHOTS_KEPT]
+
+
+def _copies(entries: dict[int, ProducerStateEntry]) -> dict[int, ProducerStateEntry]:
+    return {producer_id: entry.copy() for producer_id, entry in entries.items()}

@@ -47,7 +47,7 @@ class UnifiedLog:
         if behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.producers = ProducerStates(behaviours)
-        self.producers.rebuild(self._file.batches)
+        self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         if behaviours.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)
@@ -146,7 +146,7 @@ class UnifiedLog:
         if self._behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         if self._behaviours.producer_state_follows_log:
-            self.producers.rebuild(self._file.batches)
+            self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.update_high_watermark(self.high_watermark)
         return True
 

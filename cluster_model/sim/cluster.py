@@ -220,7 +220,9 @@ class Cluster:
                 self.network.machine_booted(process)
 
     def pause_broker(self, broker: int) -> None:
-        self.processes[broker].paused = True
+        process = self.processes[broker]
+        process.paused = True
+        self.network.process_paused(process)
         self.trace.emit(events.BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:

@@ -1,6 +1,7 @@
 """A connection between two processes, and what its ends are told."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -26,6 +27,13 @@ class ServerEndpoint(Protocol):
 
     def connection_closed(self, connection: "Connection") -> None:
         """The client has closed the connection, or died."""
+
+
+class Idle(Protocol):
+    """What goes on by itself on a connection while nothing happens (`idle_fetch`)."""
+
+    def wake(self) -> None:
+        """Be what has become of it by now."""
 
 
 Message = tuple["Connection", int, Any]
@@ -67,3 +75,8 @@ class Connection:
     muted: bool = False
     draining: bool = False
     waiting: deque[Message] = field(default_factory=deque)
+    # The only request under way, while it repeats itself. Anything else that is done here wakes it first.
+    idle: Idle | None = None
+    # How the client learns that it has sent so many requests more, the last of them at a time. It has this while it
+    # would answer an empty answer to its last request with the same request again.
+    on_repeated: Callable[[int, int], None] | None = None

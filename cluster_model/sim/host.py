@@ -11,6 +11,7 @@ from typing import Any
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection
+from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -52,6 +53,10 @@ class Host:
     def close_by_server(self, connection: Connection) -> None:
         """Close a connection that this process accepted."""
         raise NotImplementedError
+
+    def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:  # noqa: ARG002 - not every host can
+        """Have a fetch that waits repeat itself until it is woken; None where it is to wait like any other."""
+        return None
 
 
 class SimulatedHost(Host):
@@ -97,3 +102,6 @@ class SimulatedHost(Host):
 
     def close_by_server(self, connection: Connection) -> None:
         self._network.close_by_server(connection)
+
+    def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
+        return self._network.repeat_while_idle(fetch)

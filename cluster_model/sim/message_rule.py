@@ -55,13 +55,18 @@ class MessageRule:
 
     def matches(self, body: Any, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message is one that this rule is about."""
+        return self.is_about_api(body.api, kind, sender, receiver, listener) and (
+            self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes))
+        )
+
+    def is_about_api(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
+        """Return whether messages of an API may be among those that this rule is about."""
         return (
-            (self.api is None or self.api == body.api)
+            (self.api is None or self.api == api)
             and (self.kind is None or self.kind == kind)
             and (self.listener is None or self.listener == listener)
             and (self.senders is None or sender in self.senders)
             and (self.receivers is None or receiver in self.receivers)
-            and (self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes)))
         )
 
     def _is_about(self, znodes: Iterable[str]) -> bool:

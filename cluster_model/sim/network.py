@@ -8,7 +8,7 @@ its connections; a machine that loses power says nothing.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from harrow.cluster_model.events import MessageDelivered, MessageRuleApplied
 from harrow.cluster_model.sim import message_rule
@@ -22,11 +22,14 @@ from harrow.cluster_model.sim.connection import (
     Message,
     ServerEndpoint,
 )
+from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
+
+_FETCH: Final = "Fetch"
 
 
 class Network:
@@ -39,6 +42,7 @@ class Network:
         "_disturbed",
         "_endpoints",
         "_holding",
+        "_idle_fetches",
         "_latency_min_us",
         "_latency_span_us",
         "_next_id",
@@ -46,7 +50,9 @@ class Network:
         "_queued",
         "_rules",
         "_simulator",
+        "_steps_idle_fetches",
         "_trace",
+        "_traces_idle_fetches",
         "trace_messages",
     )
 
@@ -66,7 +72,10 @@ class Network:
         # With a healed core, the processes outside it: what passes between two others is not disturbed.
         self._outside: frozenset[str] | None = None
         self._disturbed = False
+        self._traces_idle_fetches = False
         self.trace_messages = False
+        self._idle_fetches: dict[int, IdleFetch] = {}
+        self._steps_idle_fetches = False
 
     # Connections
 
@@ -78,6 +87,7 @@ class Network:
         """Have a process close the connections that it has accepted, and accept no more."""
         self._endpoints[process.name] = (process, None)
         for connection in [c for c in self._connections.values() if c.server is process]:
+            _wake(connection)
             self._send(connection, False, (connection, -1, CLOSE))
             connection.server_incarnation = NOBODY
 
@@ -95,6 +105,7 @@ class Network:
     def close(self, connection: Connection) -> None:
         if not connection.is_open:
             return
+        _wake(connection)
         self._forget(connection)
         if self._server_lives(connection):
             self._send(connection, True, (connection, -1, CLOSE))
@@ -102,6 +113,7 @@ class Network:
     def close_by_server(self, connection: Connection) -> None:
         """The server closes a connection; the client learns when what was sent before has arrived."""
         if connection.is_open:
+            _wake(connection)
             self._send(connection, False, (connection, -1, CLOSE))
 
     def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
@@ -143,6 +155,7 @@ class Network:
         """Let nothing pass from *sender* to *receiver*, once more."""
         self._cuts[sender, receiver] = self._cuts.get((sender, receiver), 0) + 1
         self._note_disturbance()
+        self._wake_disturbed()
 
     def restore(self, sender: str, receiver: str) -> None:
         """Undo one `cut`; what has waited goes on its way when the last one is undone."""
@@ -185,6 +198,7 @@ class Network:
         if rule.action == message_rule.HOLD:
             self._holding.append(rule)
         self._note_disturbance()
+        self._wake_disturbed()
 
     def remove_rule(self, rule: MessageRule) -> None:
         """Take a rule out of force; what it holds goes on its way."""
@@ -206,12 +220,19 @@ class Network:
         """Break the connections of a process that has just died."""
         mine = [c for c in self._connections.values() if c.client is process or c.server is process]
         for connection in mine:
+            _wake(connection)
             if connection.client is process:
                 self._forget(connection)
                 if not power_loss and self._server_lives(connection):
                     self._send(connection, True, (connection, -1, CLOSE))
             elif not power_loss:
                 self._send(connection, False, (connection, -1, CLOSE))
+
+    def process_paused(self, process: Process) -> None:
+        """Wake the idle fetches of a process that has just been paused."""
+        for idle in tuple(self._idle_fetches.values()):
+            if process in (idle.connection.client, idle.connection.server):
+                idle.wake()
 
     def machine_booted(self, process: Process) -> None:
         """Reset what peers still think is a connection to a machine that had lost power."""
@@ -263,14 +284,23 @@ class Network:
             connection.client_endpoint.connection_lost(connection)
 
     def _note_disturbance(self) -> None:
-        self._disturbed = bool(self._cuts or self._rules or self._queued or self.trace_messages)
+        self._disturbed = bool(
+            self._cuts or self._rules or self._queued or self.trace_messages or self._steps_idle_fetches
+        )
 
     def watch_messages(self) -> None:
         self.trace_messages = True
         self._note_disturbance()
+        self._wake_disturbed()
 
     def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
         body = message[2]
+        if connection.idle is not None:
+            if self.trace_messages:
+                kind = REQUEST if to_server else RESPONSE
+                self._trace.emit(MessageDelivered, body.api, kind, *self._ends(connection, to_server))
+            self._idle_fetches[connection.id].transmit(message, to_server=to_server)
+            return
         rule = held = None
         if body is not CLOSE and (self._rules or self.trace_messages):
             sender, receiver = self._ends(connection, to_server)
@@ -346,6 +376,84 @@ class Network:
             return rule
         return None
 
+    # Idle fetches
+
+    def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
+        """Have a fetch that waits repeat itself, if its client would and no fault may touch the next messages."""
+        connection = fetch.message[0]
+        if connection.idle is not None:
+            idle = self._idle_fetches[connection.id]
+            idle.wait_again(fetch)
+            return idle
+        if (
+            connection.on_repeated is None
+            or not self._is_still(connection)
+            or self._disturbs_fetches(connection)
+        ):
+            return None
+        kind = SteppedIdleFetch if self._steps_idle_fetches else IdleFetch
+        idle = kind(
+            fetch,
+            self._simulator,
+            self._latency_min_us,
+            self._forget_idle,
+            is_traced=self._traces_idle_fetches,
+        )
+        self._idle_fetches[connection.id] = connection.idle = idle
+        return idle
+
+    def step_idle_fetches(self) -> None:
+        """Take each cycle of idle fetches event by event from the beginning on."""
+        assert not self._connections, "there are connections already"
+        self._steps_idle_fetches = True
+        self._note_disturbance()
+
+    def watch_fetches(self) -> None:
+        """Put each fetch that waits or expires into the trace, from the beginning on: the run is the same run."""
+        self.step_idle_fetches()
+        self._traces_idle_fetches = True
+
+    def _forget_idle(self, connection: Connection) -> None:
+        del self._idle_fetches[connection.id]
+        connection.idle = None
+
+    def _is_still(self, connection: Connection) -> bool:
+        """Return whether both ends run, and nothing is under way between them or waits."""
+        now_us = self._simulator.now_us
+        return (
+            connection.is_open
+            and not connection.client.paused
+            and not connection.waiting
+            and connection.to_server.queue is None
+            and connection.to_client.queue is None
+            and connection.to_server.arrival_us <= now_us
+            and connection.to_client.arrival_us <= now_us
+            and self._server_lives(connection)
+        )
+
+    def _disturbs_fetches(self, connection: Connection) -> bool:
+        """Return whether a cut or a rule may keep a fetch of a connection or its answer from taking the plain road."""
+        if self.trace_messages and not self._steps_idle_fetches:
+            return True
+        if not self._cuts and not self._rules:
+            return False
+        client, server = connection.client.name, connection.server.name
+        if (client, server) in self._cuts or (server, client) in self._cuts:
+            return True
+        if self._is_within_core(client, server):
+            return False
+        return any(
+            rule.is_about_api(_FETCH, REQUEST, client, server, connection.listener)
+            or rule.is_about_api(_FETCH, RESPONSE, server, client, connection.listener)
+            for rule in self._rules
+            if rule.znode is None
+        )
+
+    def _wake_disturbed(self) -> None:
+        for idle in tuple(self._idle_fetches.values()):
+            if self._disturbs_fetches(idle.connection):
+                idle.wake()
+
     # Queues of what cannot pass now
 
     def _enqueue(
@@ -388,6 +496,11 @@ class Network:
                         self._refuse(connection)
             elif connection.is_open:
                 self._transmit(connection, False, message, 0)
+
+
+def _wake(connection: Connection) -> None:
+    if connection.idle is not None:
+        connection.idle.wake()
 
 
 def _deliver_close_to_server(message: Message) -> None:

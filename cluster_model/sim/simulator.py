@@ -8,10 +8,13 @@ never searched for; whoever set one checks, when it fires, whether it still matt
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Final
 
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.trace import Clock
+
+_FIRST: Final = 1 << 60
+"""More events than any run has."""
 
 Callback = Callable[[Any], None]
 Event = tuple[int, int, Process, int, Callback, Any]
@@ -37,6 +40,14 @@ class Simulator(Clock):
         """Have ``callback(argument)`` happen to *process* at *at_us* of virtual time."""
         self._sequence += 1
         heappush(self._queue, (at_us, self._sequence, process, process.incarnation, callback, argument))
+
+    def schedule_first(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
+        """Schedule what comes before all else at that time."""
+        self._sequence += 1
+        heappush(
+            self._queue,
+            (at_us, self._sequence - _FIRST, process, process.incarnation, callback, argument),
+        )
 
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and at *end_us*, and set the clock to it."""

@@ -8,6 +8,7 @@ last change, or 60 s since the last time.
 from typing import Final
 
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
@@ -20,7 +21,7 @@ PROPAGATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
 class IsrChangePropagation:
     """The changes of one broker that the controller has not been told of."""
 
-    __slots__ = ("_changed", "_host", "_last_change_us", "_last_propagation_us", "_zookeeper")
+    __slots__ = ("_changed", "_host", "_last_change_us", "_last_propagation_us", "_task", "_zookeeper")
 
     def __init__(self, host: Host, zookeeper: ZooKeeperClient) -> None:
         self._host = host
@@ -28,15 +29,17 @@ class IsrChangePropagation:
         self._changed: dict[str, None] = {}
         self._last_change_us = host.clock.now_us
         self._last_propagation_us = host.clock.now_us
+        self._task = PeriodicTask(host, CHECK_INTERVAL_US, self._check)
 
     def start(self) -> None:
-        self._host.set_timer(CHECK_INTERVAL_US, self._check)
+        self._task.start()
 
     def note(self, partition: str) -> None:
         self._changed[partition] = None
         self._last_change_us = self._host.clock.now_us
+        self._task.request()
 
-    def _check(self, _: None) -> None:
+    def _check(self) -> bool:
         now_us = self._host.clock.now_us
         if self._changed and (
             self._last_change_us + QUIET_TIME_US < now_us
@@ -48,9 +51,10 @@ class IsrChangePropagation:
             changed, self._changed = self._changed, {}
             self._zookeeper.submit((node,), lambda response: self._announced(response, changed))
             self._last_propagation_us = now_us
-        self._host.set_timer(CHECK_INTERVAL_US, self._check)
+        return bool(self._changed)
 
     def _announced(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
         """The controller's watch does the rest; what could not be written is tried again."""
         if response.error != zk.OK:
             self._changed = {**changed, **self._changed}
+            self._task.request()

@@ -8,12 +8,18 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import source_hash, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    # What the import system asks of both stands here. `importlib.abc` would load archives, temporary files and
+    # URLs for what it says of resources, each time that harrow starts.
+    Loader = MetaPathFinder = object
 
 NAME: Final = "harrow__mypyc"
 HOME: Final = Path(__file__).parent

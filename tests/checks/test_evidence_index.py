@@ -1,6 +1,14 @@
 """How sends and completions find each other."""
 
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from harrow.checks.index import Index
+from harrow.cluster_model.events import HighWatermarkSet, LogOpened
+from harrow.cluster_model.packed_log import PackedLog
+from harrow.cluster_model.trace import TraceEvent, decode
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -21,8 +29,8 @@ def test_sends_that_are_outstanding_together_are_matched_by_value() -> None:
         300_000,
     )
     (session,) = index.sessions
-    assert (session.process, session.partition, session.sends) == (producer, "t-0", [first, second])
-    assert index.acked == {"t-0": [second]}
+    assert (session.process, session.partition, [*session.sends]) == (producer, "t-0", [first, second])
+    assert {name: [*sends] for name, sends in index.acked.items()} == {"t-0": [second]}
 
 
 def test_the_same_value_from_two_processes_is_matched_by_process() -> None:
@@ -57,7 +65,7 @@ def test_other_operations_and_failed_polls_are_passed_over() -> None:
     run.history.add(0, "invoke", "poll", (("poll",),), 0)
     run.history.add(0, "fail", "poll", (("poll", {"t-0": [(0, "m0")]}),), 0, "timeout")
     index = Index(run.evidence())
-    assert (index.history.sends_total, index.polled) == (0, {})
+    assert (index.history.sends_total, [*index.polled]) == (0, [])
 
 
 def test_both_kinds_of_a_transaction_are_read() -> None:
@@ -67,3 +75,35 @@ def test_both_kinds_of_a_transaction_are_read() -> None:
     index = Index(run.evidence())
     assert [send.offset for send in index.acked["t-0"]] == [1]
     assert index.polled == {"t-0": {(0, "m0")}}
+
+
+_TIMES = st.integers(0, 20)
+
+
+@given(
+    st.lists(st.tuples(_TIMES, st.sampled_from(("t-0", "t-1")), st.booleans()), max_size=30),
+    _TIMES,
+    _TIMES,
+    st.integers(1, 5),
+)
+def test_what_happened_at_a_time_is_found_in_a_trace_of_any_kind(
+    told: list[tuple[int, str, bool]], start_us: int, end_us: int, chunk: int
+) -> None:
+    rows: list[TraceEvent] = [
+        (at_us, HighWatermarkSet.name, 0, partition, number)
+        if is_watermark
+        else (at_us, LogOpened.name, 0, partition, number, number)
+        for number, (at_us, partition, is_watermark) in enumerate(sorted(told))
+    ]
+    packed: PackedLog[TraceEvent] = PackedLog(newest=rows, chunk=chunk, unpacked_max=0)
+    packed.pack()
+    run = RunBuilder().evidence()
+    watermarks = [(number, event) for number, event in enumerate(rows, 1) if len(event) == 5]
+    for trace in (rows, packed):
+        index = Index(replace(run, trace=trace))
+        assert index.position_at(start_us) == sum(event[0] < start_us for event in rows)
+        assert list(index.raw_events(HighWatermarkSet)) == watermarks
+        assert list(index.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
+        assert index.during(start_us, end_us, HighWatermarkSet, "t-1") == [
+            decode(event) for _, event in watermarks if start_us <= event[0] <= end_us and event[3] == "t-1"
+        ]

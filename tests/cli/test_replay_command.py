@@ -19,7 +19,7 @@ def run(harrow: Harrow, folder: Path) -> Path:
 def changed_trace(run: Path, line: int, old: str, new: str) -> None:
     """Change a line of the trace, and the digest with it: the record of some other model."""
     from harrow.campaigns.record.recorded_run import _read_trace
-    from harrow.cluster_model.trace import digest
+    from harrow.cluster_model.packed_log import digest
 
     path = run / "trace.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -9,7 +9,7 @@ import pytest
 from harrow.campaigns.search import shrink
 from harrow.cli.commands.shrink import session
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests import ShrinkRequest
+from harrow.cli.requests.shrink import ShrinkRequest
 from tests.cli.conftest import Harrow
 from tests.library_swarm import first_failing_seed
 

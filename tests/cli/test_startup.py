@@ -1,5 +1,7 @@
 """Commands start fast because they load little. No times here: they depend on the machine."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.cli.conftest import Harrow
@@ -12,6 +14,19 @@ RUNS = {
     "yaml",
 }
 LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
+PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.worker_pool"}
+OTHER_COMMANDS = {
+    "harrow.cli.requests.sweep",
+    "harrow.cli.requests.trace",
+    "harrow.cli.page.trace_page",
+    "harrow.cli.watch.watch_run",
+    "harrow.cli.ci.suite",
+    "harrow.cli.ci.run_suites",
+    "harrow.campaigns.sweep.sweep",
+    "harrow.campaigns.search.shrink",
+    "harrow.campaigns.search.strategies.plans",
+    "xml.etree.ElementTree",
+}
 RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
 
 
@@ -20,7 +35,10 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
     [
         (
             ("--version",),
-            RUNS | LIBRARIES | RENDERING | {"pydantic", "typer", "dataclasses", "harrow.cli.main"},
+            RUNS
+            | LIBRARIES
+            | RENDERING
+            | {"pydantic", "typer", "dataclasses", "importlib.resources", "harrow.cli.main"},
         ),
         (
             ("--help",),
@@ -34,7 +52,7 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
         (("list", "settings"), RUNS | LIBRARIES),
         (("explain", "lost-write"), RUNS | LIBRARIES),
         (("clean",), RUNS | LIBRARIES),
-        (("run", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree", "harrow.campaigns.sweep.sweep"}),
+        (("run", "ack-lost"), LIBRARIES | PROCESSES | OTHER_COMMANDS),
         (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -47,3 +65,9 @@ def test_a_command_loads_what_it_needs(
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert "harrow.cli.__main__" in loaded or "typer" in loaded
     assert not loaded & not_loaded
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_COMMANDS | PROCESSES))
+def test_what_a_run_does_not_load_is_there(name: str) -> None:
+    """A name that nothing has any more would hold commands to nothing."""
+    assert find_spec(name)

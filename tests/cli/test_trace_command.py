@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.trace import digest
+from harrow.cluster_model.packed_log import digest
 from tests.cli.conftest import ROOT, Harrow
 from tests.written_runs import written_run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harrow.cli.commands.trace import session
-from harrow.cli.requests import TraceRequest
+from harrow.cli.requests.trace import TraceRequest
 from tests.written_runs import written_run
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "trace"
@@ -82,7 +82,7 @@ def test_whoever_knows_kafka_sees_the_loss(tmp_path: Path, monkeypatch: pytest.M
     assert any("KIP-101" in line for line in lines)
     record = told(tmp_path, monkeypatch, run, PIPED, record="m1")
     assert "at the end: IN NO LOG" in record
-    assert "never below its HW, TRUNCATED at 32.070s (high watermark)" in record
+    assert "never below its HW, TRUNCATED at 32.040s (high watermark)" in record
 
 
 def test_a_record_that_only_a_follower_has_is_not_safe(

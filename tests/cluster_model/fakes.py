@@ -1,6 +1,6 @@
 """Stand-ins for what actors run on: a host that keeps what it is given, and a clock moved by hand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -65,7 +65,7 @@ class FakeHost(Host):
     def __init__(self, name: str = "host", choices: Choices | None = None) -> None:
         self.clock = FakeClock()
         trace = Trace(self.clock)
-        self.events: list[TraceEvent] = trace.events
+        self.events: Sequence[TraceEvent] = trace.events
         self.emit = trace.emit
         self.publish = trace.publish
         self.subscribe = trace.subscribe

@@ -7,6 +7,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.client import Client, Reader, Sender
 from harrow.campaigns.run.clients import CLIENTS, ClientKind, Clients
 from harrow.campaigns.run.runner import Run
+from harrow.campaigns.run.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import BrokerConfig, broker_config
@@ -24,6 +25,8 @@ class OneLog(Clock):
     """A cluster of which nothing is left but a clock, a log that loses nothing, and timers."""
 
     kind = "one log"
+    patience: Patience | None = None
+    invariants: Collection[str] = ()
 
     def __init__(self, producers: tuple[ProducerSpec, ...]) -> None:
         self.now_us = 0
@@ -65,6 +68,9 @@ class OneLog(Clock):
         self.heal()
 
     def watch_messages(self) -> None:
+        pass
+
+    def watch_fetches(self) -> None:
         pass
 
     def elect_preferred_leaders(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.packaging.distributions import VirtualEnvironment, built, content, unpacked
 from tests.plain_environment import ROOT
 
-ROOMS = ("campaigns", "checks", "cli", "cluster_model", "faults", "pytest_harrow")
+ROOMS = ("campaigns", "checks", "cli", "cluster_model", "faults", "live_cluster", "pytest_harrow")
 EVERYDAY_NAMES = (*ROOMS, "tests", "docs", "benchmarks")
 
 ARCHIVE = """

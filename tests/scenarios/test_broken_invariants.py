@@ -137,7 +137,7 @@ def _entries_are_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _producers_are_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProducerStates, "rebuild", lambda self, _: self.entries.clear())
+    monkeypatch.setattr(ProducerStates, "rebuild", lambda self, *_: self.entries.clear())
 
 
 def _everything_counts_as_flushed(monkeypatch: pytest.MonkeyPatch) -> None:

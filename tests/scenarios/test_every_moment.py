@@ -372,7 +372,7 @@ def compare_every_moment(given: Plan, seed: int) -> None:
         patch.setattr(target, "step", step)
         patch.setattr(target, "advance", advance)
         result = run.result()
-    assert moments.compared >= 10
+    assert moments.compared >= 5
     moments.compare_elections()
     moments.compare_acks()
     compare_clients(result)

@@ -63,8 +63,8 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "deposed-leader-acks-pending": (yardstick, "lost-write", 0),
     "isr-join-below-hw": (back_by_the_high_watermark, "isr-holds-committed", 27),
     "hw-may-fall": (yardstick, "hw-monotonic", 0),
-    "epoch-answer-without-epoch": (dense_plan, "log-divergence", 312),
-    "unconditional-isr-write": (dense_plan, "two-leaders", 0),
+    "epoch-answer-without-epoch": (dense_plan, "log-divergence", 82),
+    "unconditional-isr-write": (dense_plan, "two-leaders", 22),
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 0),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 0),
 }

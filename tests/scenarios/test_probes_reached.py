@@ -60,7 +60,7 @@ REACHED: dict[str, tuple[str, int]] = {
     "follower-truncated-twice": ("hw-truncation", 0),
     "epoch-unknown-to-leader": ("epoch-without-records[fixed]", 0),
     "epoch-undefined-answer": ("no-epoch-entry-on-election", 11),
-    "follower-gave-up": (DENSE, 108),
+    "follower-gave-up": (DENSE, 235),
     "fenced-by-leader-epoch": (STANDARD, 0),
     "leader-epoch-unknown": ("failed-broker-set[base]", 0),
     "fetch-out-of-range": ("no-truncation", 80),

@@ -21,6 +21,7 @@ class Stage:
         brokers: int = 3,
         replication_factor: int = 3,
         controller: int = 0,
+        watches_fetches: bool = False,
     ) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
@@ -39,6 +40,8 @@ class Stage:
         self.environment = self.target.environment
         self.injector = FaultInjector(self.target, spec, choices.schedule)
         self.script = Script(steps, self.target, self.injector)
+        if watches_fetches:
+            self.target.watch_fetches()
         self.target.start()
         self.target.clients.start()
 

@@ -293,7 +293,7 @@ def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
 
 
 def test_links_can_be_cut_and_messages_dropped() -> None:
-    stage = Stage()
+    stage = Stage(watches_fetches=True)
     stage.cluster.simulator.run_until(SECOND)
     assert fetches(stage, 1) > 0
     stage.environment.cut_link(1, 0)

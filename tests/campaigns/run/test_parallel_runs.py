@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run import parallel_runs
+from harrow.campaigns.run import parallel_runs, worker_pool
 from harrow.campaigns.run.parallel_runs import run_all, timed_run
 from harrow.campaigns.run.run_result import RunResult
 from tests.campaigns.run.eventful_plan import eventful_plan
@@ -30,7 +30,7 @@ def test_processes_yield_the_results_of_one_in_the_order_of_the_runs(monkeypatch
 
 def test_what_is_soon_over_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", float("inf"))
-    monkeypatch.setattr(parallel_runs, "worker_pool", None)
+    monkeypatch.setattr(worker_pool, "worker_pool", None)
     assert len(digests(3)) == len(RUNS)
 
 
@@ -61,7 +61,7 @@ def test_what_a_dead_worker_leaves_is_run_here(
     monkeypatch: pytest.MonkeyPatch, dies_at: int, *, at_once: bool
 ) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
-    monkeypatch.setattr(parallel_runs, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
+    monkeypatch.setattr(worker_pool, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
     assert [seed for seed, _ in digests(2)] == list(range(12))
 
 

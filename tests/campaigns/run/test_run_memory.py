@@ -1,11 +1,34 @@
 """A run leaves nothing behind but its result."""
 
 import gc
+from dataclasses import replace
+
+import pytest
 
 from harrow.campaigns.language.library_index import resolve
-from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.run import runner
 from harrow.campaigns.run.runner import run_plan
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import Verdict
+from harrow.checks.index import Index
+from harrow.checks.judge import judge
+from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.sim.cluster import Cluster
+
+_CRASHES = """
+name: crashes
+kafka: "2.4"
+cluster:
+  brokers: 3
+  topics: [{name: t, partitions: 1, replication_factor: 3}]
+workload:
+  duration: 20m
+  producers: [{name: producer-0, rate: 1/s}]
+faults:
+  - rate: 6/m
+    do: {broker_crash: {broker: any, restart_after: 1s..3s}}
+"""
 
 
 def test_the_clusters_of_many_runs_are_not_kept() -> None:
@@ -21,3 +44,23 @@ def test_the_clusters_of_many_runs_are_not_kept() -> None:
         gc.set_threshold(*thresholds)
     assert len(results) == 3
     assert after <= before
+
+
+def test_a_long_run_lets_go_of_brokers_that_have_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load_text(_CRASHES, "crashes.yaml").plans[0]
+    alive: list[int] = []
+
+    def counting(evidence: Evidence, index: Index) -> Verdict:
+        alive.append(sum(isinstance(thing, Broker) for thing in gc.get_objects()))
+        return judge(evidence, index)
+
+    monkeypatch.setattr(runner, "judge", counting)
+    gc.collect()
+    kept = run_plan(plan, 1)
+    gc.collect()
+    monkeypatch.setattr(runner, "_EVENTS_COLLECTED", kept.events // 30)
+    before = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
+    again = run_plan(plan, 1)
+    assert sum(isinstance(thing, Cluster) for thing in gc.get_objects()) <= before
+    assert alive[1] < alive[0] // 2
+    assert replace(again, evidence=kept.evidence) == kept

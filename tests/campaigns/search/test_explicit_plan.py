@@ -1,5 +1,7 @@
 """A run written down: the plan that is left does the same without drawing anything."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.campaigns.language.library_index import resolve
@@ -73,8 +75,10 @@ def test_a_timeline_can_be_taken_out_and_put_back() -> None:
 
 def test_every_send_of_a_transaction_is_in_the_plan() -> None:
     result = run_plan(load_text(_OPERATED, "operated.yaml").plans[0], 0)
-    (first, *_) = (op for op in result.evidence.operations if op.f == "send")
+    operations = list(result.evidence.operations)
+    (first, *_) = (op for op in operations if op.f == "send")
     first.f, first.value = "txn", (("poll",), ("send", "t-0", "m0"), ("send", "t-0", "also"))
+    result = replace(result, evidence=replace(result.evidence, operations=operations))
     plan = next(iter(explicit_plans(result)))
     values = [moment.action.value for moment in timeline(plan) if isinstance(moment.action, Send)]
     assert values == ["m0", "also", "m1"]

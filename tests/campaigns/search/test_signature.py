@@ -64,8 +64,10 @@ def test_what_its_producer_was_promised_is_a_part_of_it() -> None:
 
 def test_what_the_sender_of_a_transaction_was_promised_is_a_part_of_it() -> None:
     result = run_result(lost("m9"))
-    sent = next(operation for operation in result.evidence.operations if operation.type == "invoke")
+    operations = list(result.evidence.operations)
+    sent = next(operation for operation in operations if operation.type == "invoke")
     sent.f, sent.value = "txn", (("poll",), *sent.value, ("send", "t-0", "m9"))
+    result = replace(result, evidence=replace(result.evidence, operations=operations))
     (signature,) = signatures(result)
     assert signature == replace(LOST_M1, promise="acks=all")
 

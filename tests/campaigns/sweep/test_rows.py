@@ -9,6 +9,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.service import MEASURES
 from harrow.campaigns.sweep import row as row_module
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.chunk import Task
@@ -22,6 +23,8 @@ from harrow.campaigns.sweep.row import (
     this_worker,
 )
 from harrow.campaigns.sweep.row_table import COLUMNS, TRANSPORT_SCHEMA, as_batch
+from harrow.checks.evidence import Evidence
+from harrow.checks.index import Index
 from tests.campaigns.sweep.sweep_campaigns import acks, definition
 
 
@@ -56,6 +59,35 @@ def test_a_row_says_what_the_run_says() -> None:
     assert "signature" not in row
 
 
+def test_the_service_levels_of_a_row_are_those_of_the_run() -> None:
+    plan = load_campaign(resolve("standard")[0]).plans[0]
+    outages = 0
+    for seed in range(4):
+        alone = run_plan(plan, seed)
+        beside = run_plan(plan, seed, measured=True).measured
+        assert alone.levels is None
+        assert {name: of(beside) for name, of in MEASURES.items()} == {
+            name: of(alone.service) for name, of in MEASURES.items()
+        }
+        assert (beside.total, len(beside.outages)) == (alone.service.total, len(alone.service.outages))
+        outages += len(beside.outages)
+    assert outages
+
+
+def test_evidence_is_indexed_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To judge a run and to measure its service levels takes the same look at what happened."""
+    indexed: list[Evidence] = []
+    index = Index.__init__
+
+    def counted(self: Index, evidence: Evidence) -> None:
+        indexed.append(evidence)
+        index(self, evidence)
+
+    monkeypatch.setattr(Index, "__init__", counted)
+    assert run_row(swarm_cell(), 3)["sent"]
+    assert len(indexed) == 1
+
+
 def test_the_same_run_leaves_the_same_row() -> None:
     cell = swarm_cell()
     assert without_time(run_row(cell, 5)) == without_time(run_row(cell, 5))
@@ -79,7 +111,7 @@ def test_an_expectation_that_is_missed_is_a_failure_of_its_own() -> None:
 
 
 def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, measured: bool) -> None:
         raise ZeroDivisionError("not this time")
 
     monkeypatch.setattr(row_module, "run_plan", broken)

@@ -45,9 +45,9 @@ def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) 
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     runs: list[int] = []
 
-    def counted(plan: Plan, seed: int) -> RunResult:
+    def counted(plan: Plan, seed: int, *, measured: bool = False) -> RunResult:
         runs.append(seed)
-        return run_plan(plan, seed)
+        return run_plan(plan, seed, measured=measured)
 
     for module in (row, proof):
         monkeypatch.setattr(module, "run_plan", counted)

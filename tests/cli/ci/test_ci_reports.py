@@ -11,7 +11,7 @@ from harrow.cli.ci.junit import junit_xml
 from harrow.cli.ci.run_suites import RunSuites
 from harrow.cli.ci.suite import EXPECTATIONS, Case, Status, Suite, in_total, note_suite
 from harrow.cli.commands.run_tally import Tally
-from harrow.cli.requests import RunRequest
+from harrow.cli.requests.run import RunRequest
 
 ODD = "50% of a,b: c\r\n::error::<&>\x00\x1b[31m\ud800|`x`"
 

@@ -482,12 +482,12 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     session.update(request.partitions)
     done: list[bool] = []
     delayed = DelayedFetch(
-        1,
         replicas.message(request, "f"),
         100,
         session,
         replicas.manager.partitions,
         lambda _, expired: done.append(expired),
+        lambda _: None,
     )
     assert delayed.try_complete(P) == completes
     assert done == ([False] if completes else [])

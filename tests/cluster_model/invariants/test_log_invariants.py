@@ -171,6 +171,45 @@ class TestProducerStateMatchesLog:
         watched.appended(1)
         assert watched.names() == ["producer-state-matches-log"]
 
+    @pytest.mark.parametrize("kept", [0, 1, 2])
+    def test_the_newest_batch_is_forgotten_when_the_log_is_read_again(
+        self, watched: Watched, kept: int
+    ) -> None:
+        for sequence in range(4):
+            self.send(watched, sequence, "a")
+            self.send(watched, sequence, "b", producer_id=8)
+        watched.truncate(1, 2 * kept + 2)
+        assert watched.broken == []
+        watched.logs[1].producers.entries[7].batches.pop()
+        watched.truncated(1)
+        # Without any batch nothing is remembered that could be wrong.
+        assert watched.names() == ["producer-state-matches-log"] * (kept > 0)
+
+    @pytest.mark.parametrize(
+        "remembered",
+        [
+            [(0, 0, 0), (2, 2, 4), (3, 3, 6)],  # one between is missing
+            [(1, 1, 2), (0, 0, 0), (2, 2, 4), (3, 3, 6)],  # in another order
+            [(0, 0, 0), (1, 1, 2), (2, 3, 4), (3, 3, 6)],  # other sequence numbers
+            [(0, 0, 0), (1, 1, 3), (2, 2, 4), (3, 3, 6)],  # where another producer's batch is
+            [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 8)],  # where none is
+        ],
+    )
+    def test_other_batches_are_remembered_when_the_log_is_read_again(
+        self, watched: Watched, remembered: list[tuple[int, int, int]]
+    ) -> None:
+        for sequence in range(4):
+            self.send(watched, sequence, "a")
+            self.send(watched, sequence, "b", producer_id=8)
+        known = watched.logs[1].producers.entries[7].batches
+        assert list(known) == [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 6)]
+        watched.truncated(1)
+        assert watched.broken == []
+        known.clear()
+        known.extend(remembered)
+        watched.truncated(1)
+        assert watched.names() == ["producer-state-matches-log"]
+
     def test_a_truncation_leaves_what_it_cut_off(self, watched: Watched) -> None:
         for sequence in range(3):
             self.send(watched, sequence, "a")

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.disk import (
@@ -11,7 +13,8 @@ from harrow.cluster_model.log.disk import (
     Disk,
 )
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.record_batch import ABORT, COMMIT
+from harrow.cluster_model.log.producer_state import ProducerStates
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
@@ -395,3 +398,67 @@ def test_a_shutdown_flushes_and_checkpoints_everything_and_the_next_start_takes_
     assert disk.clean_shutdown_file
     log_manager(1, host, disk, Behaviours()).start()
     assert not disk.clean_shutdown_file
+
+
+def told(states: ProducerStates) -> object:
+    """Return all that a log remembers of producers."""
+    return (
+        {
+            producer_id: (entry.producer_epoch, entry.last_sequence, list(entry.batches))
+            for producer_id, entry in states.entries.items()
+        },
+        states.ongoing_transactions,
+        states.unreplicated_transactions,
+    )
+
+
+APPENDS = st.tuples(st.sampled_from([1, 2, 9]), st.sampled_from(["plain", "transactional", COMMIT, ABORT]))
+CUTS = st.integers(min_value=1, max_value=60)
+OPENS = st.just("open")
+
+
+@given(st.lists(APPENDS | CUTS | OPENS, max_size=120), st.booleans())
+def test_what_is_told_of_producers_is_what_reading_the_whole_log_tells(
+    steps: list[tuple[int, str] | int | str], follows_log: bool
+) -> None:
+    behaviours = replace(V2_4, producer_state_follows_log=follows_log, sequence_check=False)
+    disk = Disk()
+    log = log_on(disk, behaviours)
+    for number, step in enumerate(steps):
+        if isinstance(step, tuple):
+            producer_id, kind = step
+            if kind in (COMMIT, ABORT):
+                log.append_as_leader(control(kind, producer_id=producer_id), 0)
+            else:
+                is_transactional = kind == "transactional"
+                log.append_as_leader(
+                    RecordBatch(("a", "b"), producer_id, 0, 2 * number, is_transactional=is_transactional), 0
+                )
+            continue
+        if isinstance(step, int):
+            log.truncate_to(max(0, log.log_end_offset - step))
+        else:
+            log = log_on(disk, behaviours)
+        if step == "open" or follows_log:
+            whole = ProducerStates(behaviours)
+            whole.rebuild(log.batches, [])
+            assert told(log.producers) == told(whole)
+
+
+def test_a_batch_is_read_again_once_however_often_a_log_is_opened() -> None:
+    disk = Disk()
+    for opened in range(1, 31):
+        log = log_on(disk)
+        for number in range(10 * opened - 10, 10 * opened):
+            log.append_as_leader(batch("a", producer_id=PID, sequence=number), 0)
+    assert [snapshot.batch_count for snapshot in disk.log_file(P).producer_snapshots] == [
+        *range(220, 300, 10)
+    ]
+    log.truncate_to(255)
+    assert [snapshot.batch_count for snapshot in disk.log_file(P).producer_snapshots] == [
+        220,
+        230,
+        240,
+        250,
+        255,
+    ]

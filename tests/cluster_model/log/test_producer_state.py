@@ -123,12 +123,12 @@ def test_batches_without_a_producer_id_leave_no_trace() -> None:
 
 def test_rebuilding_learns_what_the_log_has_and_nothing_else() -> None:
     states = states_after(*SEVEN)
-    states.rebuild(SEVEN[:3])
+    states.rebuild(SEVEN[:3], [])
     assert states.check(sent(6)) == errors.NONE
     assert states.check(sent(14)) == GAP
     assert states.find_duplicate(sent(4, 2)) == 14
     assert states.find_duplicate(sent(12, 2)) is None
-    states.rebuild([])
+    states.rebuild([], [])
     assert states.check(sent(14)) == errors.UNKNOWN_PRODUCER_ID
 
 

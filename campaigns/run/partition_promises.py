@@ -1,0 +1,28 @@
+"""What the settings of a cluster promise of its partitions."""
+
+from collections.abc import Callable
+
+from harrow.checks.evidence import PartitionSettings
+from harrow.cluster_model.settings import TopicConfig
+from harrow.cluster_model.topology import ClusterSpec
+
+
+def partition_settings(
+    spec: ClusterSpec,
+    replicas_of: Callable[[str], tuple[int, ...]],
+    topic_config: Callable[[str, int], TopicConfig],
+) -> dict[str, PartitionSettings]:
+    """Return what is promised of each partition, from what each broker makes of its topic's settings."""
+    found = {}
+    for topic in spec.topics:
+        on_broker = {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
+        for partition in topic.partition_names():
+            replicas = replicas_of(partition)
+            found[partition] = PartitionSettings(
+                replicas=replicas,
+                min_insync_replicas=min(on_broker[broker].min_insync_replicas for broker in replicas),
+                unclean_leader_election=any(own.unclean_leader_election for own in on_broker.values()),
+                flush_messages=max(on_broker[broker].flush_messages for broker in replicas),
+                on_broker=on_broker,
+            )
+    return found

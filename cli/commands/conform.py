@@ -1,0 +1,159 @@
+"""`harrow conform`: the same campaigns on real brokers and on the model."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.record.markdown import table, text
+from harrow.campaigns.record.report import in_short, reproduce_command, run_as_mapping, variant_name
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.version import VERSION
+from harrow.checks.finding import SKIPPED
+from harrow.cli import exit_code
+from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.target import started_brokers
+from harrow.cli.console import message_console, show
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.progress import ProgressLine
+from harrow.cli.render.layout import DIM, FAILED, indented
+from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.session import data, write_json
+from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, Comparison, Conformity, compared
+
+if TYPE_CHECKING:
+    from harrow.live_cluster.live_run import StartedBrokers
+
+_STYLES: Final[dict[Conformity, str]] = {AGREED: "green", DIFFERS: FAILED, NOT_COMPARED: DIM}
+_WIDTH: Final = 8
+_SEEDS: Final = range(50)
+_SCHEMA: Final = "harrow.conform/1"
+
+
+def session(request: ConformRequest) -> int:
+    """Compare what was asked for, print it, and return the exit code."""
+    messages = message_console(no_color=request.no_color)
+    selections = select(request.campaigns, request.overrides, request.variants)
+    brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
+    planned = sum(len(selection.plans) for selection in selections)
+    progress = ProgressLine(messages, total=planned, enabled=not request.quiet)
+    found: list[Comparison] = []
+    with Interrupts() as interrupts, data(request) as console:
+        try:
+            for selection in selections:
+                for plan in selection.plans:
+                    progress.update(len(found), f"{selection.argument} {variant_name(plan)}")
+                    found.append(_comparison(request, selection, plan, brokers, interrupts))
+                    progress.clear()
+                    if request.output_format == "table":
+                        show(console, *_lines(found[-1]))
+                        console.file.flush()
+        except KeyboardInterrupt:
+            _print(request, console, found, brokers)
+            return exit_code.INTERRUPTED
+        finally:
+            progress.clear()
+        _print(request, console, found, brokers)
+    statuses = {comparison.status for comparison in found}
+    if DIFFERS in statuses:
+        return exit_code.BROKEN
+    return exit_code.OK if AGREED in statuses else exit_code.INCONCLUSIVE
+
+
+def _comparison(
+    request: ConformRequest,
+    selection: Selection,
+    plan: Plan,
+    brokers: "StartedBrokers",
+    interrupts: Interrupts,
+) -> Comparison:
+    overrides = request.overrides or ()
+    real: list[RunResult] = []
+    for seed in range(request.times):
+        result = brokers.run(plan, seed, None if request.no_results else request.results, interrupts.check)
+        real.append(result)
+        if result.verdict.status == SKIPPED:
+            break
+        if not request.no_results:
+            reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, request.target)
+            copy = campaign_copy(selection.campaign, plan, seed, overrides)
+            with interrupts.shielded():
+                write_run(request.results, result, run_as_mapping(result, reproduce), copy)
+    if real[-1].verdict.status == SKIPPED:
+        return compared(plan, real, ())
+    return compared(
+        plan, real, (run_plan(plan, seed, check=interrupts.check) for seed in request.seeds or _SEEDS)
+    )
+
+
+def _print(
+    request: ConformRequest, console: Console, found: list[Comparison], brokers: "StartedBrokers"
+) -> None:
+    if request.output_format == "json":
+        write_json(console, _document(request, found))
+    elif request.output_format == "markdown":
+        rows = [
+            (text(_name(each)), each.status, text("; ".join(each.reasons) or _said(each))) for each in found
+        ]
+        console.file.write(
+            table(("campaign", f"Kafka {brokers.release.name}", "what came of it"), rows) + "\n"
+        )
+    elif found:
+        counts = Counter(comparison.status for comparison in found)
+        told = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
+        show(console, Text(), Text(f"{counted(len(found), 'campaign')} on {request.target}: {told}"))
+
+
+def _lines(comparison: Comparison) -> Iterator[Any]:
+    yield Text.assemble(
+        (comparison.status.ljust(_WIDTH), _STYLES[comparison.status]), "  ", _name(comparison)
+    )
+    if comparison.status == AGREED:
+        yield indented(_said(comparison), _WIDTH + 2, DIM)
+    for reason in comparison.reasons:
+        yield indented(reason, _WIDTH + 2)
+    if comparison.status == DIFFERS:
+        for run in comparison.real:
+            yield indented(f"brokers: {run.verdict.status}: {in_short(run) or 'nothing'}", _WIDTH + 2, DIM)
+
+
+def _name(comparison: Comparison) -> str:
+    plan = comparison.plan
+    return plan.campaign if plan.variant is None else f"{plan.campaign} {plan.variant}"
+
+
+def _said(comparison: Comparison) -> str:
+    """Return what the brokers came to, and how often."""
+    runs = Counter(f"{run.verdict.status}: {in_short(run) or 'nothing'}" for run in comparison.real)
+    return "; ".join(said if count == 1 else f"{said} ({count} times)" for said, count in runs.items())
+
+
+def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any]:
+    return {
+        "schema": _SCHEMA,
+        "version": VERSION,
+        "target": request.target,
+        "comparisons": [
+            {
+                "campaign": comparison.plan.campaign,
+                "variant": comparison.plan.variant,
+                "kafka": comparison.plan.kafka,
+                "status": comparison.status,
+                "reasons": list(comparison.reasons),
+                "real": [
+                    {"verdict": run.verdict.status, "found": in_short(run), "seconds": run.simulated_us / 1e6}
+                    for run in comparison.real
+                ],
+                "modelled": sum(count for _, count in comparison.modelled),
+                "outcomes": len(comparison.modelled),
+            }
+            for comparison in found
+        ],
+    }

@@ -1,0 +1,49 @@
+"""What `harrow check` can be asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from harrow.cli import options
+from harrow.cli.requests.request import WrittenRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest(WrittenRequest):
+    """Judge a recorded history of any cluster.
+
+    A history is what clients invoked, and what came back. It may come from harrow's model, a Jepsen test or
+    your own cluster, with one operation a line, as docs/history.md says. harrow takes everything as promised
+    that --set does not state: acks=all, idempotence, transactions, read_committed, no unclean election,
+    nothing unflushed.
+    """
+
+    history: Annotated[
+        str,
+        typer.Argument(
+            metavar="HISTORY",
+            help="A file of JSON lines, plain or gzipped, a folder of results, or - for standard input.",
+        ),
+    ]
+    allowed: Annotated[
+        list[str] | None,
+        options.anomaly("--allow", "Permit an anomaly; may be repeated."),
+    ] = None
+    demanded: Annotated[
+        list[str] | None,
+        options.anomaly("--demand", "Never permit an anomaly, whatever Kafka promises; may be repeated."),
+    ] = None
+    line_max_mib: Annotated[
+        int, typer.Option("--max-line", metavar="MIB", min=1, help="Refuse a history with a longer line.")
+    ] = 64
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="State a Kafka setting of the clients or the cluster, such as acks=1; may be repeated.",
+        ),
+    ] = None
+    output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+    verbose: options.Verbose = False

@@ -1,0 +1,18 @@
+"""What `harrow new` can be asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from harrow.cli.requests.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest(Request):
+    """Write a commented campaign to start from.
+
+    NAME becomes NAME.yaml in this folder; an existing file stays as it is.
+    """
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name, or the file to write.")]

@@ -1,0 +1,184 @@
+"""A log of a run that grows by millions of rows: the newest as they are, all before them packed.
+
+A tuple of a trace takes some 250 bytes of memory as an object, 35 marshalled and 11 compressed. So what a run of a day has
+emitted fits into memory, and needs no file that is in the way after a crash, or a disk that has room.
+"""
+
+import hashlib
+import marshal
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import starmap
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
+
+Row = tuple[Any, ...]
+"""Plain data: ints, strings, booleans, None, and tuples, lists and dicts of these."""
+
+T = TypeVar("T")
+
+_STORED: Final = 4
+"""Marshal's format with back references: half as large, and each name of an event is one object when it is read."""
+_HASHED: Final = 2
+"""Marshal's format that has neither back references nor interned strings."""
+_HEADER: Final = 5
+"""How many bytes a list begins with in this format: a letter and its length."""
+_COMPRESSED: Final = b"x"
+_QUICK: Final = 1
+"""zlib's level: the best one makes it a third smaller, and takes ten times as long."""
+_UNPACKED_AT_ONCE: Final = 2
+
+
+class PackedLog(Sequence[T]):
+    """A sequence of rows that only grows. Its items are the rows, or what a *kind* makes of the fields of one.
+
+    Append to ``newest`` and call `pack` now and then: appending is what takes time in a run, and a list's own method
+    is the fastest there is. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed, so that
+    a short run pays nothing. To look something up unpacks a *chunk* of rows, to iterate one after the other.
+    """
+
+    __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
+
+    CHUNK: ClassVar[int] = 4_096
+    UNPACKED_MAX: ClassVar[int] = 32_768
+    UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
+    """How many bytes of chunks are marshalled alone: to compress and decompress them takes a tenth of a run's time."""
+
+    def __init__(
+        self,
+        kind: Callable[..., T] | None = None,
+        newest: Iterable[Row] = (),
+        chunks: Iterable[bytes] = (),
+        chunk: int | None = None,
+        unpacked_max: int | None = None,
+    ) -> None:
+        self.newest = list(newest)
+        self._kind = kind
+        self._chunk = self.CHUNK if chunk is None else chunk
+        self.unpacked_max = self.UNPACKED_MAX if unpacked_max is None else unpacked_max
+        self._chunks = list(chunks)
+        self._uncompressed = sum(map(len, self._chunks))
+        self._unpacked: dict[int, list[Row]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled packed, without what has been unpacked."""
+        return type(self), (self._kind, self.newest, self._chunks, self._chunk, self.unpacked_max)
+
+    def pack(self) -> None:
+        """Pack whole chunks if there are too many rows that are not."""
+        newest, size = self.newest, self._chunk
+        if len(newest) > self.unpacked_max:
+            end = len(newest) // size * size
+            for begin in range(0, end, size):
+                rows = marshal.dumps(newest[begin : begin + size], _STORED)
+                self._uncompressed += len(rows)
+                is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX
+                self._chunks.append(rows if is_plain else zlib.compress(rows, _QUICK))
+            del newest[:end]
+
+    def blocks(self) -> Iterator[list[Row]]:
+        """Yield all rows in order, many at a time."""
+        yield from map(_unpack, self._chunks)
+        yield self.newest
+
+    def rows_at(self, numbers: Iterable[int], first: int = 0) -> Iterator[tuple[int, Row]]:
+        """Yield the rows of rising numbers, each with its number, where the first row has the number *first*.
+
+        A chunk is unpacked once for all of its rows.
+        """
+        size, packed = self._chunk, len(self._chunks) * self._chunk
+        begin = end = first
+        rows: Sequence[Row] = ()
+        for number in numbers:
+            if number >= end:
+                if number - first < packed:
+                    chunk = (number - first) // size
+                    begin, rows = chunk * size + first, self._rows_of(chunk)
+                    end = begin + size
+                else:
+                    begin, end, rows = packed + first, len(self) + first, self.newest
+            yield number, rows[number - begin]
+
+    def digest(self) -> str:
+        """Return the digest of the rows: the same as of a list of them (`digest`), whatever has been packed."""
+        hashed = hashlib.sha256(marshal.dumps([], _HASHED)[:-4] + len(self).to_bytes(4, "little"))
+        for rows in self.blocks():
+            hashed.update(memoryview(marshal.dumps(rows, _HASHED))[_HEADER:])
+        return hashed.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self._chunks) * self._chunk + len(self.newest)
+
+    def __iter__(self) -> Iterator[T]:
+        for rows in self.blocks():
+            yield from self._items(rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment] # as a list
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            numbers = range(*index.indices(len(self)))
+            rising = numbers if numbers.step > 0 else numbers[::-1]
+            found = list(self._items(row for _, row in self.rows_at(rising)))
+            return found if numbers.step > 0 else found[::-1]
+        number = index if index >= 0 else index + len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(index)
+        packed = len(self._chunks) * self._chunk
+        if number >= packed:
+            row = self.newest[number - packed]
+        else:
+            row = self._rows_of(number // self._chunk)[number % self._chunk]
+        return cast("T", row) if self._kind is None else self._kind(*row)
+
+    def _items(self, rows: Iterable[Row]) -> Iterable[T]:
+        return cast("Iterable[T]", rows) if self._kind is None else starmap(self._kind, rows)
+
+    def _rows_of(self, chunk: int) -> list[Row]:
+        """Return the rows of a chunk; the last ones that were looked at stay unpacked."""
+        rows = self._unpacked.get(chunk)
+        if rows is None:
+            if len(self._unpacked) == _UNPACKED_AT_ONCE:
+                del self._unpacked[next(iter(self._unpacked))]
+            rows = self._unpacked[chunk] = _unpack(self._chunks[chunk])
+        return rows
+
+
+def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Yield rows in order, many at a time and none of them empty, be they packed or a list."""
+    blocks: Iterable[Sequence[Row]] = rows.blocks() if isinstance(rows, PackedLog) else (rows,)
+    for block in blocks:
+        for begin in range(0, len(block), PackedLog.CHUNK):
+            yield block[begin : begin + PackedLog.CHUNK]
+
+
+def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of rising numbers, each with its number, be they packed or a list; the first row has *first*."""
+    if isinstance(rows, PackedLog):
+        return rows.rows_at(numbers, first)
+    return ((number, rows[number - first]) for number in numbers)
+
+
+def _unpack(chunk: bytes) -> list[Row]:
+    # Marshal's lists begin with another byte than what zlib has compressed.
+    plain = zlib.decompress(chunk) if chunk.startswith(_COMPRESSED) else chunk
+    rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
+    return rows
+
+
+def digest(values: Any) -> str:
+    """Return a digest (SHA-256, hex, 16 digits) of plain data: lists, tuples, ints, strings, booleans, None.
+
+    Equal values give equal bytes whatever their history in memory, for `_HASHED` is made so.
+    """
+    return hashlib.sha256(marshal.dumps(values, _HASHED)).hexdigest()[:16]

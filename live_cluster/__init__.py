@@ -1,0 +1,1 @@
+"""Real brokers as a target: getting Kafka, processes, and what is known of them."""

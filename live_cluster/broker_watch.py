@@ -1,0 +1,116 @@
+"""What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer keeps nobody waiting."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
+from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.processes.local_broker import LocalBroker
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
+
+_INTERVAL_S: Final = 0.03
+_SHARE: Final = 4
+_REST_MAX_S: Final = 0.5
+
+
+class BrokerWatch:
+    """The newest that a broker has said. One that is paused has said what it said before; one that is down says nothing."""
+
+    def __init__(
+        self,
+        broker: LocalBroker,
+        connection: BrokerConnection,
+        partitions: Sequence[str],
+        metadata: MetadataSeen,
+        report: Report,
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._partitions = partitions
+        self._metadata = metadata
+        self._report = report
+        self._offsets: Mapping[str, ReplicaOffsets] = {}
+        self._roles: dict[str, tuple[int, int, int]] = {}
+        self._epochs: dict[str, int] = {}
+        self._life = 0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"watch broker {broker.id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def offsets(self) -> Mapping[str, ReplicaOffsets]:
+        """Return what it said last, by partition."""
+        return self._offsets
+
+    def leader_epoch(self, partition: str) -> int:
+        """Return the newest leader epoch that broker and control plane were seen to agree on; -1 for none in its present life."""
+        return self._epochs.get(partition, -1)
+
+    def forget(self) -> None:
+        """Take note that the process is gone: what it has said is of another life."""
+        with self._lock:
+            self._life += 1
+            self._offsets = {}
+            self._epochs.clear()
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            began_s, life = time.monotonic(), self._life
+            if self._broker.is_running and not self._broker.is_paused:
+                try:
+                    told = replica_offsets(self._connection, self._partitions, self._present_epochs())
+                except ConnectionLostError:
+                    told = {}
+                # One that stands still by now has not changed its mind.
+                if told or not self._broker.is_paused:
+                    with self._lock:
+                        if self._life == life and self._broker.is_running:
+                            self._take(told)
+            self._over.wait(rest_s(time.monotonic() - began_s))
+
+    def _present_epochs(self) -> dict[str, int]:
+        states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions)
+        return {partition: state.leader_epoch for partition, state in states if state is not None}
+
+    def _take(self, told: Mapping[str, ReplicaOffsets]) -> None:
+        before, self._offsets = self._offsets, told
+        for partition, offsets in told.items():
+            known = before.get(partition)
+            if offsets.leader_epoch is not None:
+                self._epochs[partition] = offsets.leader_epoch
+            self._take_role(partition, offsets)
+            if known is None or known.hw != offsets.hw:
+                self._report(HighWatermarkSet, self._broker.id, partition, offsets.hw)
+
+    def _take_role(self, partition: str, offsets: ReplicaOffsets) -> None:
+        """Report a role when broker and control plane agree on it: only the latter tells of which leader epoch it is."""
+        state, broker = self._metadata.partition_state(partition), self._broker.id
+        if state is None or (state.leader == broker) != offsets.leads:
+            return
+        role = (self._life, state.leader, state.leader_epoch)
+        if self._roles.get(partition) == role:
+            return
+        self._roles[partition] = role
+        if offsets.leads:
+            self._report(BecameLeader, broker, partition, state.leader_epoch, offsets.leo, state.isr)
+        else:
+            self._report(BecameFollower, broker, partition, state.leader_epoch, state.leader)
+
+
+def rest_s(took_s: float) -> float:
+    """Return how long to wait after an answer that took so long: many partitions are asked for less often."""
+    return min(max(_INTERVAL_S, _SHARE * took_s), _REST_MAX_S)

@@ -1,0 +1,258 @@
+"""Clients of a campaign on real brokers: their processes, their sessions, and what they report."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from harrow.campaigns.run.client import Reader, Sender
+from harrow.campaigns.run.clients import CLIENTS, CONSUMERS, PRODUCERS
+from harrow.checks.evidence import ProducerSettings
+from harrow.cluster_model.history import INFO, INVOKE
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import producer_config
+from harrow.cluster_model.sim.choices import Stream, between
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.live_cluster.clients.client_process import ClientProcess
+from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.happenings import WallClock
+from harrow.live_cluster.links.frame import client_id_of
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+
+LIVE: Final = "kafka"
+"""The kind of target whose clients are processes of their own."""
+_GAPS: Final = 1_000
+"""How many gaps between records are drawn; then they begin again."""
+_CRASHED: Final = "CRASHED"
+_NS_PER_US: Final = 1_000
+_RECORDS_MAX: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientHost:
+    """What clients run on. ``servers`` are the brokers' addresses by id, ``release`` is that of the model."""
+
+    children: ChildProcesses
+    folder: Path
+    servers: Mapping[int, tuple[str, int]]
+    release: str
+    partitions: tuple[str, ...]
+    clock: WallClock
+    reports: ClientReports
+    draw: Stream
+    processes: list[ClientProcess] = field(default_factory=list)
+
+    def start(
+        self, folder: str, client: Mapping[str, Any], take: Callable[[dict[str, Any]], None]
+    ) -> ClientProcess:
+        """Start a client's process."""
+        process = ClientProcess(self.children, self.folder / folder, client, take)
+        self.processes.append(process)
+        return process
+
+    def connection_settings(self, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
+        """Return what any client gets to find these brokers, or all of them."""
+        known = [self.servers[broker] for broker in brokers or self.servers]
+        return {
+            "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in known),
+            "client.id": client_id_of(client),
+            "log_level": 0,
+        }
+
+
+class LiveProducer(Sender):
+    """A producer application: one process after the other."""
+
+    def __init__(self, spec: ProducerSpec, host: ClientHost) -> None:
+        self.spec = spec
+        self._host = host
+        self._config = producer_config(host.release, spec.settings, RELEASES[host.release].behaviours)
+        self._process: ClientProcess | None = None
+        self._sessions: list[_Session] = []
+        self._generated = 0
+
+    def start(self) -> None:
+        interval_us = self.spec.interval_us
+        self._begin(
+            self.spec.start_us + between(self._host.draw, 0, interval_us) if interval_us is not None else 0
+        )
+
+    def _begin(self, first_us: int) -> None:
+        host, interval_us = self._host, self.spec.interval_us
+        session = _Session(host, host.reports.new_process(self.spec.name))
+        self._sessions.append(session)
+        # Gaps between half and one and a half times the mean.
+        gaps_us = (
+            []
+            if interval_us is None
+            else [interval_us // 2 + host.draw.below(interval_us + 1) for _ in range(_GAPS)]
+        )
+        self._process = host.start(
+            f"{self.spec.name}-{len(self._sessions)}",
+            {
+                "role": "producer",
+                "name": self.spec.name,
+                "first": self._generated,
+                "partitions": self.spec.partitions or host.partitions,
+                "record_bytes": self.spec.record_bytes,
+                "start_ns": host.clock.ns_of(first_us),
+                "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
+                "gaps_ns": [gap_us * _NS_PER_US for gap_us in gaps_us],
+                "settings": {
+                    **producer_settings(host.release, self.spec.settings),
+                    **host.connection_settings(self.spec.name),
+                },
+            },
+            session.take,
+        )
+
+    def send(self, value: str, partition: str | None) -> None:
+        assert self._process is not None
+        self._sessions[-1].hand_over(value)
+        self._process.order(value=value, partition=partition)
+
+    def restart(self) -> None:
+        self.stop()
+        self._generated += self._sessions[-1].generated
+        self._begin(self._host.clock.tick() + (self.spec.interval_us or 0))
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+            self._sessions[-1].abandon()
+
+    def unfinished(self) -> int:
+        return self._sessions[-1].unfinished() if self._sessions else 0
+
+    def producer_settings(self) -> dict[int, ProducerSettings]:
+        config = self._config
+        settings = ProducerSettings(
+            name=self.spec.name,
+            acks="all" if config.acks == -1 else str(config.acks),
+            idempotence=config.idempotence,
+            max_in_flight=config.max_in_flight,
+            retries=config.retries,
+        )
+        return {session.process: settings for session in self._sessions}
+
+
+class _Session:
+    """What the process of a producer has been handed and has generated, and what it has reported of it."""
+
+    def __init__(self, host: ClientHost, process: int) -> None:
+        self._host = host
+        self.process = process
+        self._lock = threading.Lock()
+        # An application may send one value several times.
+        self._handed_over: Counter[str] = Counter()
+        self._under_way: Counter[tuple[str, str]] = Counter()
+        self.generated = 0
+
+    def hand_over(self, value: str) -> None:
+        with self._lock:
+            self._handed_over[value] += 1
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """Take a report of the process."""
+        type_, partition, value = report["type"], report["partition"], report["value"]
+        # It is in the history before anybody can take it for done.
+        self._host.reports.add_send(
+            self.process,
+            type_,
+            partition,
+            value,
+            self._host.clock.us_of(report["at"]),
+            offset=report.get("offset"),
+            error=report.get("error"),
+        )
+        with self._lock:
+            if type_ != INVOKE:
+                self._under_way[partition, value] -= 1
+            else:
+                self._under_way[partition, value] += 1
+                if self._handed_over[value]:
+                    self._handed_over[value] -= 1
+                else:
+                    self.generated += 1
+
+    def unfinished(self) -> int:
+        with self._lock:
+            return self._handed_over.total() + self._under_way.total()
+
+    def abandon(self) -> None:
+        """The process is gone: the outcome of what was under way stays unknown."""
+        with self._lock:
+            under_way, self._under_way = self._under_way, Counter()
+            self._handed_over.clear()
+        now_us = self._host.clock.tick()
+        for partition, value in under_way.elements():
+            self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
+
+
+class LiveConsumer(Reader):
+    """A consumer application: one process."""
+
+    def __init__(self, spec: ConsumerSpec, host: ClientHost, bootstrap: tuple[int, ...] = ()) -> None:
+        self.spec = spec
+        self._host = host
+        self._bootstrap = bootstrap
+        self._process: ClientProcess | None = None
+        self._number = -1
+        self._consumed: set[str] = set()
+        self._positions: Mapping[str, int] = {}
+        self._at_end = False
+
+    def start(self) -> None:
+        host = self._host
+        self._number = host.reports.new_process(self.spec.name)
+        self._process = host.start(
+            self.spec.name,
+            {
+                "role": "consumer",
+                "name": self.spec.name,
+                "partitions": self.spec.partitions or host.partitions,
+                "start_ns": host.clock.ns_of(self.spec.start_us),
+                "poll_interval_ns": self.spec.poll_interval_us * _NS_PER_US,
+                "max_poll_records": int(self.spec.settings.get("max.poll.records", _RECORDS_MAX)),
+                "settings": {
+                    **consumer_settings(host.release, self.spec.settings),
+                    **host.connection_settings(self.spec.name, self._bootstrap),
+                },
+            },
+            self._take,
+        )
+
+    def _take(self, report: Mapping[str, Any]) -> None:
+        records = {
+            partition: [(offset, value) for offset, value in pairs]
+            for partition, pairs in report["records"].items()
+        }
+        us_of = self._host.clock.us_of
+        # They are in the history before anybody can take them for read.
+        if records:
+            self._host.reports.add_poll(self._number, records, us_of(report["invoked"]), us_of(report["at"]))
+        self._consumed.update(value for pairs in records.values() for _, value in pairs)
+        self._positions = report["positions"]
+        self._at_end = report["at_end"]
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def has_consumed(self, value: str) -> bool:
+        return value in self._consumed
+
+    def position(self, partition: str) -> int | None:
+        return self._positions.get(partition)
+
+    def has_read_to_end(self) -> bool:
+        return self._at_end
+
+
+CLIENTS[PRODUCERS].made_on[LIVE] = LiveProducer
+CLIENTS[CONSUMERS].made_on[LIVE] = LiveConsumer

@@ -1,0 +1,71 @@
+"""What clients under test have reported, from processes that know nothing of each other: one history."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, MicroOperation, Operation
+
+
+class ClientReports:
+    """The operations of all clients. Any thread may add to them; they are in order once somebody asks."""
+
+    def __init__(self, on_added: Callable[[], None]) -> None:
+        self._on_added = on_added
+        self._lock = threading.Lock()
+        self._rows: list[tuple[int, int, str, str, tuple[MicroOperation, ...], str | None]] = []
+        self.process_names: dict[int, str] = {}
+        self._acked: set[str] = set()
+        self._failed: set[str] = set()
+
+    def new_process(self, name: str) -> int:
+        """Return the number of a new client process; a restarted client is a new one."""
+        with self._lock:
+            number = len(self.process_names)
+            self.process_names[number] = name
+            return number
+
+    def add_send(
+        self,
+        process: int,
+        type_: str,
+        partition: str,
+        value: str,
+        at_us: int,
+        *,
+        offset: int | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Add that a record was handed to a producer, or what became of it."""
+        written: Any = value if offset is None else (offset, value)
+        with self._lock:
+            self._rows.append((at_us, process, type_, SEND, ((SEND, partition, written),), error))
+            if type_ == OK:
+                self._acked.add(value)
+            elif type_ in (FAIL, INFO):
+                self._failed.add(value)
+        self._on_added()
+
+    def add_poll(
+        self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, at_us: int
+    ) -> None:
+        """Add a poll, and what it returned."""
+        with self._lock:
+            self._rows.append((invoked_us, process, INVOKE, POLL, ((POLL,),), None))
+            self._rows.append((at_us, process, OK, POLL, ((POLL, records),), None))
+        self._on_added()
+
+    def is_acked(self, value: str) -> bool:
+        return value in self._acked
+
+    def is_failed(self, value: str) -> bool:
+        return value in self._failed
+
+    def operations(self) -> list[Operation]:
+        """Return all operations in the order of their times; those of one process stay as it reported them."""
+        with self._lock:
+            rows = sorted(self._rows, key=lambda row: row[0])
+        return [
+            Operation(index, process, type_, f, value, at_us, error)
+            for index, (at_us, process, type_, f, value, error) in enumerate(rows)
+        ]

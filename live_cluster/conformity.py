@@ -1,0 +1,121 @@
+"""Whether what a real cluster did is among what the model allows."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.checks.finding import INCONCLUSIVE, SKIPPED
+from harrow.cluster_model.invariants.catalogue import INVARIANTS
+
+AGREED: Final = "agreed"
+DIFFERS: Final = "differs"
+NOT_COMPARED: Final = "skipped"
+
+Conformity = Literal["agreed", "differs", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run, as far as the model and real brokers both tell.
+
+    ``rules`` are those that both judge, with their status. Of a campaign whose records a script sends, ``lost`` and ``doubled`` are
+    values, and ``logs`` those of the replicas, by partition and broker; of generated ones, which are others in each run,
+    whether there were any. ``in_sync`` are the brokers in the ISR at the end, by partition.
+    """
+
+    rules: tuple[tuple[str, str], ...]
+    lost: tuple[str, ...]
+    doubled: tuple[str, ...]
+    logs: tuple[tuple[str, int, tuple[str | None, ...]], ...]
+    in_sync: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def differences(self, other: "Outcome") -> list[str]:
+        """Return in words where another outcome parts from this one."""
+        theirs = dict(other.rules)
+        found = [
+            f"{rule}: {status}, and {theirs[rule]}" for rule, status in self.rules if theirs[rule] != status
+        ]
+        for name, mine, its in (("lost", self.lost, other.lost), ("doubled", self.doubled, other.doubled)):
+            if mine != its:
+                found.append(f"{name}: {', '.join(mine) or 'nothing'}, and {', '.join(its) or 'nothing'}")
+        known = {(partition, broker): values for partition, broker, values in other.logs}
+        found += [
+            f"{partition} on broker {broker}: {list(values)}, and {list(known.get((partition, broker), ()))}"
+            for partition, broker, values in self.logs
+            if known.get((partition, broker)) != values
+        ]
+        isrs = dict(other.in_sync)
+        found += [
+            f"ISR of {partition}: {list(isr)}, and {list(isrs.get(partition, ()))}"
+            for partition, isr in self.in_sync
+            if isrs.get(partition) != isr
+        ]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A plan on a real target and on the model. ``real`` are the runs there, ``modelled`` how often the model came to what.
+
+    ``reasons`` say why nothing was compared, or in which respects the real runs part from what of the model is nearest.
+    """
+
+    plan: Plan
+    status: Conformity
+    real: tuple[RunResult, ...]
+    modelled: tuple[tuple[Outcome, int], ...]
+    reasons: tuple[str, ...]
+
+
+def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
+    """Compare runs of a plan on real brokers with runs of it on the model."""
+    decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
+    modelled = Counter(outcome_of(run) for run in model if run.verdict.status != INCONCLUSIVE).most_common()
+    reasons: list[str] = []
+    status: Conformity = AGREED
+    if not decided or not modelled:
+        status = NOT_COMPARED
+        reasons += dict.fromkeys(reason for run in real for reason in run.verdict.reasons)
+        if decided:
+            reasons.append("the model comes to no verdict")
+    for run in decided if modelled else ():
+        nearest = min((outcome_of(run).differences(outcome) for outcome, _ in modelled), key=len)
+        if nearest:
+            status = DIFFERS
+            reasons += nearest
+    return Comparison(
+        plan=plan, status=status, real=tuple(real), modelled=tuple(modelled), reasons=tuple(reasons)
+    )
+
+
+def outcome_of(result: RunResult) -> Outcome:
+    """Return what came of a run."""
+    rules = result.verdict.rules
+    is_scripted = all(producer.interval_us is None for producer in result.plan.producers)
+
+    def values(rule: str) -> tuple[str, ...]:
+        found = sorted({str(finding.value) for finding in rules[rule].findings})
+        return tuple(found if is_scripted else ["some"] * bool(found))
+
+    evidence = result.evidence
+    return Outcome(
+        rules=tuple(
+            sorted((name, judged.status) for name, judged in rules.items() if name not in INVARIANTS)
+        ),
+        lost=values("lost-write"),
+        doubled=values("duplicate"),
+        logs=tuple(
+            (partition, broker, tuple(log.values()))
+            for partition, logs in sorted(evidence.replicas.items())
+            for broker, log in sorted(logs.items())
+        )
+        if is_scripted
+        else (),
+        in_sync=tuple(
+            (partition, tuple(sorted(broker for broker, log in logs.items() if log.in_sync)))
+            for partition, logs in sorted(evidence.replicas.items())
+        ),
+    )

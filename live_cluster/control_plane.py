@@ -1,0 +1,65 @@
+"""Where the brokers of a local cluster keep their metadata, as the cluster needs to know it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.processes.child_processes import ChildProcess
+from harrow.live_cluster.wire.connection import BrokerConnection
+
+
+class CannotBeDoneError(LiveError):
+    """This control plane has no such thing; the message says what."""
+
+
+class LocalControlPlane(Protocol):
+    """ZooKeeper, or controllers of KRaft. What it says goes to a `harrow.live_cluster.metadata_seen.MetadataSeen`."""
+
+    name: str
+    """What its end of a link is called."""
+    keeps_registrations: bool
+    """Whether a broker that was killed cannot start again before its registration is over."""
+
+    def start(self) -> None:
+        """Start its processes."""
+
+    def processes(self) -> Iterable[ChildProcess]:
+        """Return those that were started."""
+
+    def is_ready(self) -> bool:
+        """Return whether brokers can be started."""
+
+    def settings(self, broker: int) -> Mapping[str, object]:
+        """Return what a broker has to be told to find it."""
+
+    def prepare(self, broker: int, folder: Path) -> None:
+        """Do what is needed before a broker with this log folder starts for the first time."""
+
+    def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
+        """Begin to look at metadata; what has to be asked of brokers goes to those that are alive, over new connections."""
+
+    def knows_controller(self) -> bool:
+        """Return whether the cluster has a controller."""
+
+    def close(self) -> None:
+        """Look no more."""
+
+    def expire_session(self, broker: int) -> None:
+        """End the session of a broker.
+
+        Raises:
+            CannotBeDoneError: brokers have none.
+
+        """
+
+    def delete_controller(self) -> None:
+        """Delete ``/controller``.
+
+        Raises:
+            CannotBeDoneError: there is no such thing.
+
+        """
+
+    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        """Ask that the first replica of each partition lead."""

@@ -1,0 +1,1 @@
+"""Getting Kafka: which releases there are, their jars, where they are kept, and Java."""

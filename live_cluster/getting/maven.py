@@ -1,0 +1,56 @@
+"""Maven, which knows the user's repositories, proxies and credentials."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+_LINES_TOLD: Final = 5
+
+
+class MavenError(Exception):
+    """Maven is not there, or could not get what it was asked for."""
+
+
+def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool) -> None:
+    """Have Maven put the jars of some artifacts into a folder, laid out as a repository is.
+
+    Raises:
+        MavenError: there is no Maven, or it failed; the message has its last words.
+
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MavenError("there is no Maven (mvn) that could get Kafka")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(_pom(artifacts), encoding="utf-8")
+    command = [
+        *(maven, "--batch-mode", "--quiet", "dependency:copy-dependencies", "-DincludeScope=runtime"),
+        *("-DoutputDirectory=repository", "-Dmdep.useRepositoryLayout=true"),
+        f"-DexcludeTransitive={'false' if with_dependencies else 'true'}",
+    ]
+    ended = subprocess.run(  # noqa: S603 - the arguments are ours
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        said = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+        raise MavenError("\n".join(["Maven could not get Kafka:", *said[:_LINES_TOLD]]))
+
+
+def _pom(artifacts: Iterable[str]) -> str:
+    dependencies = []
+    for artifact in artifacts:
+        group, name, version = map(escape, artifact.split(":"))
+        dependencies.append(
+            f"    <dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version></dependency>\n"
+        )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0">\n'
+        "  <modelVersion>4.0.0</modelVersion>\n"
+        "  <groupId>harrow</groupId><artifactId>kafka</artifactId><version>1</version>\n"
+        f"  <dependencies>\n{''.join(dependencies)}  </dependencies>\n"
+        "</project>\n"
+    )

@@ -1,0 +1,318 @@
+"""Proxies in front of servers: everything that passes between processes goes through one, message by message.
+
+On each connection and in each direction messages keep their order: what is held or delayed holds up what follows it.
+What is held up arrives in the end, as it does over TCP, unless an end of the connection is gone by then.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
+
+from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.live_cluster.links.frame import CLIENTS, CORRELATION_ID, RequestHeader, process_of, request_header
+from harrow.live_cluster.links.link_faults import LinkFaults
+
+T = TypeVar("T")
+Address = tuple[str, int]
+
+_LENGTH: Final = struct.Struct(">i")
+_FRAME_MAX: Final = 256 * 1024 * 1024
+_CHUNK: Final = 65_536
+_STARTED_S: Final = 60.0
+
+
+class ProxiedLink(NamedTuple):
+    """A connection: its number, and the names of the processes at its ends."""
+
+    number: int
+    server: str
+    client: str
+
+
+class Passing(Protocol):
+    """What looks at messages as they pass, in the thread of the proxies."""
+
+    def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+        """A request is on its way to a server: nothing stops it any more."""
+
+    def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+        """A server has answered the request with this header, whether the answer arrives or not."""
+
+    def unreadable(self, link: ProxiedLink, header: RequestHeader, error: Exception) -> None:
+        """Something passed that could not be read."""
+
+    def link_ended(self, link: ProxiedLink) -> None:
+        """A connection is over; what was asked on it is answered no more."""
+
+
+class Proxies:
+    """The proxies of a cluster, in a thread of their own, while this context is open."""
+
+    def __init__(self, faults: LinkFaults, passing: Passing) -> None:
+        self._faults = faults
+        self._passing = passing
+        self._loop = asyncio.new_event_loop()
+        self._numbers = count()
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Break all connections, and take no more."""
+        if self._loop.is_closed():
+            return
+        self._wait_for(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def in_loop(self, ask: Callable[[LinkFaults], T]) -> T:
+        """Have something done with the faults in force, in the thread that they belong to, and return what it returns."""
+
+        async def do() -> T:
+            return ask(self._faults)
+
+        return self._wait_for(do())
+
+    def listen_for_broker(self, server: str, port: int, upstream: Address) -> None:
+        """Stand in front of a broker, and understand what passes."""
+        self._listen(
+            port, lambda reader, writer: self._serve(_KafkaPassage(self, server), upstream, reader, writer)
+        )
+
+    def listen_for_bytes(
+        self, server: str, client: str, port: int, upstream: Address, on_answer: Callable[[bytes], None]
+    ) -> None:
+        """Stand in front of any server, for one client; *on_answer* gets the first that the server says on a connection."""
+        self._listen(
+            port,
+            lambda reader, writer: self._serve(
+                _BytePassage(self, server, client, on_answer), upstream, reader, writer
+            ),
+        )
+
+    def _listen(
+        self, port: int, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+    ) -> None:
+        async def start() -> None:
+            self._servers.append(await asyncio.start_server(serve, "127.0.0.1", port, reuse_address=True))
+
+        self._wait_for(start())
+
+    async def _serve(
+        self,
+        passage: "_Passage",
+        upstream: Address,
+        client_reader: asyncio.StreamReader,
+        client_writer: asyncio.StreamWriter,
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        writers = [client_writer]
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*upstream)
+            writers.append(server_writer)
+            for writer in writers:
+                writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            async with asyncio.TaskGroup() as pumps:
+                pumps.create_task(passage.pass_requests(client_reader, server_writer))
+                pumps.create_task(passage.pass_answers(server_reader, client_writer))
+        except* (OSError, EOFError, ValueError, struct.error, _Reset):
+            pass  # An end is gone, says what is none of Kafka's, or the connection was to break.
+        except* asyncio.CancelledError:
+            pass
+        finally:
+            self._connections.discard(task)
+            passage.over()
+            for writer in writers:
+                writer.transport.abort()
+
+    async def _end(self) -> None:
+        # A connection that is taken while its server closes would never be closed.
+        for server in self._servers:
+            for listener in server.sockets:
+                self._loop.remove_reader(listener.fileno())
+        while asyncio.all_tasks() - {asyncio.current_task()}:
+            for connection in self._connections:
+                connection.cancel()
+            await asyncio.sleep(0)
+        for server in self._servers:
+            server.close()
+
+    def _wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_STARTED_S)
+
+
+class _Reset(Exception):
+    """The connection is to break."""
+
+
+class _Passage(Protocol):
+    """A connection through a proxy: what happens to what passes in each direction."""
+
+    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on what the client says, until it has said all."""
+
+    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on what the server says, until it has said all."""
+
+    def over(self) -> None:
+        """Take note that the connection is over."""
+
+
+class _KafkaPassage:
+    """A connection to a broker. Who has made it is known with its first request."""
+
+    def __init__(self, proxies: Proxies, server: str) -> None:
+        self._faults = proxies._faults  # noqa: SLF001 - a part of it
+        self._passing = proxies._passing  # noqa: SLF001 - a part of it
+        self._server = server
+        self._number = next(proxies._numbers)  # noqa: SLF001 - a part of it
+        self._client = ""
+        self._listener = CLIENTS
+        # Requests that have not been answered, oldest first.
+        self._asked: OrderedDict[int, RequestHeader] = OrderedDict()
+
+    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (frame := await _frame(reader)) is not None:
+            header = request_header(frame)
+            if not self._client:
+                self._client, self._listener = process_of(header, frame)
+                # A connection is not made while packets pass in one direction only.
+                await self._faults.while_cut((self._server, self._client))
+            ends = self._client, self._server
+            rule = await self._held_up(header.api, REQUEST, *ends)
+            if rule is not None and rule.action == message_rule.DROP:
+                continue
+            self._asked[header.correlation_id] = header
+            self._look(self._passing.request_passed, header, frame)
+            await _write(writer, frame)
+            if rule is not None and rule.action == message_rule.DUPLICATE:
+                await _write(writer, frame)
+        _say_no_more(writer)
+
+    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (frame := await _frame(reader)) is not None:
+            (correlation_id,) = CORRELATION_ID.unpack_from(frame)
+            header = self._asked.get(correlation_id)
+            if header is None:
+                # The second answer to a request that was repeated: its client has the first one.
+                continue
+            self._forget(correlation_id)
+            self._look(self._passing.answer_passed, header, frame)
+            rule = await self._held_up(header.api, RESPONSE, self._server, self._client)
+            if rule is None or rule.action != message_rule.DROP:
+                await _write(writer, frame)
+        _say_no_more(writer)
+
+    def over(self) -> None:
+        self._passing.link_ended(self._link)
+
+    @property
+    def _link(self) -> ProxiedLink:
+        return ProxiedLink(self._number, self._server, self._client)
+
+    def _look(
+        self, look: Callable[[ProxiedLink, RequestHeader, bytes], None], header: RequestHeader, frame: bytes
+    ) -> None:
+        """Show what passes. Whatever cannot be read there goes on its way all the same."""
+        try:
+            look(self._link, header, frame)
+        except Exception as error:  # noqa: BLE001 - of a decoder: any
+            self._passing.unreadable(self._link, header, error)
+
+    def _forget(self, correlation_id: int) -> None:
+        """Take note of an answer. A broker answers in the order of the requests: those before want none (acks=0)."""
+        while self._asked:
+            oldest, _ = self._asked.popitem(last=False)
+            if oldest == correlation_id:
+                return
+
+    async def _held_up(
+        self, api: str, kind: str, sender: str, receiver: str
+    ) -> message_rule.MessageRule | None:
+        """Wait until a message may pass, and return the rule that has met it."""
+        rule = self._faults.rule_for(api, kind, sender, receiver, self._listener)
+        if rule is not None:
+            if rule.action == message_rule.RESET:
+                raise _Reset
+            if rule.action == message_rule.HOLD:
+                await self._faults.while_held(rule)
+            elif rule.action == message_rule.DELAY:
+                await asyncio.sleep(rule.delay_us / US_PER_SECOND)
+        await self._faults.while_cut((sender, receiver))
+        return rule
+
+
+class _BytePassage:
+    """A connection of one client to a server whose protocol does not matter."""
+
+    def __init__(
+        self, proxies: Proxies, server: str, client: str, on_answer: Callable[[bytes], None]
+    ) -> None:
+        self._faults = proxies._faults  # noqa: SLF001 - a part of it
+        self._server = server
+        self._client = client
+        self._on_answer: Callable[[bytes], None] | None = on_answer
+
+    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(_CHUNK):
+            await self._faults.while_cut((self._client, self._server))
+            await _write_bytes(writer, data)
+        _say_no_more(writer)
+
+    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(_CHUNK):
+            if self._on_answer is not None:
+                self._on_answer(data)
+                self._on_answer = None
+            await self._faults.while_cut((self._server, self._client))
+            await _write_bytes(writer, data)
+        _say_no_more(writer)
+
+    def over(self) -> None:
+        """Take no note: nobody follows such connections."""
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes | None:
+    """Return what comes next, without its length; None when nothing comes any more."""
+    try:
+        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    except asyncio.IncompleteReadError:
+        return None
+    if not CORRELATION_ID.size <= length <= _FRAME_MAX:
+        raise ValueError(f"a frame of {length} bytes")
+    return await reader.readexactly(length)
+
+
+async def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    await _write_bytes(writer, _LENGTH.pack(len(frame)) + frame)
+
+
+async def _write_bytes(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()
+
+
+def _say_no_more(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        writer.write_eof()

@@ -1,0 +1,171 @@
+"""A broker's log folder, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from harrow.cluster_model.events import (
+    BatchAppended,
+    BatchReplicated,
+    CheckpointWritten,
+    LogFlushed,
+    LogOpened,
+    LogTruncated,
+    UnflushedLost,
+)
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.trace import Emit
+from harrow.live_cluster.storage.checkpoint_file import (
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    CheckpointError,
+    checkpointed_epochs,
+    checkpointed_offsets,
+)
+from harrow.live_cluster.storage.log_tail import CutBack, LogTail
+from harrow.live_cluster.storage.segments import cut, segments_of
+
+_WATCHED: Final = (HIGH_WATERMARKS,)
+
+
+class LiveDisk:
+    """What a broker has on disk of some partitions.
+
+    The operating system writes back what is *writeback_us* old (None: never), as the campaign says of the disks: a process
+    that is killed loses nothing, so what a power loss takes is cut off by harrow. What Kafka has flushed itself, by
+    ``flush.messages=1`` or as its recovery points say, stays.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        folder: Path,
+        partitions: tuple[str, ...],
+        *,
+        writeback_us: int | None,
+        flushed_at_once: frozenset[str],
+        emit: Emit,
+    ) -> None:
+        self._broker = broker
+        self._folder = folder
+        self._writeback_us = writeback_us
+        self._flushed_at_once = flushed_at_once
+        self._emit = emit
+        self._tails = {partition: LogTail(folder / partition) for partition in partitions}
+        self._flushed = dict.fromkeys(partitions, 0)
+        # What the system will have written back at a time, oldest first.
+        self._unwritten: dict[str, deque[tuple[int, int]]] = {partition: deque() for partition in partitions}
+        self._checkpoints: dict[str, tuple[int, dict[str, int]]] = {}
+
+    def look(self, now_us: int, led: frozenset[str]) -> None:
+        """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
+        for partition, tail in self._tails.items():
+            for change in tail.look():
+                self._note(partition, change, now_us, is_leader=partition in led)
+            self._write_back(partition, now_us)
+        for name in _WATCHED:
+            self._look_at_checkpoint(name)
+
+    def read_anew(self, now_us: int) -> None:
+        """Read all logs from their beginnings, whatever is known of them."""
+        for partition, tail in self._tails.items():
+            for change in tail.read_anew():
+                self._note(partition, change, now_us, is_leader=False)
+
+    def open(self) -> None:
+        """Take note that a broker starts with these logs, and with the high watermarks of its checkpoint."""
+        try:
+            checkpointed = checkpointed_offsets(self._folder, HIGH_WATERMARKS)
+        except CheckpointError:
+            checkpointed = {}
+        for partition, tail in self._tails.items():
+            if segments_of(self._folder / partition):
+                self._emit(LogOpened, self._broker, partition, tail.leo, checkpointed.get(partition, 0))
+
+    def leo(self, partition: str) -> int:
+        """Return a log's end offset, as it was seen last."""
+        return self._tails[partition].leo
+
+    def batches(self, partition: str) -> tuple[RecordBatch, ...]:
+        """Return a log's batches, as they were seen last."""
+        return tuple(self._tails[partition].batches)
+
+    def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
+        """Return the leader epoch cache of a log, as its checkpoint has it."""
+        try:
+            return checkpointed_epochs(self._folder / partition)
+        except CheckpointError:  # It is being written.
+            return ()
+
+    def flushed(self, partition: str) -> int:
+        """Return the offset up to which a log survives a power loss."""
+        if partition in self._flushed_at_once:
+            return self.leo(partition)
+        return max(self._flushed[partition], self._recovery_points().get(partition, 0))
+
+    def lose_power(self, now_us: int) -> None:
+        """Cut each log back to what is flushed; its broker's process is gone."""
+        self.look(now_us, frozenset())
+        for partition, tail in self._tails.items():
+            flushed, leo = self.flushed(partition), tail.leo
+            if flushed < leo:
+                cut(self._folder / partition, flushed)
+                tail.read_anew()
+                self._emit(UnflushedLost, self._broker, partition, tail.leo, leo)
+            self._unwritten[partition].clear()
+        recovery_points = self._recovery_points()
+        for folder in self._folder.glob("*-*"):
+            if folder.name not in self._tails and segments_of(folder):
+                cut(folder, recovery_points.get(folder.name, 0))
+
+    def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:
+        if isinstance(change, CutBack):
+            self._flushed[partition] = min(self._flushed[partition], change.to_offset)
+            self._unwritten[partition] = deque(
+                (at_us, min(offset, change.to_offset)) for at_us, offset in self._unwritten[partition]
+            )
+            self._emit(LogTruncated, self._broker, partition, change.from_offset, change.to_offset, "")
+            return
+        self._unwritten[partition].append((now_us, change.next_offset))
+        fields = (self._broker, partition, change.base_offset, change.leader_epoch, change.producer_id)
+        if is_leader:
+            self._emit(BatchAppended, *fields, change.base_sequence, change.values)
+        else:
+            self._emit(BatchReplicated, *fields, change.base_sequence, change.values)
+
+    def _write_back(self, partition: str, now_us: int) -> None:
+        if self._writeback_us is None:
+            return
+        unwritten, before = self._unwritten[partition], self._flushed[partition]
+        while unwritten and unwritten[0][0] + self._writeback_us <= now_us:
+            _, offset = unwritten.popleft()
+            self._flushed[partition] = max(self._flushed[partition], min(offset, self.leo(partition)))
+        if self._flushed[partition] > before:
+            self._emit(LogFlushed, self._broker, partition, self._flushed[partition])
+
+    def _recovery_points(self) -> dict[str, int]:
+        try:
+            return checkpointed_offsets(self._folder, RECOVERY_POINTS)
+        except CheckpointError:  # Its broker died while it was writing, to a temporary file.
+            return {}
+
+    def _look_at_checkpoint(self, name: str) -> None:
+        try:
+            written_ns = (self._folder / name).stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        known_ns, known = self._checkpoints.get(name, (0, {}))
+        if written_ns == known_ns:
+            return
+        try:
+            offsets = checkpointed_offsets(self._folder, name)
+        except CheckpointError:  # It is being written: it will be looked at again.
+            return
+        self._checkpoints[name] = (written_ns, offsets)
+        self._emit(CheckpointWritten, self._broker, name, tuple(self._changed(known, offsets)))
+
+    def _changed(self, before: dict[str, int], now: dict[str, int]) -> Iterator[tuple[str, int]]:
+        for partition in self._tails:
+            if partition in now and now[partition] != before.get(partition):
+                yield partition, now[partition]

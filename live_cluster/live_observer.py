@@ -1,0 +1,153 @@
+"""What conditions see of a real cluster: what brokers, the control plane, disks and clients have shown last."""
+
+from collections.abc import Mapping
+
+from harrow.campaigns.run.clients import Clients
+from harrow.campaigns.run.trace_scan import LateTraceScan
+from harrow.cluster_model.trace import Trace
+from harrow.faults.fault import process_name
+from harrow.live_cluster.broker_watch import BrokerWatch
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.feasible import UNSEEN_FIELDS
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.live_disk import LiveDisk
+from harrow.live_cluster.local_cluster import LocalCluster
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.wire.replicas import ReplicaOffsets
+
+
+class SeenReplica:
+    """A replica as it was seen last (`harrow.faults.observer.ReplicaView`)."""
+
+    __slots__ = ("_broker", "_observer", "_offsets", "_partition")
+
+    def __init__(
+        self, observer: "LiveObserver", partition: str, broker: int, offsets: ReplicaOffsets
+    ) -> None:
+        self._observer = observer
+        self._partition = partition
+        self._broker = broker
+        self._offsets = offsets
+
+    @property
+    def role(self) -> str:
+        return "leader" if self._offsets.leads else "follower"
+
+    @property
+    def leo(self) -> int:
+        return self._offsets.leo
+
+    @property
+    def hw(self) -> int:
+        return self._offsets.hw
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._observer.leader_epoch(self._partition, self._broker)
+
+    @property
+    def flushed(self) -> int:
+        return self._disk.flushed(self._partition)
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        state = self._observer.partition_state(self._partition)
+        return () if state is None else state[2]
+
+    @property
+    def remote(self) -> dict[int, int]:
+        if not self._offsets.leads:
+            return {}
+        seen = self._observer.requests
+        return {
+            replica: seen.remote_leo(self._broker, self._partition, replica)
+            for replica in self._observer.replicas_of(self._partition)
+            if replica != self._broker
+        }
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        return self._disk.epochs(self._partition)
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        return tuple(value for batch in self._disk.batches(self._partition) for value in batch.values)
+
+    @property
+    def _disk(self) -> LiveDisk:
+        return self._observer.disks[self._broker]
+
+
+class LiveObserver:
+    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.target.RunObserver`)."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        clients: Clients,
+        reports: ClientReports,
+        trace: Trace,
+        proxies: Proxies,
+        *,
+        metadata: MetadataSeen,
+        requests: RequestsSeen,
+        watches: Mapping[int, BrokerWatch],
+        disks: Mapping[int, LiveDisk],
+    ) -> None:
+        self._cluster = cluster
+        self._proxies = proxies
+        self._metadata = metadata
+        self._watches = watches
+        self.requests = requests
+        self.disks = disks
+        scan = LateTraceScan(trace.events, UNSEEN_FIELDS)
+        self.step_taken = scan.step_taken
+        self.first_match = scan.first_match
+        self.controller = metadata.controller
+        self.partition_state = metadata.partition_state
+        self.replicas_of = cluster.replicas_of
+        self.is_acked = reports.is_acked
+        self.is_failed = reports.is_failed
+        self.is_consumed = clients.is_consumed
+
+    def replica(self, partition: str, broker: int) -> SeenReplica | None:
+        offsets = self._watches[broker].offsets().get(partition)
+        return None if offsets is None else SeenReplica(self, partition, broker, offsets)
+
+    def leader_epoch(self, partition: str, broker: int) -> int:
+        """Return the leader epoch that a broker has taken part in last."""
+        return self._watches[broker].leader_epoch(partition)
+
+    def led_by(self, broker: int) -> frozenset[str]:
+        """Return the partitions that a broker leads: as it says itself, else as the control plane does."""
+        offsets = self._watches[broker].offsets()
+        return frozenset(
+            partition
+            for partition in self._cluster.spec.partition_names()
+            if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
+        )
+
+    def is_registered(self, broker: int) -> bool:
+        return broker in self._metadata.registered()
+
+    def broker_state(self, broker: int) -> str:
+        process = self._cluster.brokers[broker]
+        if not process.is_running:
+            return "down"
+        return "paused" if process.is_paused else "up"
+
+    def is_impaired(self, broker: int) -> bool:
+        name = process_name(broker)
+
+        def is_so(faults: LinkFaults) -> bool:
+            control = self._cluster.control.name
+            is_cut_off = faults.is_cut(name, control) or faults.is_cut(control, name)
+            return faults.disturbs(name) and not is_cut_off
+
+        return self.broker_state(broker) == "up" and self._proxies.in_loop(is_so)
+
+    def _is_leader(self, partition: str, broker: int) -> bool:
+        state = self.partition_state(partition)
+        return state is not None and state[0] == broker

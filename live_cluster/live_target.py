@@ -1,0 +1,284 @@
+"""Real brokers on this machine as a target."""
+
+import heapq
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.clients import Clients
+from harrow.campaigns.run.partition_promises import partition_settings
+from harrow.campaigns.run.target import CannotDoError, Patience
+from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.cluster_model.events import BatchReplicated, Healed, MessageRuleApplied
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.broker_watch import BrokerWatch
+from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.happenings import Happenings, WallClock
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.live_disk import LiveDisk
+from harrow.live_cluster.live_environment import LiveEnvironment
+from harrow.live_cluster.live_observer import LiveObserver
+from harrow.live_cluster.local_cluster import LocalCluster
+from harrow.live_cluster.metadata_seen import MetadataSeen
+
+_LOOK_US: Final = 30 * US_PER_MS
+"""How often what brokers do is looked at, where nothing else happens."""
+_PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
+"""A failover takes up to half a minute, a checkpoint comes once in a minute."""
+
+
+class LiveTarget:
+    """Brokers that were started for a run, with its clients (`harrow.campaigns.run.target.Target`).
+
+    One thread runs a campaign. What brokers, clients and links do is noticed by others, and taken over at each step.
+    """
+
+    kind = LIVE
+    patience: Patience | None = _PATIENCE
+    invariants: Collection[str] = ()
+
+    def __init__(
+        self, plan: Plan, choices: Choices, *, java: Path, jars: Path, metadata: str, folder: Path
+    ) -> None:
+        self._plan = plan
+        self._open = ExitStack()
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._numbers = count()
+        # What is open ends also where something that follows cannot be had.
+        with ExitStack() as opened:
+            self._make(opened, plan, choices, java, jars, metadata, folder)
+            self._open = opened.pop_all()
+
+    def _make(
+        self,
+        opened: ExitStack,
+        plan: Plan,
+        choices: Choices,
+        java: Path,
+        jars: Path,
+        metadata: str,
+        folder: Path,
+    ) -> None:
+        spec = plan.cluster
+        self._clock = WallClock()
+        self.trace = Trace(self._clock)
+        self._happenings = Happenings(self._clock, self.trace)
+        report = self._happenings.report
+        self._reports = ClientReports(self._happenings.wake)
+        self._metadata = MetadataSeen(report)
+        self._requests = RequestsSeen(report)
+        self.trace.subscribe(BatchReplicated, self._requests.batch_copied)
+
+        def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
+            report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
+
+        proxies = opened.enter_context(Proxies(LinkFaults(choices.network, applied), self._requests))
+        self._configs = {
+            broker.id: broker_config(plan.kafka, {**spec.settings, **broker.settings})
+            for broker in spec.brokers
+        }
+        self._cluster = opened.enter_context(
+            LocalCluster(
+                spec,
+                java=java,
+                jars=jars,
+                folder=folder,
+                proxies=proxies,
+                seen=self._metadata,
+                metadata=metadata,
+            )
+        )
+        self._watches = {
+            broker: BrokerWatch(
+                process, self._cluster.connect(broker), self._of_broker(broker), self._metadata, report
+            )
+            for broker, process in self._cluster.brokers.items()
+        }
+        self._disks = {
+            broker: LiveDisk(
+                broker,
+                process.logs,
+                self._of_broker(broker),
+                writeback_us=spec.disk.writeback_us,
+                flushed_at_once=frozenset(
+                    partition
+                    for partition in self._of_broker(broker)
+                    if self._topic_config(partition.rpartition("-")[0], broker).flush_messages == 1
+                ),
+                emit=self.trace.emit,
+            )
+            for broker, process in self._cluster.brokers.items()
+        }
+        host = ClientHost(
+            children=self._cluster.children,
+            folder=folder / "clients",
+            servers=self._cluster.addresses,
+            release=plan.kafka,
+            partitions=spec.partition_names(),
+            clock=self._clock,
+            reports=self._reports,
+            draw=choices.workload,
+        )
+        self._client_processes = host.processes
+        self.clients = Clients(plan.clients(), LIVE, host)
+        self.observer = LiveObserver(
+            self._cluster,
+            self.clients,
+            self._reports,
+            self.trace,
+            proxies,
+            metadata=self._metadata,
+            requests=self._requests,
+            watches=self._watches,
+            disks=self._disks,
+        )
+        self.environment = LiveEnvironment(
+            self._cluster,
+            self.clients,
+            self.observer,
+            self.trace,
+            proxies,
+            self._watches,
+            self._clock.tick,
+            self._happenings.take_over,
+            self.partition_settings(),
+            survivable=plan.survivable,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @property
+    def now_us(self) -> int:
+        return self._clock.tick()
+
+    @property
+    def events_handled(self) -> int:
+        return len(self.trace.events)
+
+    def start(self) -> None:
+        self._cluster.start()
+        self._requests.topics_by_id = self._cluster.topics_by_id()
+        for watch in self._watches.values():
+            self._open.enter_context(watch)
+        self._clock.set_ready()
+        self.environment.started()
+        self._look()
+
+    def advance(self, until_us: int) -> None:
+        while self.step(until_us):
+            pass
+
+    def step(self, until_us: int) -> bool:
+        now_us = self._clock.tick()
+        if now_us >= until_us:
+            return False
+        while self._timers and self._timers[0][0] <= now_us:
+            _, _, callback, argument = heapq.heappop(self._timers)
+            callback(argument)
+        next_us = self._timers[0][0] if self._timers else until_us
+        wait_us = min(_LOOK_US, until_us - now_us, max(next_us - now_us, 0))
+        self._happenings.wait(wait_us / US_PER_SECOND)
+        self._look()
+        for process in self._client_processes:
+            process.check()
+        return True
+
+    def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        heapq.heappush(self._timers, (at_us, next(self._numbers), callback, argument))
+
+    def watch_messages(self) -> None:
+        self._requests.watches_messages = True
+
+    def watch_fetches(self) -> None:
+        self._requests.watches_fetches = True
+
+    def elect_preferred_leaders(self) -> None:
+        self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
+
+    def heal(self) -> None:
+        self._timers.clear()
+        self.trace.emit(Healed)
+        self.environment.heal()
+
+    def heal_core(self, brokers: Collection[int]) -> None:  # noqa: ARG002 - it cannot
+        raise CannotDoError("to heal a core of the brokers alone")
+
+    def broker_config(self, broker: int) -> BrokerConfig:
+        return self._configs[broker]
+
+    @property
+    def registration_time_max_us(self) -> int:
+        return max(config.zookeeper_session_timeout_us for config in self._configs.values())
+
+    def partition_settings(self) -> Mapping[str, PartitionSettings]:
+        return partition_settings(self._cluster.spec, self._cluster.replicas_of, self._topic_config)
+
+    def evidence(self) -> Evidence:
+        """Return what rules judge. Clients are stopped first, so that the logs are not older than the history."""
+        self.clients.stop()
+        for process in self._client_processes:
+            process.kill()
+        self._look()
+        for disk in self._disks.values():
+            disk.read_anew(self._clock.now_us)
+        spec = self._cluster.spec
+        return Evidence(
+            release=self._plan.kafka,
+            operations=self._reports.operations(),
+            trace=self.trace.events,
+            process_names=self._reports.process_names,
+            producers=self.clients.producer_settings(),
+            partitions=self.partition_settings(),
+            replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
+            read_back=frozenset(),
+            in_order=False,
+        )
+
+    def _of_broker(self, broker: int) -> tuple[str, ...]:
+        cluster = self._cluster
+        return tuple(name for name in cluster.spec.partition_names() if broker in cluster.replicas_of(name))
+
+    def _topic_config(self, topic: str, broker: int) -> TopicConfig:
+        settings = next(spec.settings for spec in self._cluster.spec.topics if spec.name == topic)
+        return topic_config(settings, self._configs[broker])
+
+    def _look(self) -> None:
+        """Take over what was noticed, and look at what nobody tells of."""
+        self._happenings.take_over()
+        self.environment.look()
+        # Leaders first: what a follower has appended came from one.
+        led = {broker: self.observer.led_by(broker) for broker in self._disks}
+        for broker in sorted(self._disks, key=lambda broker: not led[broker]):
+            self._disks[broker].look(self._clock.now_us, led[broker])
+
+    def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
+        found = {}
+        state = self.observer.partition_state(partition)
+        for broker in self._cluster.replicas_of(partition):
+            disk, seen = self._disks[broker], self.observer.replica(partition, broker)
+            found[broker] = FinalLog(
+                leo=disk.leo(partition),
+                hw=0 if seen is None else seen.hw,
+                flushed=disk.flushed(partition),
+                epochs=disk.epochs(partition),
+                batches=disk.batches(partition),
+                in_sync=state is not None and broker in state[2],
+            )
+        return found

@@ -1,0 +1,94 @@
+"""What the control plane of a real cluster says, and what follows from each change of it."""
+
+import threading
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from harrow.cluster_model.events import (
+    NO_CONTROLLER,
+    BrokerRegistered,
+    ControllerChanged,
+    ControllerElected,
+    IsrChanged,
+    IsrReduced,
+    IsrWritten,
+    LeaderElected,
+    SessionClosed,
+    SessionExpired,
+)
+from harrow.cluster_model.zookeeper.protocol import BROKER_IDS
+from harrow.live_cluster.links.requests_seen import Report
+
+NOBODY: Final = -1
+
+
+class SeenPartition(NamedTuple):
+    """A partition's leader (-1 for none), leader epoch and ISR."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
+class MetadataSeen:
+    """The newest that is known of controller, registrations and partitions. Whoever watches them says what is so now."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._lock = threading.Lock()
+        self._controller: int | None = None
+        self._controller_epoch = -1
+        self._registered: frozenset[int] = frozenset()
+        self._partitions: dict[str, SeenPartition] = {}
+        self.stopping: set[int] = set()
+        """Brokers that have been told to stop: their registrations end with a session that they close themselves."""
+
+    def controller(self) -> int | None:
+        """Return the controller, None while there is none."""
+        return self._controller
+
+    def registered(self) -> frozenset[int]:
+        """Return the brokers that are registered."""
+        return self._registered
+
+    def partition_state(self, partition: str) -> SeenPartition | None:
+        """Return the state of a partition, None before it has any."""
+        return self._partitions.get(partition)
+
+    def set_controller(self, controller: int | None, epoch: int) -> None:
+        with self._lock:
+            if (controller, epoch) != (self._controller, self._controller_epoch):
+                self._controller, self._controller_epoch = controller, epoch
+                self._report(ControllerChanged, NO_CONTROLLER if controller is None else controller, epoch)
+                if controller is not None:
+                    # It has written so itself.
+                    self._report(ControllerElected, controller, epoch)
+
+    def set_registered(self, brokers: Iterable[int], epochs: dict[int, int]) -> None:
+        """*epochs* are the broker epochs, where they are known."""
+        with self._lock:
+            before, self._registered = self._registered, frozenset(brokers)
+            for broker in sorted(before - self._registered):
+                kind = SessionClosed if broker in self.stopping else SessionExpired
+                self._report(kind, broker, (f"{BROKER_IDS}/{broker}",))
+            for broker in sorted(self._registered - before):
+                self._report(BrokerRegistered, broker, epochs.get(broker, -1))
+
+    def set_partition(self, partition: str, state: SeenPartition) -> None:
+        """A broker writes an ISR within a leader epoch; with a new one a controller has elected, or taken somebody out."""
+        with self._lock:
+            before, self._partitions[partition] = self._partitions.get(partition), state
+            if before == state:
+                return
+            leader, epoch, isr = state
+            controller = NO_CONTROLLER if self._controller is None else self._controller
+            if before is not None and (leader, epoch) == before[:2]:
+                change = "expand" if len(isr) > len(before.isr) else "shrink"
+                self._report(IsrWritten, leader, partition, epoch, isr)
+                self._report(IsrChanged, leader, partition, epoch, isr, change)
+            elif before is not None and leader in (before.leader, NOBODY) and set(isr) < set(before.isr):
+                # Who leads goes with it, where it is the leader (``PartitionStateMachine.removeReplicasFromIsr``).
+                self._report(IsrReduced, controller, partition, leader, epoch, isr)
+            else:
+                is_unclean = before is not None and leader >= 0 and leader not in before.isr
+                self._report(LeaderElected, controller, partition, leader, epoch, isr, is_unclean, "")

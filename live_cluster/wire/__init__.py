@@ -1,0 +1,1 @@
+"""Speaking with brokers, a request at a time: every API and version, with the schemas of kafka-python."""

@@ -1,0 +1,128 @@
+"""A connection to a broker, over which one request after the other is asked and answered."""
+
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from harrow.live_cluster.errors import LiveError
+
+_LENGTH: Final = struct.Struct(">i")
+_FRAME_MAX: Final = 256 * 1024 * 1024
+CLIENT_ID: Final = "harrow"
+
+
+class ConnectionLostError(LiveError):
+    """The broker is not there, does not answer in time, or answers something else."""
+
+
+class BrokerConnection:
+    """A connection to an address. It is made with the first request, and again after one that has failed.
+
+    *timeout_s* is how long connecting, and an answer, may take.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], *, client_id: str = CLIENT_ID, timeout_s: float = 5.0
+    ) -> None:
+        self.address = address
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._correlation_id = 0
+        self._versions: dict[int, tuple[int, int]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; with the next request it is made again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def answers(self) -> bool:
+        """Return whether somebody answers: a broker is registered, and may be controller, before it listens."""
+        try:
+            self.ask(ApiVersionsRequest[0]())
+        except ConnectionLostError:
+            return False
+        return True
+
+    def version_of(self, request: Any, *known: int) -> int:
+        """Return the highest of the *known* versions of a request that the broker speaks.
+
+        Raises:
+            ConnectionLostError: it does not say, or speaks none of them.
+
+        """
+        lowest, highest = self._spoken(request)
+        version = max((version for version in known if lowest <= version <= highest), default=None)
+        if version is None:
+            host, port = self.address
+            raise ConnectionLostError(f"{host}:{port} speaks no known version of {request.name}")
+        return version
+
+    def speaks(self, request: Any, version: int) -> bool:
+        """Return whether the broker speaks a version of a request.
+
+        Raises:
+            ConnectionLostError: it does not say.
+
+        """
+        lowest, highest = self._spoken(request)
+        return lowest <= version <= highest
+
+    def _spoken(self, request: Any) -> tuple[int, int]:
+        if not self._versions:
+            told = self.ask(ApiVersionsRequest[0]()).api_keys
+            self._versions = {api.api_key: (api.min_version, api.max_version) for api in told}
+        return self._versions.get(request.API_KEY, (0, -1))
+
+    def ask(self, request: Any) -> Any:
+        """Send a request of kafka-python in the version that it has, and return the answer.
+
+        Raises:
+            ConnectionLostError: there is no answer, or none to this request.
+
+        """
+        self._correlation_id += 1
+        request.with_header(self._correlation_id, self._client_id)
+        try:
+            if self._socket is None:
+                self._socket = socket.create_connection(self.address, self._timeout_s)
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.sendall(request.encode(header=True, framed=True))
+            if not request.expect_response():
+                return None
+            return self._answer_to(request)
+        except (OSError, ValueError, struct.error) as error:
+            self.close()
+            host, port = self.address
+            raise ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}") from error
+
+    def _answer_to(self, request: Any) -> Any:
+        (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))
+        if not 0 < length <= _FRAME_MAX:
+            raise ValueError(f"a frame of {length} bytes")
+        answer = request.header.get_response_class().decode(self._receive(length), header=True)
+        if answer.header.correlation_id != self._correlation_id:
+            raise ValueError(f"it answers request {answer.header.correlation_id}")
+        return answer
+
+    def _receive(self, size: int) -> bytes:
+        assert self._socket is not None
+        data = bytearray()
+        while len(data) < size:
+            received = self._socket.recv(size - len(data))
+            if not received:
+                raise ConnectionError("the connection was closed")
+            data += received
+        return bytes(data)

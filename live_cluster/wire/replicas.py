@@ -1,0 +1,126 @@
+"""What each broker says of its own replicas, leader or follower: LEO and high watermark.
+
+A request of the replica -2 is one for debugging: a broker answers it for every replica that it has (``Request.DebuggingConsumerId``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from harrow.live_cluster.wire.connection import BrokerConnection
+
+_DEBUGGING: Final = -2
+_CONSUMER: Final = -1
+_LATEST: Final = -1
+_LIST_OFFSETS: Final = 1
+"""Every release from 0.10.1 on has it."""
+_LIST_OFFSETS_OF_EPOCH: Final = 4
+"""From 2.1 on a request may say which leader epoch its sender knows, and is refused where that is not the broker's (KIP-320)."""
+_NO_EPOCH: Final = -1
+_FETCH: Final = (3, 4, 11)
+"""From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOffsets:
+    """A replica's log end offset and high watermark, as its broker has them, and whether it takes itself for the leader.
+
+    ``leader_epoch`` is the one that was asked about, if it is the broker's; None where it has another, or cannot tell (before KIP-320).
+    """
+
+    leo: int
+    hw: int
+    leads: bool
+    leader_epoch: int | None = None
+
+
+def replica_offsets(
+    connection: BrokerConnection, partitions: Iterable[str], epochs: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, ReplicaOffsets]:
+    """Return what a broker has of some partitions; those that it has not, or not yet, are left out.
+
+    *epochs* are leader epochs to compare with the broker's, by partition.
+
+    Raises:
+        ConnectionLostError: it does not answer.
+
+    """
+    names = sorted(partitions)
+    ends = _ends(connection, names, _DEBUGGING)
+    # A consumer is answered by a leader alone.
+    led = _ends(connection, names, _CONSUMER)
+    agreed: Mapping[str, int] = {}
+    if epochs and connection.speaks(ListOffsetsRequest, _LIST_OFFSETS_OF_EPOCH):
+        agreed = _ends(connection, [name for name in names if name in epochs], _DEBUGGING, epochs)
+    version = connection.version_of(FetchRequest, *_FETCH)
+    topic_type = FetchRequest.FetchTopic
+    topics = [
+        topic_type(
+            topic=topic,
+            partitions=[
+                topic_type.FetchPartition(
+                    partition=number, fetch_offset=ends[f"{topic}-{number}"], partition_max_bytes=1
+                )
+                for number in numbers
+            ],
+        )
+        for topic, numbers in _by_topic(ends)
+    ]
+    request = FetchRequest[version](
+        replica_id=_DEBUGGING, max_wait_ms=0, min_bytes=0, max_bytes=1, isolation_level=0, topics=topics
+    )
+    found = {}
+    for topic in connection.ask(request).responses if topics else ():
+        for told in topic.partitions:
+            name = f"{topic.topic}-{told.partition_index}"
+            if told.error_code == 0:
+                found[name] = ReplicaOffsets(
+                    ends[name], told.high_watermark, name in led, epochs[name] if name in agreed else None
+                )
+    return found
+
+
+def _ends(
+    connection: BrokerConnection,
+    partitions: Iterable[str],
+    replica: int,
+    epochs: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Return the ends of logs; with *epochs* of those alone whose broker has the same leader epoch."""
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    version = _LIST_OFFSETS_OF_EPOCH if epochs else _LIST_OFFSETS
+    request = ListOffsetsRequest[version](
+        replica_id=replica,
+        topics=[
+            topic_type(
+                name=topic,
+                partitions=[
+                    topic_type.ListOffsetsPartition(
+                        partition_index=number,
+                        current_leader_epoch=epochs.get(f"{topic}-{number}", _NO_EPOCH),
+                        timestamp=_LATEST,
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in _by_topic(partitions)
+        ],
+    )
+    return {
+        f"{topic.name}-{told.partition_index}": told.offset
+        for topic in connection.ask(request).topics
+        for told in topic.partitions
+        if told.error_code == 0
+    }
+
+
+def _by_topic(partitions: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+    split: list[tuple[str, Any]] = [
+        (topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)
+    ]
+    for topic, group in groupby(sorted(split), key=lambda pair: pair[0]):
+        yield topic, [number for _, number in group]

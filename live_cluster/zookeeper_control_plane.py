@@ -1,0 +1,95 @@
+"""The control plane of a local cluster with ZooKeeper."""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from harrow.faults.fault import process_name
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.processes.child_processes import ChildProcess
+from harrow.live_cluster.processes.java_program import JavaPrograms
+from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.processes.zookeeper import LocalZooKeeper
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.zookeeper_state import ZooKeeperState
+
+ZOOKEEPER_NAME: Final = "zookeeper"
+"""What a campaign calls its end of a link."""
+# Length, version of the protocol, timeout, session, length of the password.
+_CONNECTED: Final = struct.Struct(">iiiqi")
+
+
+class ZooKeeperControlPlane:
+    """A ZooKeeper server, and a proxy in front of it for each broker (`harrow.live_cluster.control_plane.LocalControlPlane`)."""
+
+    name = ZOOKEEPER_NAME
+    keeps_registrations = True
+
+    def __init__(
+        self,
+        programs: JavaPrograms,
+        folder: Path,
+        ports: Ports,
+        proxies: Proxies,
+        *,
+        brokers: Iterable[int],
+        partitions: Iterable[str],
+        tick_ms: int,
+        seen: MetadataSeen,
+    ) -> None:
+        self._server = LocalZooKeeper(programs, folder / "zookeeper", ports.take(), tick_ms)
+        self._state = ZooKeeperState(self._server.address)
+        self._partitions = tuple(partitions)
+        self._seen = seen
+        self._sessions: dict[int, bytes] = {}
+        self._addresses: dict[int, str] = {}
+        for broker in brokers:
+            port = ports.take()
+            self._addresses[broker] = f"{LOOPBACK}:{port}"
+            took = partial(self._sessions.__setitem__, broker)
+            proxies.listen_for_bytes(self.name, process_name(broker), port, self._server.server, took)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def processes(self) -> Iterable[ChildProcess]:
+        return () if self._server.process is None else (self._server.process,)
+
+    def is_ready(self) -> bool:
+        return self._server.is_ready()
+
+    def settings(self, broker: int) -> Mapping[str, object]:
+        return {"broker.id": broker, "zookeeper.connect": self._addresses[broker]}
+
+    def prepare(self, broker: int, folder: Path) -> None:
+        """Do nothing: a broker makes its folder itself."""
+
+    def watch(
+        self,
+        connect: Callable[[int], BrokerConnection],  # noqa: ARG002 - ZooKeeper says it all
+        alive: Callable[[int], bool],  # noqa: ARG002 - see above
+    ) -> None:
+        self._state.start()
+        self._state.watch(self._partitions, self._seen)
+
+    def knows_controller(self) -> bool:
+        return self._seen.controller() is not None
+
+    def close(self) -> None:
+        self._state.close()
+
+    def expire_session(self, broker: int) -> None:
+        """End the session that a broker has, by its password, which went through the proxy (``ConnectResponse``)."""
+        if broker in self._sessions:
+            answer = self._sessions[broker]
+            _, _, _, session, length = _CONNECTED.unpack_from(answer)
+            self._state.end_session(session, answer[_CONNECTED.size : _CONNECTED.size + length])
+
+    def delete_controller(self) -> None:
+        self._state.delete_controller()
+
+    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        self._state.ask_for_preferred_leaders(partitions)

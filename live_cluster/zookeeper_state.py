@@ -1,0 +1,125 @@
+"""What the ZooKeeper of a real cluster says: the controller, who is registered, leaders and ISRs."""
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.recipe.watchers import ChildrenWatch, DataWatch
+
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
+
+T = TypeVar("T")
+
+_START_S: Final = 60.0
+
+_SILENT = logging.getLogger("harrow.zookeeper")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+class ZooKeeperError(LiveError):
+    """ZooKeeper does not answer."""
+
+
+class ZooKeeperState:
+    """A session of harrow's own, which looks at what brokers and controllers have written."""
+
+    def __init__(self, address: str, timeout_s: float = 10.0) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        # Until the start has taken too long, one attempt follows the other.
+        self._client = KazooClient(
+            hosts=address,
+            timeout=timeout_s,
+            logger=_SILENT,
+            connection_retry={"max_tries": -1, "max_delay": 1},
+        )
+
+    def start(self) -> None:
+        """Connect.
+
+        Raises:
+            ZooKeeperError: it does not answer.
+
+        """
+        self._asked(lambda: self._client.start(timeout=_START_S))
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    def watch(self, partitions: Iterable[str], seen: MetadataSeen) -> None:
+        """Have *seen* told what is so now, and of each change."""
+        client = self._client
+
+        def controller_is(data: bytes | None, _: Any) -> None:
+            epoch = self._read(zk.CONTROLLER_EPOCH)
+            controller = None if data is None else int(json.loads(data)["brokerid"])
+            seen.set_controller(controller, -1 if epoch is None else int(epoch))
+
+        def brokers_are(children: list[str]) -> None:
+            brokers = list(map(int, children))
+            stats = {broker: client.exists(f"{zk.BROKER_IDS}/{broker}") for broker in brokers}
+            seen.set_registered(brokers, {broker: stat.czxid for broker, stat in stats.items() if stat})
+
+        # No children are watched of what is not there; brokers make it where it is missing.
+        client.ensure_path(zk.BROKER_IDS)
+        DataWatch(client, zk.CONTROLLER, controller_is)
+        ChildrenWatch(client, zk.BROKER_IDS, brokers_are)
+        for partition in partitions:
+            self._watch_partition(partition, seen)
+
+    def _watch_partition(self, partition: str, seen: MetadataSeen) -> None:
+        def state_is(data: bytes | None, _: Any) -> None:
+            if data is not None:
+                found = json.loads(data)
+                state = SeenPartition(found["leader"], found["leader_epoch"], tuple(found["isr"]))
+                seen.set_partition(partition, state)
+
+        DataWatch(self._client, zk.state_path(partition), state_is)
+
+    def end_session(self, session: int, password: bytes) -> None:
+        """End somebody's session: whoever knows its password may take part in it, and close it."""
+        client = KazooClient(hosts=self._address, client_id=(session, password), logger=_SILENT)
+        self._asked(lambda: client.start(timeout=_START_S))
+        client.stop()
+        client.close()
+
+    def ask_for_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        """Ask the controller to have the first replica of each partition lead, as ``kafka-preferred-replica-election`` does."""
+        asked = [
+            {"topic": topic, "partition": int(number)}
+            for topic, _, number in (partition.rpartition("-") for partition in partitions)
+        ]
+        data = json.dumps({"version": 1, "partitions": asked}).encode()
+        with contextlib.suppress(NodeExistsError):  # One is under way.
+            self._asked(lambda: self._client.create(zk.PREFERRED_REPLICA_ELECTION, data))
+
+    def delete_controller(self) -> None:
+        """Delete ``/controller``, if there is one."""
+        try:
+            self._asked(lambda: self._client.delete(zk.CONTROLLER))
+        except NoNodeError:
+            return
+
+    def _read(self, path: str) -> Any:
+        try:
+            data, _ = self._asked(lambda: self._client.get(path))
+        except NoNodeError:
+            return None
+        return json.loads(data)
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except (NoNodeError, NodeExistsError):
+            raise
+        except (KazooException, KazooTimeoutError) as error:
+            raise ZooKeeperError(f"ZooKeeper at {self._address} does not answer: {error!r}") from error

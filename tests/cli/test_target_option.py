@@ -1,0 +1,59 @@
+"""`harrow run --target`: what it refuses before anything is started."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("nonsense", "'nonsense' is no target: give model, or a release such as kafka:2.4.1"),
+        ("", "'' is no target: give model, or a release such as kafka:2.4.1"),
+        ("kafka:9", "9 is no release of Kafka"),
+        ("kafka:2.4", "2.4 is no release of Kafka; did you mean `2.4.1`?"),
+        ("kafka:2.4.1-kraft", "'kafka:2.4.1-kraft' is no target: give kafka:2.4.1-zookeeper"),
+        ("kafka:4.3.1-zookeeper", "'kafka:4.3.1-zookeeper' is no target: give kafka:4.3.1-kraft"),
+        (
+            "kafka:3.9.2-raft",
+            "'kafka:3.9.2-raft' is no target: give kafka:3.9.2-kraft or kafka:3.9.2-zookeeper",
+        ),
+    ],
+)
+def test_what_is_no_target_is_a_mistake_of_use(
+    harrow: Harrow, tmp_path: Path, target: str, message: str
+) -> None:
+    ended = harrow("run", "calm.yaml", "--target", target, HARROW_CACHE=str(tmp_path / "cache"))
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_model_is_a_target(harrow: Harrow) -> None:
+    named, left_out = harrow("run", "calm.yaml", "--target", "model"), harrow("run", "calm.yaml")
+    assert named.returncode == left_out.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["run", "conform"])
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, command: str) -> None:
+    (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError('gone', name='kazoo')\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "harrow", command, "ack-lost", "--target", "kafka:2.4.1"],
+        cwd=tmp_path,
+        env={**plain_environment(), "PYTHONPATH": os.pathsep.join((str(tmp_path), PYTHONPATH))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == "harrow: kazoo is not installed: pip install 'kafka-harrow[live]'\n"

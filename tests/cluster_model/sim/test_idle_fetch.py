@@ -1,0 +1,416 @@
+"""Fetches that repeat themselves: at any time they are what they would be had each cycle been taken."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from harrow.cluster_model.broker.delayed_requests import DelayedFetch
+from harrow.cluster_model.broker.fetch_session import (
+    CachedPartition,
+    FetchSession,
+    FetchSessionCache,
+    FetchWatchers,
+)
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.protocol import FetchResponse, MetadataRequest
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import SimulatedHost
+from harrow.cluster_model.sim.message_rule import DELAY, REQUEST, RESPONSE, MessageRule
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.topology import NetworkSpec
+from harrow.cluster_model.trace import Trace
+from tests.recorded_choices import recorded_choices
+
+WAIT_US: Final = 7
+TIMEOUT_US: Final = 40
+SESSION: Final = 5
+
+
+class Leader:
+    """Answers the full fetch, and has those after it wait."""
+
+    def __init__(self, host: SimulatedHost, wait_us: int) -> None:
+        self.host = host
+        self.session = FetchSession(SESSION, 1, host.clock.now_us, is_kept=True)
+        self.waits: list[tuple[int, int, int]] = []
+        self.metadata_requests = 0
+
+    def receive_request(self, message: Message) -> None:
+        connection, correlation_id, request = message
+        now_us = self.host.clock.now_us
+        if isinstance(request, MetadataRequest):
+            self.metadata_requests += 1
+        elif request.session_epoch == 0:
+            self.host.send_response(connection, correlation_id, FetchResponse({}, session_id=SESSION))
+        else:
+            assert self.session.epoch == request.session_epoch
+            connection.muted = True
+            self.session.epoch += 1
+            self.session.last_fetch_us = self.session.used_us = now_us
+            delayed = DelayedFetch(message, now_us, self.session, {}, self.complete, self.watch)
+            self.session.delayed = delayed
+            self.session.idle = self.host.repeat_while_idle(delayed)
+            if self.session.idle is None:
+                self.watch(delayed)
+
+    def watch(self, delayed: DelayedFetch) -> None:
+        self.waits.append((delayed.since_us, delayed.message[1], delayed.message[2].session_epoch))
+        self.host.set_timer(delayed.deadline_us - self.host.clock.now_us, self.fire, delayed)
+
+    def fire(self, delayed: DelayedFetch) -> None:
+        if not delayed.completed:
+            delayed.expire()
+
+    def complete(self, delayed: DelayedFetch, expired: bool) -> None:
+        assert expired
+        delayed.message[0].muted = False
+        self.host.send_response(delayed.message[0], delayed.message[1], FetchResponse({}, session_id=SESSION))
+
+    def connection_closed(self, connection: Connection) -> None:
+        pass
+
+
+class Pair:
+    """A leader and a follower that has nothing to read: from `began_us` on its fetches are idle."""
+
+    def __init__(self, *, stepped: bool = False, wait_us: int = WAIT_US, latency_us: int = 3) -> None:
+        self.simulator = Simulator()
+        trace = Trace(self.simulator)
+        choices = recorded_choices({})
+        spec = NetworkSpec(latency_min_us=latency_us, latency_max_us=latency_us)
+        self.network = Network(self.simulator, choices, spec, trace)
+        if stepped:
+            self.network.step_idle_fetches()
+        self.client_process, self.server_process = Process("client"), Process("server")
+        self.leader = Leader(self._host(self.server_process, choices, trace), wait_us)
+        self.network.listen(self.server_process, self.leader)
+        self.host = self._host(self.client_process, choices, trace)
+        self.client = NetworkClient(self.host, "server", "listener", TIMEOUT_US)
+        self.handler = FetchSessionHandler()
+        self.handler.put("t-0", 0, 0)
+        self.wait_us = wait_us
+        self.fetch()
+        self.began_us = max(3 * latency_us, 1)
+        self.run_until(self.began_us)
+
+    def _host(self, process: Process, choices: Any, trace: Trace) -> SimulatedHost:
+        return SimulatedHost(process, self.simulator, self.network, choices, trace)
+
+    def fetch(self) -> None:
+        request = self.handler.request(1, self.wait_us, 1_000)
+        self.client.send(request, self.fetched, None, self.handler.repetition(request))
+
+    def fetched(self, response: FetchResponse | None, _: Any) -> None:
+        if response is not None:
+            self.handler.handle_response(response)
+            self.fetch()
+
+    @property
+    def connection(self) -> Connection:
+        connection = self.client._connection
+        assert connection is not None
+        return connection
+
+    @property
+    def is_idle(self) -> bool:
+        return self.connection.idle is not None
+
+    def run_until(self, at_us: int) -> None:
+        self.simulator.run_until(at_us)
+
+    def wake(self) -> None:
+        assert self.connection.idle is not None
+        self.connection.idle.wake()
+
+    def state(self) -> dict[str, Any]:
+        session, connection, delayed = self.leader.session, self.connection, self.leader.session.delayed
+        assert delayed is None or isinstance(delayed, DelayedFetch)
+        return {
+            "session": (session.epoch, session.last_fetch_us, session.used_us, session.idle),
+            "waits": delayed
+            and (delayed.message[1:], delayed.since_us, delayed.deadline_us, delayed.completed),
+            "muted": connection.muted,
+            "arrivals": (connection.to_server.arrival_us, connection.to_client.arrival_us),
+            "idle": connection.idle,
+            "client": (self.handler._session_epoch, self.client._correlation_id),
+            "in flight": [request[:2] for request in self.client.in_flight],
+            # But for timers that find nothing any more, and those are set again when they are missing.
+            "due": sorted(
+                (at_us, process.name, callback.__name__, argument[1:])
+                for at_us, _, process, _, callback, argument in self.simulator._queue
+                if callback.__name__.startswith("receive")
+            ),
+        }
+
+
+@pytest.mark.parametrize(("wait_us", "latency_us"), [(WAIT_US, 3), (1, 1), (WAIT_US, 0), (2, 9)])
+def test_at_every_time_it_is_what_it_would_be_had_each_cycle_been_taken(
+    wait_us: int, latency_us: int
+) -> None:
+    period_us = wait_us + 2 * latency_us
+    # Longer than a client waits for an answer.
+    for after_us in range(max(5 * period_us, 3 * TIMEOUT_US)):
+        one, other = (
+            Pair(stepped=stepped, wait_us=wait_us, latency_us=latency_us) for stepped in (False, True)
+        )
+        for pair in (one, other):
+            pair.run_until(pair.began_us + after_us)
+            assert pair.is_idle
+            since_us = pair.leader.session.last_fetch_us
+            assert (
+                since_us == pair.leader.session.used_us == pair.began_us + after_us // period_us * period_us
+            )
+            pair.wake()
+        assert one.state() == other.state()
+        assert one.leader.waits == other.leader.waits
+        for pair in (one, other):
+            pair.connection.on_repeated = None  # for a moment
+            pair.run_until(pair.began_us + after_us + 3 * period_us)
+            if pair.is_idle:
+                pair.wake()
+        assert one.state() == other.state()
+
+
+def test_while_it_repeats_itself_nothing_happens() -> None:
+    pair = Pair()
+    pair.run_until(10 * TIMEOUT_US)  # the client's timer fires once
+    handled = pair.simulator.events_handled
+    pair.run_until(1_000_000)
+    assert pair.is_idle
+    assert pair.simulator.events_handled == handled
+    assert not pair.simulator._queue
+
+
+def test_each_cycle_is_taken_if_a_test_wants_it() -> None:
+    pair = Pair(stepped=True)
+    handled = pair.simulator.events_handled
+    pair.run_until(pair.began_us + 100 * (WAIT_US + 6))
+    assert pair.is_idle
+    assert 300 <= pair.simulator.events_handled - handled <= 310
+
+
+def cut_a_link(pair: Pair) -> None:
+    pair.network.cut("client", "server")
+
+
+def cut_the_way_back(pair: Pair) -> None:
+    pair.network.cut("server", "client")
+
+
+def delay_fetches(pair: Pair) -> None:
+    pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Fetch", kind=REQUEST))
+
+
+def delay_answers(pair: Pair) -> None:
+    senders = frozenset({"server"})
+    pair.network.add_rule(MessageRule(name="rule", action=DELAY, kind=RESPONSE, senders=senders))
+
+
+def watch_messages(pair: Pair) -> None:
+    pair.network.watch_messages()
+
+
+def pause_the_client(pair: Pair) -> None:
+    pair.client_process.paused = True
+    pair.network.process_paused(pair.client_process)
+
+
+def pause_the_server(pair: Pair) -> None:
+    pair.server_process.paused = True
+    pair.network.process_paused(pair.server_process)
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        *(cut_a_link, cut_the_way_back, delay_fetches, delay_answers),
+        *(watch_messages, pause_the_client, pause_the_server),
+    ],
+)
+def test_what_may_touch_the_next_message_wakes_it_and_keeps_it_awake(disturb: Callable[[Pair], None]) -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    disturb(pair)
+    assert not pair.is_idle
+    pair.run_until(1_010)
+    assert not pair.is_idle
+
+
+def cut_another_link(pair: Pair) -> None:
+    pair.network.cut("client", "zookeeper")
+
+
+def delay_produces(pair: Pair) -> None:
+    pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Produce"))
+
+
+def delay_fetches_of_another(pair: Pair) -> None:
+    rule = MessageRule(name="rule", action=DELAY, api="Fetch", senders=frozenset({"broker-7"}))
+    pair.network.add_rule(rule)
+
+
+def delay_fetches_of_another_listener(pair: Pair) -> None:
+    pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Fetch", listener="other"))
+
+
+def pause_another(pair: Pair) -> None:
+    pair.network.process_paused(Process("broker-7"))
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        cut_another_link,
+        delay_produces,
+        delay_fetches_of_another,
+        delay_fetches_of_another_listener,
+        pause_another,
+    ],
+)
+def test_what_goes_on_elsewhere_lets_it_sleep(disturb: Callable[[Pair], None]) -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    disturb(pair)
+    assert pair.is_idle
+
+
+def test_once_a_fault_is_over_it_repeats_itself_again() -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    pair.network.cut("client", "server")
+    pair.run_until(1_020)
+    pair.network.restore("client", "server")
+    pair.run_until(1_060)
+    assert pair.is_idle
+
+
+def test_another_request_of_the_connection_comes_behind_it() -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    pair.client.send(MetadataRequest(), lambda *_: None)
+    assert not pair.is_idle
+    pair.run_until(1_004)
+    assert not pair.is_idle
+    assert pair.leader.metadata_requests == 1
+
+
+def test_a_client_that_has_something_else_to_ask_does_not_repeat_it() -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    pair.client.stop_repeating()
+    waits = pair.leader.waits[-1:]
+    pair.handler.put("t-1", 0, 0)
+    pair.run_until(1_013)
+    assert waits
+    assert pair.handler.asked == {"t-0": (0, 0), "t-1": (0, 0)}
+
+
+@pytest.mark.parametrize("after_us", range(WAIT_US + 6))
+def test_what_is_under_way_to_a_dead_process_does_not_arrive(after_us: int) -> None:
+    """Its place may be taken by its next life, which knows nothing of it."""
+    for is_client in (True, False):
+        pair = Pair()
+        pair.run_until(pair.began_us + after_us)
+        process = pair.client_process if is_client else pair.server_process
+        connection = pair.connection
+        process.kill()
+        pair.network.process_died(process, power_loss=True)
+        assert connection.idle is None
+        process.start()
+        assert all(
+            event[2] is not process or event[3] != process.incarnation for event in pair.simulator._queue
+        )
+
+
+def close_the_connection(pair: Pair) -> None:
+    pair.client.close()
+
+
+def stop_listening(pair: Pair) -> None:
+    pair.network.stop_listening(pair.server_process)
+
+
+def close_it_at_the_server(pair: Pair) -> None:
+    pair.network.close_by_server(pair.connection)
+
+
+def watchers_of(pair: Pair) -> FetchWatchers:
+    session, watchers = pair.leader.session, FetchWatchers()
+    session.partitions["t-0"] = CachedPartition(0, 0)
+    watchers.watch(session, session.partitions)
+    return watchers
+
+
+def begin_an_isr_write(pair: Pair) -> None:
+    watchers_of(pair).wake("t-0")
+
+
+def close_the_session(pair: Pair) -> None:
+    cache = FetchSessionCache(1, FetchWatchers(), first_id=SESSION, bound_to_connection=False)
+    cache._sessions[SESSION] = pair.leader.session
+    cache.remove(SESSION)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [close_the_connection, stop_listening, close_it_at_the_server, begin_an_isr_write, close_the_session],
+)
+def test_what_a_cycle_would_notice_wakes_it(end: Callable[[Pair], None]) -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    connection = pair.connection
+    end(pair)
+    assert connection.idle is None
+    assert pair.leader.session.idle is None
+
+
+class Tried:
+    """Keeps of which partitions a fetch is tried."""
+
+    age = (0, 0)
+    completed = False
+
+    def __init__(self, session: FetchSession, tried: list[str]) -> None:
+        self.session = session
+        self.tried = tried
+
+    def try_complete(self, name: str) -> bool:
+        self.tried.append(name)
+        self.completed = True
+        return True
+
+    def wait(self) -> None:
+        raise AssertionError("it is completed")
+
+
+def test_news_of_a_partition_wakes_it_and_only_then_are_they_news() -> None:
+    """Where its answer or the next request is under way, no fetch waits for them. One that is completed has no timer."""
+    for after_us in range(WAIT_US + 6):
+        pair = Pair()
+        watchers = watchers_of(pair)
+        pair.run_until(pair.began_us + after_us)
+        tried: list[str] = []
+        pair.leader.session.delayed = Tried(pair.leader.session, tried)
+        watchers.check("t-0")
+        assert not pair.is_idle
+        assert pair.leader.session.news == {"t-0": None}
+        assert tried == (["t-0"] if after_us < WAIT_US else [])
+
+
+def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
+    pair = Pair()
+    pair.run_until(1_000)
+    pair.network.cut("server", "client")
+    sent_us = pair.leader.session.last_fetch_us - 3  # what the leader has got was under way for as long
+    ended: list[int] = []
+    pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]
+    (correlation_id, deadline_us, _, context) = pair.client.in_flight.popleft()
+    pair.client.in_flight.append((correlation_id, deadline_us, pair.fetched, context))
+    pair.run_until(sent_us + TIMEOUT_US - 1)
+    assert ended == []
+    pair.run_until(sent_us + TIMEOUT_US)
+    assert ended == [sent_us + TIMEOUT_US]

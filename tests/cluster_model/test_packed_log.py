@@ -1,0 +1,159 @@
+"""A packed log is a list, whatever has been packed of it."""
+
+import gc
+import pickle
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harrow.cluster_model.history import OK, SEND, History, Operation, columns_of
+from harrow.cluster_model.packed_log import PackedLog, Row, blocks_of, digest, rows_at
+
+_FIELDS = st.one_of(
+    st.integers(),
+    st.text(max_size=5),
+    st.booleans(),
+    st.none(),
+    st.tuples(st.integers(), st.text(max_size=3)),
+    st.dictionaries(st.text(max_size=3), st.lists(st.tuples(st.integers(), st.text(max_size=3)), max_size=2)),
+)
+_PLACES = st.integers(-40, 40)
+_SLICES = st.slices(40) | st.builds(slice, _PLACES, _PLACES, st.sampled_from((None, -3, -1, 1, 2)))
+
+
+@pytest.fixture(autouse=True, params=(0, PackedLog.UNCOMPRESSED_MAX), ids=("compressed", "uncompressed"))
+def _compression(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PackedLog, "UNCOMPRESSED_MAX", request.param)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[list[Row], PackedLog[Row]]:
+    """Return rows as a list, and as a log that packed some of them as it grew."""
+    rows = draw(st.lists(st.tuples(st.integers(0, 50), st.sampled_from("ab"), _FIELDS), max_size=30))
+    log: PackedLog[Row] = PackedLog(chunk=draw(st.integers(1, 8)), unpacked_max=draw(st.integers(0, 12)))
+    newest = log.newest
+    for row in rows:
+        newest.append(row)
+        if draw(st.booleans()):
+            log.pack()
+    assert log.newest is newest
+    return rows, log
+
+
+@given(logs(), _PLACES, st.lists(_SLICES, max_size=4))
+def test_it_is_the_sequence_that_a_list_of_its_rows_is(
+    both: tuple[list[Row], PackedLog[Row]], place: int, slices: list[slice]
+) -> None:
+    rows, log = both
+    assert (len(log), list(log), list(reversed(log)), bool(log)) == (
+        len(rows),
+        rows,
+        rows[::-1],
+        bool(rows),
+    )
+    assert log == rows
+    assert rows == log
+    assert log != [*rows, (0, "a", None)]
+    assert [log[each] for each in slices] == [rows[each] for each in slices]
+    if -len(rows) <= place < len(rows):
+        assert log[place] == rows[place]
+        assert (log.index(rows[place]), rows[place] in log) == (rows.index(rows[place]), True)
+    else:
+        with pytest.raises(IndexError):
+            log[place]
+
+
+@given(logs())
+def test_its_digest_is_that_of_the_list(both: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = both
+    assert log.digest() == digest(rows)
+
+
+@given(logs(), st.sets(st.integers(0, 29)), st.integers(0, 2))
+def test_rows_of_rising_numbers_are_found(
+    both: tuple[list[Row], PackedLog[Row]], numbers: set[int], first: int
+) -> None:
+    rows, log = both
+    wanted = sorted(number + first for number in numbers if number < len(rows))
+    expected = [(number, rows[number - first]) for number in wanted]
+    assert list(rows_at(log, wanted, first=first)) == expected
+    assert list(rows_at(rows, wanted, first=first)) == expected
+
+
+@given(logs())
+def test_its_blocks_are_its_rows_and_none_is_empty(both: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = both
+    for sequence in (rows, log):
+        blocks = list(blocks_of(sequence))
+        assert all(blocks)
+        assert [row for block in blocks for row in block] == rows
+
+
+@given(logs(), st.integers(-1, 51))
+def test_it_can_be_bisected(both: tuple[list[Row], PackedLog[Row]], at_us: int) -> None:
+    rows, log = both
+    by_time = sorted(rows, key=itemgetter(0))
+    again: PackedLog[Row] = PackedLog(newest=by_time, chunk=3, unpacked_max=0)
+    again.pack()
+    assert bisect_left(again, at_us, key=itemgetter(0)) == bisect_left(by_time, at_us, key=itemgetter(0))
+    assert len(log) == len(again)
+
+
+@given(logs())
+def test_it_is_pickled_as_it_is_and_can_grow_on(both: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = both
+    again = pickle.loads(pickle.dumps(log))
+    again.newest.append((1, "a", None))
+    again.pack()
+    assert (list(log), list(again)) == (rows, [*rows, (1, "a", None)])
+
+
+def test_it_is_pickled_without_what_has_been_unpacked() -> None:
+    log: PackedLog[Row] = PackedLog(newest=[(n, "a" * 50) for n in range(100)], chunk=50, unpacked_max=0)
+    log.pack()
+    before = pickle.dumps(log)
+    assert log[3] == (3, "a" * 50)
+    assert pickle.dumps(log) == before
+
+
+def test_what_has_been_packed_is_no_object_any_more() -> None:
+    log: PackedLog[Row] = PackedLog(chunk=10, unpacked_max=20)
+    for number in range(1_000):
+        log.newest.append((number, [number]))
+        log.pack()
+    assert len(log.newest) <= 20
+    list(log)
+    for place in range(0, 1_000, 7):
+        assert log[place] == (place, [place])
+    referred: Sequence[Any] = gc.get_referents(log)
+    kept = [rows for found in referred if isinstance(found, dict) for rows in found.values()]
+    assert sum(map(len, kept)) <= 20
+
+
+def test_operations_are_made_of_their_rows() -> None:
+    history = History()
+    history.send_invoked(3, "t-0", "x", 5)
+    history.send_acked(3, "t-0", 7, "x", 9)
+    expected = Operation(1, 3, OK, SEND, (("send", "t-0", (7, "x")),), 9)
+    assert (history.operations[1], history.operations[-1:], list(history.operations)[1]) == (
+        expected,
+        [expected],
+        expected,
+    )
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 5), st.integers(0, 9))
+def test_operations_have_the_same_columns_as_rows_and_as_objects(
+    processes: list[int], chunk: int, unpacked_max: int
+) -> None:
+    rows = [(index, process, OK, SEND, (), 0, None) for index, process in enumerate(processes)]
+    log = PackedLog(Operation, newest=rows, chunk=chunk, unpacked_max=unpacked_max)
+    log.pack()
+    of_rows = [row for columns in columns_of(log) for row in zip(*columns, strict=True)]
+    of_objects = [row for columns in columns_of(list(log)) for row in zip(*columns, strict=True)]
+    assert of_rows == of_objects == rows

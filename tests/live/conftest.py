@@ -1,0 +1,114 @@
+"""Tests on real brokers: `make live` runs them on all releases, or on those that it is given.
+
+They need Java, and Kafka in the cache or Maven to get it; ``HARROW_REQUIRE_KAFKA=1`` makes it a failure that something is not there.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.cluster_model.sim.choices import SeededStream
+from harrow.live_cluster.getting.java import JavaError, find_java
+from harrow.live_cluster.getting.kafka_cache import default_cache
+from harrow.live_cluster.getting.kafka_release import ZOOKEEPER, pinned_releases, release_of
+from harrow.live_cluster.getting.maven import MavenError
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local_cluster import LocalCluster
+from harrow.live_cluster.metadata_seen import MetadataSeen
+
+TRIED: Final = "HARROW_LIVE"
+"""Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces between them."""
+REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
+_PATIENCE_S: Final = 300.0
+"""When something that is waited for counts as stuck: a quiet machine takes seconds for each."""
+
+_NOT_TRIED: Final = pytest.mark.skip(reason="`make live` runs it")
+
+StartedCluster = Callable[[str, str], LocalCluster]
+Wait = Callable[[Callable[[], bool]], None]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "release" in metafunc.fixturenames:
+        names = [release for release, mode in _tried() if mode == ZOOKEEPER]
+        metafunc.parametrize("release", names or [pytest.param("", marks=_NOT_TRIED)])
+    if "brokers" in metafunc.fixturenames:
+        targets = [f"{release}-{mode}" for release, mode in _tried()]
+        metafunc.parametrize("brokers", targets or [pytest.param("", marks=_NOT_TRIED)], indirect=True)
+
+
+def _tried() -> list[tuple[str, str]]:
+    """Return the releases that are tried, each with each of its modes, or with the one that was named with it."""
+    named = os.environ.get(TRIED, "").split()
+    return [
+        (release.name, mode)
+        for release in pinned_releases()
+        for mode in release.modes
+        if named == ["all"] or not {release.name, f"{release.name}-{mode}"}.isdisjoint(named)
+    ]
+
+
+@pytest.fixture
+def wait_until() -> Wait:
+    """Return a function that waits until something holds."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + _PATIENCE_S
+        while not holds():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    return wait
+
+
+def kafka_of(release: str) -> tuple[Path, Path]:
+    """Return Java, and the jars of a release; skip the test where there are none."""
+    try:
+        return find_java(), default_cache().get(release_of(release))
+    except (JavaError, MavenError) as error:
+        if os.environ.get(REQUIRED) == "1":
+            raise
+        pytest.skip(str(error).splitlines()[0])
+
+
+@pytest.fixture
+def brokers(request: pytest.FixtureRequest) -> StartedBrokers:
+    """Return what brokers of a release are started from."""
+    name, _, mode = str(request.param).partition("-")
+    java, jars = kafka_of(name)
+    return StartedBrokers(release=release_of(name), metadata=mode, java=java, jars=jars)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[StartedCluster]:
+    """Return a function that starts a release's cluster, as a campaign in text describes it."""
+    with ExitStack() as clusters:
+
+        def start(release: str, text: str) -> LocalCluster:
+            java, jars = kafka_of(release)
+            (plan,) = load_text(text, "live.yaml").plans
+            faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
+            proxies = clusters.enter_context(Proxies(faults, RequestsSeen(lambda *_: None)))
+            cluster = LocalCluster(
+                plan.cluster,
+                java=java,
+                jars=jars,
+                folder=tmp_path,
+                proxies=proxies,
+                seen=MetadataSeen(lambda *_: None),
+                metadata=ZOOKEEPER,
+            )
+            clusters.enter_context(cluster)
+            cluster.start()
+            return cluster
+
+        yield start

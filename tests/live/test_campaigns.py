@@ -1,0 +1,42 @@
+"""Campaigns of the library on real brokers come out as their authors expect, and as on the model."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.run.runner import run_plan
+from harrow.live_cluster.conformity import AGREED, compared
+from harrow.live_cluster.live_run import StartedBrokers
+
+LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
+EVERYWHERE = (("ack-lost", None), ("ack-lost", "idempotent"), ("acks-1-leader-crash", None))
+"""What is tried on every release; a variant of another release is tried as of the target's."""
+
+
+@pytest.mark.parametrize(("name", "variant"), EVERYWHERE)
+def test_a_campaign_does_what_the_model_does(
+    name: str, variant: str | None, brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    release = brokers.release.model_release
+    if variant == "idempotent" and release == "0.10.2":
+        pytest.skip("idempotence came with 0.11")
+    campaign = load_campaign(LIBRARY / f"{name}.yaml", [f"kafka={release}", "settings.retries=100"])
+    (plan,) = (plan for plan in campaign.plans if plan.variant == variant)
+    result = brokers.run(plan, 0, tmp_path)
+    assert result.verdict.reasons == ()
+    comparison = compared(plan, [result], (run_plan(plan, seed) for seed in range(20)))
+    assert (comparison.status, comparison.reasons) == (AGREED, ())
+
+
+def test_a_committed_record_is_lost_before_leader_epochs_and_kept_since(
+    brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    plans = {plan.kafka: plan for plan in load_campaign(LIBRARY / "loss-by-hw-truncation.yaml").plans}
+    plan = plans.get(brokers.release.model_release)
+    if plan is None:
+        pytest.skip("it is about 0.10.2 and 0.11")
+    result = brokers.run(plan, 0, tmp_path)
+    lost = [str(finding.value) for finding in result.verdict.rules["lost-write"].findings]
+    assert (result.verdict.reasons, result.expected) == ((), True)
+    assert lost == (["m1"] if plan.kafka == "0.10.2" else [])

@@ -1,0 +1,84 @@
+"""Clients under test on real brokers: what they report is what the brokers have."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from harrow.live_cluster.clients.client_process import ClientProcess
+from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+from harrow.live_cluster.storage.segments import stored_log
+from tests.live.conftest import StartedCluster, Wait
+
+CLUSTER = """
+name: live
+cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2], [1, 2, 0]]}]}
+settings: {zookeeper.session.timeout.ms: 4s, min.insync.replicas: 2}
+workload: {duration: 1s}
+"""
+
+Reports = list[dict[str, Any]]
+
+
+def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
+    release: str, started: StartedCluster, wait_until: Wait, tmp_path: Path
+) -> None:
+    cluster = started(release, CLUSTER)
+    model = "2.4" if release != "0.10.2.2" else "0.10.2"
+    servers = ",".join(f"{host}:{port}" for host, port in cluster.addresses.values())
+    # Without idempotence, before 0.11, a retry may double what it sends.
+    wanted = {"acks": "all"} if model == "0.10.2" else {"enable.idempotence": True}
+    sent: Reports = []
+    read: Reports = []
+    partitions = {"partitions": ["t-0", "t-1"], "start_ns": time.monotonic_ns()}
+    with ChildProcesses() as children:
+        producer = {
+            "role": "producer",
+            "name": "p",
+            "gaps_ns": [20_000_000],
+            "stop_ns": None,
+            **partitions,
+            "settings": {"bootstrap.servers": servers, "log_level": 0, **producer_settings(model, wanted)},
+        }
+        consumer = {
+            "role": "consumer",
+            "name": "c",
+            "poll_interval_ns": 10_000_000,
+            "max_poll_records": 500,
+            **partitions,
+            "settings": {"bootstrap.servers": servers, "log_level": 0, **consumer_settings(model, {})},
+        }
+        sender = ClientProcess(children, tmp_path / "p", producer, sent.append)
+        reader = ClientProcess(children, tmp_path / "c", consumer, read.append)
+        wait_until(lambda: sum(r["type"] == "ok" for r in sent) > 50)
+        cluster.brokers[0].kill()
+        wait_until(lambda: (cluster.seen.partition_state("t-0") or (0,))[0] == 1)
+        acked = len(sent)
+        wait_until(lambda: sum(r["type"] == "ok" for r in sent[acked:]) > 50)
+        sender.kill()
+        oks = [(r["partition"], r["offset"], r["value"]) for r in sent if r["type"] == "ok"]
+
+        def consumed() -> set[tuple[str, int, str]]:
+            return {
+                (partition, offset, value)
+                for report in read
+                for partition, records in report["records"].items()
+                for offset, value in records
+            }
+
+        def is_all_read() -> bool:
+            """Return whether both have what the reader has: what the sender sent last may still be under way."""
+            ends = [offsets["t-0"].leo for b in (1, 2) if (offsets := cluster.offsets(b))]
+            return bool(read[-1]["at_end"]) and ends == [read[-1]["positions"]["t-0"]] * 2
+
+        wait_until(lambda: consumed() >= set(oks))
+        wait_until(is_all_read)
+        reader.kill()
+    values = [
+        value for batch in stored_log(cluster.brokers[1].logs / "t-0").batches for value in batch.values
+    ]
+    assert [value for p, _, value in sorted(consumed()) if p == "t-0"] == values
+    assert len(values) == len(set(values)) or model == "0.10.2"
+    invoked = [r["value"] for r in sent if r["type"] == "invoke"]
+    assert set(values) <= set(invoked)
+    assert all(values[offset] == value for p, offset, value in oks if p == "t-0")

@@ -1,0 +1,81 @@
+"""A client's process starts, is heard, and ends with harrow."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.live_cluster.clients import worker
+from harrow.live_cluster.clients.client_process import ClientError, ClientProcess
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+from tests.patience import PATIENCE_S
+
+NOBODY = "127.0.0.1:1"
+
+
+def producer(**more: Any) -> dict[str, Any]:
+    settings = {"bootstrap.servers": NOBODY, "delivery.timeout.ms": 300, "log_level": 0}
+    given = {"role": "producer", "name": "p", "partitions": ["t-0", "t-1"], "gaps_ns": [], "start_ns": 0}
+    return {**given, "stop_ns": None, "settings": settings, **more}
+
+
+def wait_for(reports: list[dict[str, Any]], count: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while len(reports) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_what_it_sends_is_reported_to_its_end(tmp_path: Path) -> None:
+    reports: list[dict[str, Any]] = []
+    with ChildProcesses() as children:
+        client = ClientProcess(children, tmp_path / "p", producer(), reports.append)
+        for value, partition in (("a", None), ("b", None), ("c", "t-0"), ("x" * 2_000_000, "t-1")):
+            client.order(value=value, partition=partition)
+        wait_for(reports, 8)
+        client.kill()
+    invoked = [(r["value"][:3], r["partition"]) for r in reports if r["type"] == "invoke"]
+    assert invoked == [("a", "t-0"), ("b", "t-1"), ("c", "t-0"), ("xxx", "t-1")]
+    ended = {r["value"][:3]: (r["type"], r["error"]) for r in reports if r["type"] != "invoke"}
+    # Nobody was there to get it; but that is not known of one that was tried.
+    assert ended == {
+        **dict.fromkeys("abc", ("info", "_MSG_TIMED_OUT")),
+        "xxx": ("fail", "MSG_SIZE_TOO_LARGE"),
+    }
+    assert [r["at"] for r in reports] == sorted(r["at"] for r in reports)
+
+
+def test_it_generates_records_between_two_times(tmp_path: Path) -> None:
+    reports: list[dict[str, Any]] = []
+    start = time.monotonic_ns()
+    times = {"gaps_ns": [10_000_000, 30_000_000], "start_ns": start, "stop_ns": start + 100_000_000}
+    with ChildProcesses() as children:
+        client = ClientProcess(children, tmp_path / "p", producer(**times), reports.append)
+        wait_for(reports, 10)
+        client.kill()
+    # At 0, 10, 40, 50, 80 and 90 ms.
+    assert [r["value"] for r in reports if r["type"] == "invoke"] == [f"p:{number}" for number in range(6)]
+
+
+def test_one_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('no such library')")
+    monkeypatch.setattr(worker, "__file__", str(broken))
+    with (
+        ChildProcesses() as children,
+        pytest.raises(ClientError, match="a client did not start: no such library"),
+    ):
+        ClientProcess(children, tmp_path / "p", producer(), print)
+
+
+def test_who_does_not_know_the_token_is_not_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(
+        "import socket, sys, time\n"
+        "with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as c: c.sendall(b'{}\\n'); time.sleep(0.1)\n"
+        "sys.exit('refused')"
+    )
+    monkeypatch.setattr(worker, "__file__", str(other))
+    with ChildProcesses() as children, pytest.raises(ClientError, match="refused"):
+        ClientProcess(children, tmp_path / "p", producer(), print)

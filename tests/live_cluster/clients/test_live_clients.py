@@ -1,0 +1,270 @@
+"""What harrow keeps of its clients, whose processes are made up here."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.live_cluster.clients import live_clients
+from harrow.live_cluster.clients.live_clients import ClientHost, LiveConsumer, LiveProducer
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.happenings import WallClock
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+from tests.recorded_choices import recorded_choices
+
+SECOND = 1_000_000
+
+
+class FakeProcess:
+    """A client's process that does what a test says."""
+
+    made: list["FakeProcess"]
+
+    def __init__(
+        self,
+        children: ChildProcesses,
+        folder: Path,
+        client: Mapping[str, Any],
+        on_report: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.folder = folder
+        self.client = client
+        self.orders: list[dict[str, Any]] = []
+        self.is_running = True
+        self.last_words: list[dict[str, Any]] = []
+        self._on_report = on_report
+        self.made.append(self)
+
+    def order(self, **what: Any) -> None:
+        self.orders.append(what)
+
+    def kill(self) -> None:
+        for report in self.last_words:
+            self._on_report(report)
+        self.is_running = False
+
+    def report(self, type_: str, value: str, **more: Any) -> None:
+        self._on_report(sent(type_, value, **more))
+
+    def has_read(self, *, at_end: bool = False, **records: list[list[Any]]) -> None:
+        positions = {name: pairs[-1][0] + 1 for name, pairs in named(records).items()}
+        self._on_report(
+            {"invoked": 0, "at": 0, "records": named(records), "positions": positions, "at_end": at_end}
+        )
+
+
+def sent(type_: str, value: str, partition: str = "t-0", **more: Any) -> dict[str, Any]:
+    return {"at": 0, "type": type_, "partition": partition, "value": value, **more}
+
+
+def named(records: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
+    return {name.replace("_", "-"): pairs for name, pairs in records.items()}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
+    FakeProcess.made = []
+    monkeypatch.setattr(live_clients, "ClientProcess", FakeProcess)
+    return FakeProcess.made
+
+
+@pytest.fixture
+def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
+    return ClientHost(
+        children=ChildProcesses(),
+        folder=tmp_path,
+        servers={0: ("127.0.0.1", 90), 1: ("127.0.0.1", 91)},
+        release="2.4",
+        partitions=("t-0", "t-1"),
+        clock=WallClock(),
+        reports=ClientReports(lambda: None),
+        draw=recorded_choices({}).workload,
+    )
+
+
+def producer(host: ClientHost, **spec: Any) -> LiveProducer:
+    started = LiveProducer(ProducerSpec(name="p", **spec), host)
+    started.start()
+    return started
+
+
+def history(host: ClientHost) -> list[tuple[int, str, Any, str | None]]:
+    return [(o.process, o.type, o.value[0][2], o.error) for o in host.reports.operations()]
+
+
+def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[FakeProcess]) -> None:
+    producer(host, interval_us=100, partitions=("t-1",), start_us=3 * SECOND, stop_us=5 * SECOND)
+    client = made[0].client
+    assert made[0].folder == host.folder / "p-1"
+    assert (client["role"], client["first"], client["partitions"]) == ("producer", 0, ("t-1",))
+    assert (client["start_ns"], client["stop_ns"]) == (
+        host.clock.ns_of(3 * SECOND),
+        host.clock.ns_of(5 * SECOND),
+    )
+    # Of what is drawn the least comes: gaps of half the mean.
+    assert set(client["gaps_ns"]) == {50_000}
+    assert client["settings"]["bootstrap.servers"] == "127.0.0.1:90,127.0.0.1:91"
+    assert client["settings"]["client.id"] == "harrow.p"
+
+
+def test_without_a_rate_nothing_is_generated(host: ClientHost, made: list[FakeProcess]) -> None:
+    producer(host)
+    assert (made[0].client["gaps_ns"], made[0].client["stop_ns"]) == ([], None)
+    assert made[0].client["partitions"] == ("t-0", "t-1")
+
+
+def test_what_is_handed_over_is_unfinished_until_its_outcome_is_known(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host)
+    assert client.unfinished() == 0
+    client.send("a", None)
+    assert made[0].orders == [{"value": "a", "partition": None}]
+    assert client.unfinished() == 1
+    made[0].report("invoke", "a")
+    assert client.unfinished() == 1
+    made[0].report("ok", "a", offset=3)
+    assert client.unfinished() == 0
+    assert history(host) == [(0, "invoke", "a", None), (0, "ok", (3, "a"), None)]
+
+
+def test_a_value_that_is_handed_over_twice_is_unfinished_twice(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host)
+    counts = []
+    steps: list[Callable[[], None]] = [
+        lambda: client.send("a", "t-0"),
+        lambda: client.send("a", "t-0"),
+        lambda: made[0].report("invoke", "a"),
+        lambda: made[0].report("fail", "a", error="NO"),
+        lambda: made[0].report("invoke", "a"),
+        lambda: made[0].report("info", "a", error="TIMEOUT"),
+    ]
+    for do in steps:
+        do()
+        counts.append(client.unfinished())
+    assert counts == [1, 2, 2, 1, 1, 0]
+
+
+def test_what_it_generates_is_unfinished_while_it_is_under_way(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host, interval_us=100)
+    made[0].report("invoke", "p:0")
+    made[0].report("invoke", "p:1", partition="t-1")
+    assert client.unfinished() == 2
+    made[0].report("ok", "p:1", partition="t-1", offset=0)
+    assert client.unfinished() == 1
+
+
+def test_the_outcome_of_what_is_under_way_in_a_crash_is_unknown(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host)
+    for value in ("acked", "under way", "under way", "not begun"):
+        client.send(value, "t-0")
+    for value in ("acked", "under way", "under way"):
+        made[0].report("invoke", value)
+    made[0].last_words = [sent("ok", "acked", offset=0)]
+    client.stop()
+    assert not made[0].is_running
+    assert client.unfinished() == 0
+    assert [row for row in history(host) if row[1] != "invoke"] == [
+        (0, "ok", (0, "acked"), None),
+        (0, "info", "under way", "CRASHED"),
+        (0, "info", "under way", "CRASHED"),
+    ]
+    client.stop()
+    assert len(history(host)) == 6
+
+
+def test_one_that_is_restarted_is_another_process_and_goes_on_counting(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host, interval_us=100)
+    client.send("given", "t-0")
+    for value in ("p:0", "given", "p:1"):
+        made[0].report("invoke", value)
+    client.restart()
+    assert [process.is_running for process in made] == [False, True]
+    # What it was given by the script is no number of its own.
+    assert made[1].client["first"] == 2
+    assert made[1].folder == host.folder / "p-2"
+    assert client.unfinished() == 0
+    made[1].report("invoke", "p:2")
+    assert client.unfinished() == 1
+    client.restart()
+    assert made[2].client["first"] == 3
+    assert [row for row in history(host) if row[0] == 1] == [
+        (1, "invoke", "p:2", None),
+        (1, "info", "p:2", "CRASHED"),
+    ]
+    assert host.reports.process_names == {0: "p", 1: "p", 2: "p"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "acks", "idempotence"),
+    [({"acks": "all"}, "all", False), ({"acks": 1}, "1", False), ({"enable.idempotence": True}, "all", True)],
+)
+def test_each_session_was_promised_the_producers_settings(
+    host: ClientHost, settings: dict[str, Any], acks: str, idempotence: bool
+) -> None:
+    host.reports.new_process("somebody")
+    client = LiveProducer(ProducerSpec(name="p", settings=settings), host)
+    assert client.producer_settings() == {}
+    assert client.unfinished() == 0
+    client.start()
+    client.restart()
+    found = client.producer_settings()
+    assert list(found) == [1, 2]
+    assert {(one.name, one.acks, one.idempotence) for one in found.values()} == {("p", acks, idempotence)}
+
+
+def consumer(host: ClientHost, *bootstrap: int, **spec: Any) -> LiveConsumer:
+    started = LiveConsumer(ConsumerSpec(name="c", **spec), host, bootstrap)
+    started.start()
+    return started
+
+
+def test_a_consumer_knows_what_it_has_read_and_where_it_stands(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = consumer(host)
+    assert (client.position("t-0"), client.has_read_to_end(), client.has_consumed("a")) == (
+        None,
+        False,
+        False,
+    )
+    made[0].has_read(t_0=[[0, "a"], [1, "b"]])
+    assert (client.position("t-0"), client.position("t-1"), client.has_read_to_end()) == (2, None, False)
+    made[0].has_read(t_1=[[4, "c"]], at_end=True)
+    assert (client.position("t-1"), client.has_read_to_end()) == (5, True)
+    assert [client.has_consumed(value) for value in "abcd"] == [True, True, True, False]
+    polls = [o.value[0][1] for o in host.reports.operations() if o.type == "ok"]
+    assert polls == [{"t-0": [(0, "a"), (1, "b")]}, {"t-1": [(4, "c")]}]
+
+
+def test_a_consumer_that_comes_to_the_end_has_polled_nothing(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = consumer(host)
+    made[0].has_read(at_end=True)
+    assert client.has_read_to_end()
+    assert host.reports.operations() == []
+
+
+def test_a_consumer_may_know_some_brokers_alone(host: ClientHost, made: list[FakeProcess]) -> None:
+    consumer(host, 1, settings={"max.poll.records": 7}, poll_interval_us=3)
+    client = made[0].client
+    assert client["settings"]["bootstrap.servers"] == "127.0.0.1:91"
+    assert (client["max_poll_records"], client["poll_interval_ns"]) == (7, 3_000)
+
+
+def test_a_consumer_ends_its_process(host: ClientHost, made: list[FakeProcess]) -> None:
+    client = consumer(host)
+    client.stop()
+    client.stop()
+    assert not made[0].is_running

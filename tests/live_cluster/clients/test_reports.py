@@ -1,0 +1,68 @@
+"""What many client processes have reported, as one history."""
+
+import pytest
+
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND
+from harrow.live_cluster.clients.reports import ClientReports
+
+
+@pytest.fixture
+def reports() -> ClientReports:
+    return ClientReports(lambda: None)
+
+
+def test_each_process_has_a_number_of_its_own_even_with_the_same_name(reports: ClientReports) -> None:
+    assert [reports.new_process(name) for name in ("p", "c", "p")] == [0, 1, 2]
+    assert reports.process_names == {0: "p", 1: "c", 2: "p"}
+
+
+def test_operations_are_in_the_order_of_their_times(reports: ClientReports) -> None:
+    reports.add_send(0, INVOKE, "t-0", "a", 30)
+    reports.add_send(0, OK, "t-0", "a", 50, offset=4)
+    reports.add_send(1, INVOKE, "t-1", "b", 10)
+    reports.add_send(1, FAIL, "t-1", "b", 40, error="NO")
+    assert [(o.index, o.time_us, o.process, o.type, o.f, o.value, o.error) for o in reports.operations()] == [
+        (0, 10, 1, INVOKE, SEND, ((SEND, "t-1", "b"),), None),
+        (1, 30, 0, INVOKE, SEND, ((SEND, "t-0", "a"),), None),
+        (2, 40, 1, FAIL, SEND, ((SEND, "t-1", "b"),), "NO"),
+        (3, 50, 0, OK, SEND, ((SEND, "t-0", (4, "a")),), None),
+    ]
+
+
+def test_what_one_process_reported_at_one_time_stays_in_its_order(reports: ClientReports) -> None:
+    for type_ in (INVOKE, OK):
+        reports.add_send(0, type_, "t-0", "z", 7)
+    for type_ in (INVOKE, FAIL):
+        reports.add_send(0, type_, "t-0", "a", 7)
+    assert [o.type for o in reports.operations()] == [INVOKE, OK, INVOKE, FAIL]
+
+
+def test_a_poll_is_invoked_and_returns(reports: ClientReports) -> None:
+    records = {"t-0": [(0, "a"), (1, "b")]}
+    reports.add_poll(3, records, 20, 30)
+    reports.add_send(0, INVOKE, "t-0", "c", 25)
+    assert [(o.process, o.type, o.f, o.value) for o in reports.operations()] == [
+        (3, INVOKE, POLL, ((POLL,),)),
+        (0, INVOKE, SEND, ((SEND, "t-0", "c"),)),
+        (3, OK, POLL, ((POLL, records),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "acked", "failed"),
+    [(INVOKE, False, False), (OK, True, False), (FAIL, False, True), (INFO, False, True)],
+)
+def test_a_value_is_acked_or_failed_by_its_outcome(
+    reports: ClientReports, type_: str, acked: bool, failed: bool
+) -> None:
+    reports.add_send(0, type_, "t-0", "a", 1)
+    assert (reports.is_acked("a"), reports.is_failed("a")) == (acked, failed)
+    assert (reports.is_acked("b"), reports.is_failed("b")) == (False, False)
+
+
+def test_whoever_waits_hears_of_each_addition() -> None:
+    heard: list[int] = []
+    added = ClientReports(lambda: heard.append(len(added.operations())))
+    added.add_send(0, INVOKE, "t-0", "a", 1)
+    added.add_poll(0, {}, 2, 3)
+    assert heard == [1, 3]

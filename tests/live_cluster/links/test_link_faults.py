@@ -1,0 +1,259 @@
+"""What faults have in force on links: cuts are counted, rules are asked in order, and who waits goes on."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE, MessageRule
+from harrow.live_cluster.links.frame import CLIENTS, REPLICATION
+from harrow.live_cluster.links.link_faults import LinkFaults
+from tests.patience import PATIENCE_S
+
+LINK = ("p1", "broker-1")
+BACK = ("broker-1", "p1")
+
+
+class Draws:
+    """A stream with given numbers, and no others."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = list(numbers)
+
+    def below(self, bound: int) -> int:
+        assert bound == 1_000_000
+        return self._numbers.pop(0)
+
+
+def nobody_is_told(*_: object) -> None:
+    pass
+
+
+@pytest.fixture
+def faults() -> LinkFaults:
+    return LinkFaults(Draws(), nobody_is_told)
+
+
+def produced(faults: LinkFaults) -> MessageRule | None:
+    """Return the rule that acts on one more Produce of p1 to broker-1."""
+    return faults.rule_for("Produce", REQUEST, *LINK, CLIENTS)
+
+
+def drop(**fields: Any) -> MessageRule:
+    return MessageRule(name="r", action=DROP, **fields)
+
+
+def hold(**fields: Any) -> MessageRule:
+    return MessageRule(name="h", action=HOLD, **fields)
+
+
+def in_loop(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+
+
+async def is_done(task: "asyncio.Task[None]") -> bool:
+    """Return whether a task ends as things are: it does not wait for time, so a few rounds of the loop are enough."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return task.done()
+
+
+def test_cuts_are_counted_and_undone_one_by_one(faults: LinkFaults) -> None:
+    faults.cut(*LINK)
+    faults.cut(*LINK)
+    faults.restore(*LINK)
+    assert faults.is_cut(*LINK)
+    faults.restore(*LINK)
+    assert not faults.is_cut(*LINK)
+
+
+def test_a_cut_has_one_direction(faults: LinkFaults) -> None:
+    faults.cut(*LINK)
+    assert not faults.is_cut(*BACK)
+    faults.restore(*BACK)
+    assert faults.is_cut(*LINK)
+
+
+def test_what_was_not_cut_can_be_restored_and_cut_after_that(faults: LinkFaults) -> None:
+    faults.restore(*LINK)
+    faults.cut(*LINK)
+    assert faults.is_cut(*LINK)
+
+
+def test_restoring_all_undoes_each_cut_and_ends_each_rule(faults: LinkFaults) -> None:
+    faults.cut(*LINK)
+    faults.cut(*LINK)
+    faults.add(drop())
+    faults.add(held := hold(count=1))
+    faults.rule_for("Fetch", REQUEST, *LINK, CLIENTS)
+    faults.restore_all()
+    assert not faults.is_cut(*LINK)
+    assert held not in faults.rules()
+    assert produced(faults) is None
+
+
+def test_the_first_rule_that_is_about_a_message_acts_and_only_it_counts(faults: LinkFaults) -> None:
+    other, first, second = drop(api="Fetch"), drop(api="Produce"), drop()
+    for rule in (other, first, second):
+        faults.add(rule)
+    assert produced(faults) is first
+    assert [(rule.matched, rule.applied) for rule in (other, first, second)] == [(0, 0), (1, 1), (0, 0)]
+    faults.remove(first)
+    assert produced(faults) is second
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"api": "Fetch"},
+        {"kind": RESPONSE},
+        {"senders": frozenset({"p2"})},
+        {"receivers": frozenset({"broker-2"})},
+        {"listener": REPLICATION},
+    ],
+)
+def test_a_rule_about_other_messages_does_not_act(faults: LinkFaults, fields: dict[str, Any]) -> None:
+    faults.add(rule := drop(**fields))
+    assert produced(faults) is None
+    assert rule.matched == 0
+
+
+def test_a_rule_passes_what_it_skips_and_the_next_one_acts_meanwhile(faults: LinkFaults) -> None:
+    skipping, next_one = drop(skip=2), drop(count=1)
+    faults.add(skipping)
+    faults.add(next_one)
+    assert [produced(faults) for _ in range(4)] == [next_one, None, skipping, skipping]
+    assert (skipping.matched, skipping.applied) == (4, 2)
+
+
+def test_a_rule_with_a_count_ends_after_so_many(faults: LinkFaults) -> None:
+    faults.add(rule := drop(count=2, skip=1))
+    assert [produced(faults) for _ in range(4)] == [None, rule, rule, None]
+    assert faults.rules() == ()
+    assert rule.matched == 3
+
+
+def test_with_a_probability_the_stream_decides(faults: LinkFaults) -> None:
+    faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), nobody_is_told)
+    faults.add(rule := drop(probability_millionths=500_000, count=2, skip=1))
+    assert [produced(faults) for _ in range(5)] == [None, rule, None, None, rule]
+    assert rule.applied == 2
+
+
+def test_what_is_skipped_certain_or_impossible_draws_nothing(faults: LinkFaults) -> None:
+    faults.add(drop(probability_millionths=500_000, skip=1))
+    faults.add(drop(probability_millionths=0))
+    faults.add(certain := drop())
+    assert produced(faults) is certain
+
+
+def test_who_asks_is_told_of_each_message_that_a_rule_has_met() -> None:
+    told: list[tuple[object, ...]] = []
+    faults = LinkFaults(Draws(), lambda *what: told.append(what))
+    faults.add(rule := drop(skip=1, count=1))
+    for _ in range(3):
+        produced(faults)
+    assert told == [(rule, "Produce", REQUEST, *LINK)]
+
+
+def test_a_hold_that_may_hold_no_more_goes_on_holding_what_it_has(faults: LinkFaults) -> None:
+    faults.add(rule := hold(count=1))
+    assert [produced(faults), produced(faults)] == [rule, None]
+    assert faults.rules() == (rule,)
+    faults.remove(rule)
+    assert faults.rules() == ()
+
+
+def test_a_rule_that_is_not_in_force_can_be_removed(faults: LinkFaults) -> None:
+    faults.add(rule := drop())
+    faults.remove(drop())
+    assert faults.rules() == (rule,)
+
+
+def test_both_ends_of_a_cut_are_disturbed(faults: LinkFaults) -> None:
+    faults.cut(*LINK)
+    assert [faults.disturbs(name) for name in ("p1", "broker-1", "broker-2")] == [True, True, False]
+    faults.restore(*LINK)
+    assert not faults.disturbs("p1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "disturbed"),
+    [
+        ({"senders": frozenset({"p1"})}, ["p1"]),
+        ({"receivers": frozenset({"p2"})}, ["p2"]),
+        ({"senders": frozenset({"p1"}), "receivers": frozenset({"p2"})}, ["p1", "p2"]),
+        ({"api": "Produce"}, ["p1", "p2", "p3"]),
+    ],
+)
+def test_a_rule_disturbs_whom_it_names_or_everyone_where_it_names_nobody(
+    faults: LinkFaults, fields: dict[str, Any], disturbed: list[str]
+) -> None:
+    faults.add(rule := drop(**fields))
+    assert [name for name in ("p1", "p2", "p3") if faults.disturbs(name)] == disturbed
+    faults.remove(rule)
+    assert not faults.disturbs("p1")
+
+
+def test_what_is_held_disturbs_until_it_goes_on_its_way(faults: LinkFaults) -> None:
+    faults.add(drop(api="Produce", count=1))
+    faults.add(held := hold(count=1))
+    produced(faults)
+    produced(faults)
+    assert faults.rules() == (held,)
+    assert faults.disturbs("p1")
+    faults.remove(held)
+    assert not faults.disturbs("p1")
+
+
+def test_who_waits_for_cut_links_goes_on_when_none_is_cut(faults: LinkFaults) -> None:
+    async def test() -> None:
+        faults.cut(*LINK)
+        faults.cut(*LINK)
+        faults.cut(*BACK)
+        waiting = [asyncio.create_task(faults.while_cut(LINK, BACK)) for _ in range(2)]
+        for link in (LINK, BACK):
+            faults.restore(*link)
+            assert not await is_done(waiting[0])
+        faults.restore(*LINK)
+        await asyncio.gather(*waiting)
+
+    in_loop(test())
+
+
+def test_nobody_waits_for_a_link_that_is_not_cut(faults: LinkFaults) -> None:
+    faults.cut(*BACK)
+    in_loop(faults.while_cut(LINK))
+
+
+@pytest.mark.parametrize("count", [1, None])
+def test_who_is_held_goes_on_when_the_rule_is_removed(faults: LinkFaults, count: int | None) -> None:
+    async def test() -> None:
+        faults.add(rule := hold(count=count))
+        faults.add(other := hold(api="Fetch"))
+        assert produced(faults) is rule
+        waiting = [asyncio.create_task(faults.while_held(rule)) for _ in range(2)]
+        assert not await is_done(waiting[0])
+        faults.remove(other)
+        assert not await is_done(waiting[0])
+        faults.remove(rule)
+        await asyncio.gather(*waiting)
+
+    in_loop(test())
+
+
+def test_everyone_goes_on_when_all_is_restored(faults: LinkFaults) -> None:
+    async def test() -> None:
+        faults.cut(*LINK)
+        faults.add(rule := hold(count=1))
+        produced(faults)
+        waiting = [
+            asyncio.create_task(faults.while_cut(LINK)),
+            asyncio.create_task(faults.while_held(rule)),
+        ]
+        assert [await is_done(task) for task in waiting] == [False, False]
+        faults.restore_all()
+        await asyncio.gather(*waiting)
+
+    in_loop(test())

@@ -1,0 +1,535 @@
+"""Everything between processes passes through a proxy: message by message, in order, and as the faults in force have it."""
+
+import asyncio
+import socket
+import socketserver
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.sim.choices import SeededStream
+from harrow.cluster_model.sim.message_rule import (
+    DELAY,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    REQUEST,
+    RESET,
+    RESPONSE,
+    MessageRule,
+)
+from harrow.live_cluster.links.frame import REPLICATION, RequestHeader, client_id_of
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import ProxiedLink, Proxies
+from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from tests.patience import PATIENCE_S
+
+PRODUCE, METADATA = 0, 3
+SILENT = b"no answer, please"
+BYE = b"hang up, please"
+NONSENSE = b"talk nonsense, please"
+SERVER = "broker-1"
+P, Q = client_id_of("p"), client_id_of("q")
+NONE: list[int] = []
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+def received(connection: socket.socket, size: int) -> bytes:
+    """Return so many bytes, or fewer where the connection ends."""
+    data = b""
+    with suppress(ConnectionResetError):
+        while len(data) < size and (more := connection.recv(size - len(data))):
+            data += more
+    return data
+
+
+def received_frame(connection: socket.socket) -> bytes | None:
+    length = received(connection, 4)
+    return received(connection, *struct.unpack(">i", length)) if length else None
+
+
+def framed(frame: bytes) -> bytes:
+    return struct.pack(">i", len(frame)) + frame
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Answers each request by its correlation id and the whole of it, but for some."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64  # With 5 a connection in a crowd is tried again after a second.
+
+    def __init__(self, port: int) -> None:
+        super().__init__((LOOPBACK, port), Conversation)
+        self.frames: list[bytes] = []
+        self.hung_up = 0
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def asked(self) -> list[int]:
+        """The correlation ids of requests, as they arrived."""
+        return [struct.unpack_from(">i", frame, 4)[0] for frame in list(self.frames)]
+
+
+class Conversation(socketserver.BaseRequestHandler):
+    server: Server
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            while frame := received_frame(self.request):
+                self.server.frames.append(frame)
+                if frame.endswith(BYE):
+                    return
+                if frame.endswith(NONSENSE):
+                    self.request.sendall(framed(b"xx"))
+                elif not frame.endswith(SILENT):
+                    self.request.sendall(framed(frame[4:8] + frame))
+        self.server.hung_up += 1
+
+
+class Client:
+    """A connection through a proxy."""
+
+    def __init__(self, connection: socket.socket, client_id: str) -> None:
+        self.connection = connection
+        self._name = client_id.encode()
+
+    def send(self, *correlation_ids: int, api: int = METADATA, body: bytes = b"") -> None:
+        for correlation_id in correlation_ids:
+            header = struct.pack(">hhih", api, 9, correlation_id, len(self._name)) + self._name
+            self.connection.sendall(framed(header + body))
+
+    def answer(self) -> int | None:
+        """Return which request the next answer is for; None when the connection has ended."""
+        frame = received_frame(self.connection)
+        if frame is None:
+            return None
+        assert frame[:4] == frame[8:12]
+        return int.from_bytes(frame[:4], signed=True)
+
+    def answers(self, count: int) -> list[int | None]:
+        return [self.answer() for _ in range(count)]
+
+    def ask(self, correlation_id: int, **request: Any) -> int | None:
+        self.send(correlation_id, **request)
+        return self.answer()
+
+    def hears_nothing(self) -> bool:
+        self.connection.setblocking(False)
+        try:
+            return not self.connection.recv(1) and False
+        except BlockingIOError:
+            return True
+        finally:
+            self.connection.settimeout(PATIENCE_S)
+
+
+class Passed:
+    """What was seen to pass: server, other end, API and correlation id."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, str, int]] = []
+        self.answers: list[tuple[str, str, str, int]] = []
+        self.ended: list[ProxiedLink] = []
+
+    def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+        assert struct.unpack_from(">i", frame, 4)[0] == header.correlation_id
+        self.requests.append((link.server, link.client, header.api, header.correlation_id))
+
+    def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+        assert struct.unpack_from(">i", frame)[0] == header.correlation_id
+        self.answers.append((link.server, link.client, header.api, header.correlation_id))
+
+    def link_ended(self, link: ProxiedLink) -> None:
+        self.ended.append(link)
+
+    def unreadable(self, link: ProxiedLink, header: RequestHeader, error: Exception) -> None:
+        raise AssertionError((link, header)) from error
+
+    def answered(self, correlation_id: int) -> bool:
+        return any(answer[3] == correlation_id for answer in list(self.answers))
+
+
+class Network:
+    """A server, and proxies in front of it."""
+
+    def __init__(self, opened: ExitStack) -> None:
+        self._open = opened
+        self.ports = opened.enter_context(Ports())
+        self.upstream = (LOOPBACK, self.ports.take())
+        self.server = opened.enter_context(Server(self.upstream[1]))
+        self.passed = Passed()
+        self.met: list[tuple[str, str, str, str]] = []
+        faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.met.append(message))
+        self.proxies = opened.enter_context(Proxies(faults, self.passed))
+        self.port = self.ports.take()
+        self.proxies.listen_for_broker(SERVER, self.port, self.upstream)
+        self._other: Client | None = None
+        self._others = 0
+
+    def client(self, client_id: str = P, port: int | None = None) -> Client:
+        connection = socket.create_connection((LOOPBACK, port or self.port), PATIENCE_S)
+        return Client(self._open.enter_context(connection), client_id)
+
+    def rule(self, action: str, *, api: str | None = "Metadata", **fields: Any) -> MessageRule:
+        rule = MessageRule(name="r", action=action, api=api, **fields)
+        self.proxies.in_loop(lambda faults: faults.add(rule))
+        return rule
+
+    def remove(self, rule: MessageRule) -> None:
+        self.proxies.in_loop(lambda faults: faults.remove(rule))
+
+    def cut(self, sender: str, receiver: str) -> None:
+        self.proxies.in_loop(lambda faults: faults.cut(sender, receiver))
+
+    def restore(self, sender: str, receiver: str) -> None:
+        self.proxies.in_loop(lambda faults: faults.restore(sender, receiver))
+
+    def pass_others(self) -> None:
+        """Ask and answer something on another connection: what came before it has passed by then, if it may."""
+        self._other = self._other or self.client(Q)
+        for _ in range(3):
+            self._others -= 1
+            assert self._other.ask(self._others, api=PRODUCE) == self._others
+
+    @property
+    def arrived(self) -> list[int]:
+        """The requests that have arrived, without those of `pass_others`."""
+        return [asked for asked in self.server.asked if asked > 0]
+
+
+@pytest.fixture
+def network(caplog: pytest.LogCaptureFixture) -> Iterator[Network]:
+    with ExitStack() as opened:
+        yield Network(opened)
+    # However a connection ends, no error is left to asyncio, which would print it.
+    logged = [record for when in ("call", "teardown") for record in caplog.get_records(when)]
+    assert [record.getMessage() for record in logged if record.name == "asyncio"] == []
+
+
+def test_requests_and_answers_pass_as_they_are(network: Network) -> None:
+    client = network.client()
+    body = bytes(range(256)) * 4096
+    client.send(1, body=body)
+    frame = received_frame(client.connection)
+    assert frame == struct.pack(">i", 1) + network.server.frames[0]
+    assert network.server.frames[0].endswith(P.encode() + body)
+    client.send(2, 3)
+    assert client.answers(2) == [2, 3]
+
+
+def test_each_message_is_seen_with_the_names_of_both_ends(network: Network) -> None:
+    network.client().ask(1)
+    network.client("2").ask(2, api=4)
+    seen = [(SERVER, "p", "Metadata", 1), (SERVER, "broker-2", "LeaderAndIsr", 2)]
+    assert network.passed.requests == network.passed.answers == seen
+
+
+def test_a_dropped_request_never_arrives(network: Network) -> None:
+    client = network.client()
+    network.rule(DROP, kind=REQUEST, count=1)
+    client.send(1, 2)
+    assert client.answer() == 2
+    assert network.arrived == [2]
+    assert [request[3] for request in network.passed.requests] == [2]
+    assert network.met == [("Metadata", REQUEST, "p", SERVER)]
+
+
+def test_a_dropped_answer_is_lost_after_the_server_has_done_its_work(network: Network) -> None:
+    client = network.client()
+    network.rule(DROP, kind=RESPONSE, count=1)
+    client.send(1, 2)
+    assert client.answer() == 2
+    assert network.arrived == [1, 2]
+    assert [answer[3] for answer in network.passed.answers] == [1, 2]
+    assert network.met == [("Metadata", RESPONSE, SERVER, "p")]
+
+
+def test_a_rule_may_be_about_what_a_connection_is_for(network: Network) -> None:
+    network.rule(DROP, kind=REQUEST, listener=REPLICATION, count=1)
+    assert network.client().ask(1) == 1
+    fetcher = network.client("broker-2-fetcher-0")
+    fetcher.send(2, 3)
+    assert fetcher.answer() == 3
+    assert network.met == [("Metadata", REQUEST, "broker-2", SERVER)]
+
+
+def test_a_held_request_holds_up_what_follows_it_and_all_arrive_in_order(network: Network) -> None:
+    client = network.client()
+    rule = network.rule(HOLD, kind=REQUEST, count=1)
+    client.send(1, 2, 3)
+    wait_until(lambda: network.met)
+    network.pass_others()
+    assert network.arrived == NONE
+    network.remove(rule)
+    assert client.answers(3) == [1, 2, 3]
+    assert network.arrived == [1, 2, 3]
+
+
+def test_a_held_answer_holds_up_what_follows_it_and_all_arrive_in_order(network: Network) -> None:
+    client = network.client()
+    rule = network.rule(HOLD, kind=RESPONSE, count=1)
+    client.send(1, 2, 3)
+    wait_until(lambda: network.met and network.arrived == [1, 2, 3])
+    network.pass_others()
+    assert client.hears_nothing()
+    network.remove(rule)
+    assert client.answers(3) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
+def test_a_delayed_message_passes_after_its_time(
+    network: Network, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    network.rule(DELAY, kind=kind, delay_us=2_500_000, count=1)
+    client = network.client()
+    client.send(1, 2)
+    assert client.answers(2) == [1, 2]
+    assert slept == [2.5]
+
+
+@pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
+def test_a_delayed_message_holds_up_what_follows_it(network: Network, kind: str) -> None:
+    network.rule(DELAY, kind=kind, delay_us=3_600_000_000, count=1)
+    client = network.client()
+    client.send(1, 2)
+    wait_until(lambda: network.met)
+    network.pass_others()
+    assert client.hears_nothing()
+    assert network.arrived == NONE or kind == RESPONSE
+
+
+def test_a_repeated_request_arrives_twice_and_has_one_answer(network: Network) -> None:
+    network.rule(DUPLICATE, kind=REQUEST, count=1)
+    client = network.client()
+    client.send(1, 2)
+    assert client.answers(2) == [1, 2]
+    assert network.arrived == [1, 1, 2]
+    assert [request[3] for request in network.passed.requests] == [1, 2]
+    assert [answer[3] for answer in network.passed.answers] == [1, 2]
+
+
+def test_a_reset_breaks_the_connection_before_the_request_arrives(network: Network) -> None:
+    network.rule(RESET, kind=REQUEST, count=1)
+    assert network.client().ask(1) is None
+    wait_until(lambda: network.server.hung_up == 1)
+    assert network.arrived == NONE
+    assert network.client().ask(2) == 2
+
+
+def test_a_reset_breaks_the_connection_in_place_of_an_answer(network: Network) -> None:
+    network.rule(RESET, kind=RESPONSE, count=1)
+    assert network.client().ask(1) is None
+    wait_until(lambda: network.server.hung_up == 1)
+    assert network.arrived == [1]
+    assert network.client().ask(2) == 2
+
+
+def test_requests_wait_while_their_direction_is_cut(network: Network) -> None:
+    client = network.client()
+    client.ask(1)
+    network.cut("p", SERVER)
+    network.rule(
+        DELAY, kind=REQUEST, senders=frozenset({"p"})
+    )  # By no time: it tells that a message is there.
+    client.send(2, 3)
+    wait_until(lambda: network.met)
+    network.pass_others()
+    assert network.arrived == [1]
+    network.restore("p", SERVER)
+    assert client.answers(2) == [2, 3]
+    assert network.arrived == [1, 2, 3]
+
+
+def test_answers_wait_while_their_direction_is_cut(network: Network) -> None:
+    client = network.client()
+    client.ask(1)
+    network.cut(SERVER, "p")
+    client.send(2, 3)
+    wait_until(lambda: network.passed.answered(2) and network.arrived == [1, 2, 3])
+    network.pass_others()
+    assert client.hears_nothing()
+    network.restore(SERVER, "p")
+    assert client.answers(2) == [2, 3]
+
+
+@pytest.mark.parametrize("link", [("p", SERVER), (SERVER, "p")])
+def test_a_new_connection_needs_both_directions(network: Network, link: tuple[str, str]) -> None:
+    network.client(P).ask(1)
+    network.cut(*link)
+    client = network.client()
+    client.send(2)
+    network.pass_others()
+    assert network.arrived == [1]
+    network.restore(*link)
+    assert client.answer() == 2
+
+
+def test_cuts_are_of_one_client(network: Network) -> None:
+    network.cut("p", SERVER)
+    network.cut(SERVER, "p")
+    assert network.client(client_id_of("r")).ask(1) == 1
+
+
+def test_where_no_server_listens_the_connection_ends(network: Network) -> None:
+    port = network.ports.take()
+    network.proxies.listen_for_broker("broker-2", port, (LOOPBACK, network.ports.take()))
+    client = network.client(port=port)
+    with suppress(ConnectionError):
+        client.send(1)
+    assert client.answer() is None
+
+
+def test_where_one_end_hangs_up_the_other_hears_of_it(network: Network) -> None:
+    assert network.client().ask(1, body=BYE) is None
+    client = network.client()
+    assert client.ask(2) == 2
+    client.connection.shutdown(socket.SHUT_WR)
+    wait_until(lambda: network.server.hung_up)
+    assert client.answer() is None
+
+
+def test_who_has_said_all_still_gets_the_answers(network: Network) -> None:
+    client = network.client()
+    rule = network.rule(HOLD, kind=RESPONSE, count=1)
+    client.send(1)
+    client.connection.shutdown(socket.SHUT_WR)
+    wait_until(lambda: network.server.hung_up)
+    network.remove(rule)
+    assert client.answers(2) == [1, None]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 3, 2**31 - 1])
+def test_what_is_no_frame_ends_its_connection_and_no_other(network: Network, length: int) -> None:
+    client, other = network.client(), network.client()
+    client.connection.sendall(struct.pack(">i", length) + b"xxx")
+    assert client.answer() is None
+    assert other.ask(1) == 1
+
+
+def test_a_frame_that_is_no_request_ends_its_connection(network: Network) -> None:
+    client = network.client()
+    client.connection.sendall(framed(b"xxxxx"))
+    assert client.answer() is None
+    assert network.server.frames == []
+
+
+def test_what_is_no_answer_ends_its_connection(network: Network) -> None:
+    assert network.client().ask(1, body=NONSENSE) is None
+    assert network.passed.answers == []
+
+
+def test_requests_that_want_no_answer_are_not_taken_for_answered(network: Network) -> None:
+    client = network.client()
+    client.send(1, 2, api=PRODUCE, body=SILENT)
+    assert client.ask(3) == 3
+    client.send(4, api=PRODUCE, body=SILENT)
+    network.rule(DUPLICATE, kind=REQUEST, count=1)
+    client.send(5, 6)
+    assert client.answers(2) == [5, 6]
+    assert network.arrived == [1, 2, 3, 4, 5, 5, 6]
+    assert [answer[3] for answer in network.passed.answers] == [3, 5, 6]
+
+
+class ByteLink:
+    """A proxy for the bytes of one client, and the first answers that it told of."""
+
+    def __init__(self, network: Network) -> None:
+        self.first: list[bytes] = []
+        self.port = network.ports.take()
+        network.proxies.listen_for_bytes("zookeeper", "p", self.port, network.upstream, self.first.append)
+
+
+def test_bytes_pass_and_the_first_answer_of_each_connection_is_told(network: Network) -> None:
+    link = ByteLink(network)
+    client = network.client(port=link.port)
+    assert [client.ask(1), client.ask(2)] == [1, 2]
+    assert [struct.unpack_from(">i", data, 4)[0] for data in link.first] == [1]
+    assert network.client(port=link.port).ask(3) == 3
+    assert [struct.unpack_from(">i", data, 4)[0] for data in link.first] == [1, 3]
+    assert network.passed.requests == []
+
+
+def test_bytes_to_the_server_wait_while_their_direction_is_cut(network: Network) -> None:
+    client = network.client(port=ByteLink(network).port)
+    client.ask(1)
+    network.cut("p", "zookeeper")
+    client.send(2)
+    network.pass_others()
+    assert network.arrived == [1]
+    network.restore("p", "zookeeper")
+    assert client.answer() == 2
+
+
+def test_bytes_to_the_client_wait_while_their_direction_is_cut(network: Network) -> None:
+    link = ByteLink(network)
+    network.cut("zookeeper", "p")
+    client = network.client(port=link.port)
+    client.send(1)
+    wait_until(lambda: link.first)
+    network.pass_others()
+    assert client.hears_nothing()
+    network.restore("zookeeper", "p")
+    assert client.answer() == 1
+
+
+def test_a_byte_link_ends_with_its_server(network: Network) -> None:
+    client = network.client(port=ByteLink(network).port)
+    assert client.ask(1, body=BYE) is None
+
+
+def test_closing_breaks_connections_that_hang(network: Network) -> None:
+    link = ByteLink(network)
+    idle, half, held, late, cut, unanswered, of_bytes = clients = [
+        *(
+            network.client(client_id_of(name))
+            for name in ("idle", "half", "held", "late", "cut", "unanswered")
+        ),
+        network.client(port=link.port),
+    ]
+    for number, client in enumerate(clients):
+        client.ask(number + 1)
+    network.rule(HOLD, senders=frozenset({"held"}))
+    network.rule(DELAY, senders=frozenset({"late"}), delay_us=3_600_000_000)
+    network.cut(SERVER, "cut")
+    network.cut("p", "zookeeper")
+    half.connection.sendall(b"\0\0")
+    unanswered.send(11, body=SILENT)
+    for number, client in enumerate((held, late, cut, of_bytes)):
+        client.send(12 + number)
+    wait_until(lambda: len(network.met) == 2 and network.passed.answered(14) and 11 in network.arrived)
+    network.proxies.close()
+    assert [client.answer() for client in clients] == [None] * len(clients)
+    assert idle.hears_nothing() is False
+    with pytest.raises(ConnectionRefusedError):
+        network.client()
+    network.proxies.close()  # Once more does no harm.
+
+
+def test_what_is_done_in_the_loop_gives_its_result_or_its_error(network: Network) -> None:
+    network.cut("p", SERVER)
+    assert network.proxies.in_loop(lambda faults: faults.is_cut("p", SERVER))
+    with pytest.raises(ZeroDivisionError):
+        network.proxies.in_loop(lambda _: 1 // 0)

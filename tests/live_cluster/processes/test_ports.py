@@ -1,0 +1,39 @@
+"""Ports of brokers: free, and nobody else's until they are given back."""
+
+import socket
+
+import pytest
+
+from harrow.live_cluster.processes.ports import LOOPBACK, PortError, Ports
+
+
+def test_no_two_are_the_same_and_none_is_one_that_the_system_gives_away() -> None:
+    with Ports() as mine, Ports() as others:
+        taken = [ports.take() for _ in range(20) for ports in (mine, others)]
+    assert len(set(taken)) == len(taken)
+    assert all(port < 32_768 for port in taken)
+
+
+def test_one_that_somebody_listens_on_is_left_out() -> None:
+    with Ports() as first:
+        port = first.take()
+    with socket.create_server((LOOPBACK, port)), Ports() as second:
+        assert second.take() != port
+
+
+def test_who_shares_a_port_can_listen_on_it_again_and_again() -> None:
+    with Ports() as ports:
+        address = (LOOPBACK, ports.take())
+        for _ in range(3):
+            with socket.socket() as server:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind(address)
+                server.listen()
+                with socket.create_connection(address), server.accept()[0]:
+                    pass
+
+
+def test_where_all_are_taken_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harrow.live_cluster.processes.ports._HIGHEST", 21_000)
+    with pytest.raises(PortError, match=r"no port from 21000 to 21000 is free on 127\.0\.0\.1"):
+        Ports().take()

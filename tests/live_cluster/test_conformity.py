@@ -1,0 +1,84 @@
+"""Real runs are compared with what the model comes to. Here the model plays the real cluster too."""
+
+from dataclasses import replace
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import SKIPPED, Verdict
+from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, compared, outcome_of
+
+LOST = """
+name: lost
+kafka: "2.4"
+settings: {acks: 1}
+cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+script:
+  - do: {message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: held}}
+  - when: {event: {message_rule: {rule: held}}}
+    do: {send: m0}
+  - when: {acked: m0}
+    do: {broker_crash: {broker: 0}}
+  - when: {leader: {t-0: 1}}
+"""
+KEPT = LOST.replace("do: {send: m0}", "do: [{release: {id: held}}, {send: m0}]").replace(
+    "acks: 1", "acks: all"
+)
+GENERATED = """
+name: generated
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {duration: 2s, producers: [{rate: 20/s}]}
+"""
+
+
+def runs(text: str, seeds: range) -> list[RunResult]:
+    (plan,) = load_text(text, "test.yaml").plans
+    return [run_plan(plan, seed) for seed in seeds]
+
+
+def test_what_the_model_comes_to_agrees() -> None:
+    model = runs(LOST, range(3))
+    comparison = compared(model[0].plan, runs(LOST, range(7, 8)), model)
+    assert (comparison.status, comparison.reasons) == (AGREED, ())
+    assert [count for _, count in comparison.modelled] == [3]
+    assert outcome_of(model[0]).lost == ("m0",)
+
+
+def test_a_record_that_only_the_brokers_kept_differs_in_words() -> None:
+    model = runs(LOST, range(2))
+    kept = runs(KEPT, range(1))
+    comparison = compared(model[0].plan, kept, model)
+    assert comparison.status == DIFFERS
+    assert "lost: nothing, and m0" in comparison.reasons
+    assert "lost-write: held, and permitted" in comparison.reasons
+    assert "t-0 on broker 0: ['m0'], and []" in comparison.reasons
+
+
+def test_an_isr_that_is_another_at_the_end_differs() -> None:
+    model = runs(LOST, range(1))
+    evidence = model[0].evidence
+    logs = {broker: replace(log, in_sync=broker == 1) for broker, log in evidence.replicas["t-0"].items()}
+    real = replace(model[0], evidence=replace(evidence, replicas={"t-0": logs}))
+    assert compared(real.plan, [real], model).reasons == ("ISR of t-0: [1], and [0, 1]",)
+
+
+def test_of_generated_records_only_the_verdicts_are_compared() -> None:
+    model = runs(GENERATED, range(2))
+    assert outcome_of(model[0]).logs == ()
+    assert outcome_of(model[0]) == outcome_of(model[1])
+
+
+def test_one_of_several_runs_that_differs_is_enough() -> None:
+    model = runs(LOST, range(2))
+    kept = runs(KEPT, range(1))
+    assert compared(model[0].plan, [*model, *kept], model).status == DIFFERS
+
+
+def test_a_run_that_was_skipped_is_not_compared() -> None:
+    (run,) = runs(LOST, range(1))
+    skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
+    for model in ([run], []):
+        comparison = compared(run.plan, [skipped], model)
+        assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
+    comparison = compared(run.plan, [run], [])
+    assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))

@@ -1,0 +1,129 @@
+"""Events of many threads get into the trace in the order in which they were noticed."""
+
+import threading
+import time
+
+import pytest
+
+from harrow.cluster_model.events import BrokerPaused, BrokerResumed
+from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.happenings import Happenings, WallClock
+from tests.patience import PATIENCE_S
+
+MS = 1_000_000
+
+
+class Monotonic:
+    """The system's monotonic clock, in the test's hands."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ns = 77 * MS
+        monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
+
+
+@pytest.fixture
+def system(monkeypatch: pytest.MonkeyPatch) -> Monotonic:
+    return Monotonic(monkeypatch)
+
+
+@pytest.fixture
+def clock(system: Monotonic) -> WallClock:
+    return WallClock()
+
+
+@pytest.fixture
+def trace(clock: WallClock) -> Trace:
+    return Trace(clock)
+
+
+@pytest.fixture
+def happenings(clock: WallClock, trace: Trace) -> Happenings:
+    return Happenings(clock, trace)
+
+
+def test_times_count_from_when_the_cluster_is_ready(system: Monotonic, clock: WallClock) -> None:
+    system.now_ns += 5 * MS
+    assert clock.tick() == 5_000
+    system.now_ns += 2 * MS
+    clock.set_ready()
+    assert clock.now_us == 0
+    system.now_ns += MS
+    assert clock.tick() == clock.now_us == 1_000
+    assert clock.us_of(system.now_ns - 3 * MS) == -2_000
+
+
+def test_the_clock_does_not_go_back(system: Monotonic, clock: WallClock) -> None:
+    system.now_ns += 5 * MS
+    clock.tick()
+    system.now_ns -= 2 * MS
+    assert clock.tick() == clock.now_us == 5_000
+
+
+def test_a_time_is_a_reading_of_the_monotonic_clock_and_back(system: Monotonic, clock: WallClock) -> None:
+    assert clock.ns_of(3_000) == system.now_ns + 3 * MS
+    assert clock.us_of(clock.ns_of(3_000)) == 3_000
+
+
+def test_what_is_reported_has_the_time_at_which_it_was_noticed(
+    system: Monotonic, clock: WallClock, trace: Trace, happenings: Happenings
+) -> None:
+    system.now_ns += MS
+    happenings.report(BrokerPaused, 1)
+    system.now_ns += MS
+    happenings.report(BrokerResumed, 1)
+    system.now_ns += MS
+    assert list(trace.events) == []
+    happenings.take_over()
+    happenings.take_over()
+    assert list(trace.events) == [(1_000, BrokerPaused.name, 1), (2_000, BrokerResumed.name, 1)]
+    assert clock.now_us == 3_000
+
+
+def test_the_trace_never_goes_back(
+    system: Monotonic, clock: WallClock, trace: Trace, happenings: Happenings
+) -> None:
+    system.now_ns += MS
+    happenings.report(BrokerPaused, 1)
+    system.now_ns += MS
+    clock.tick()
+    trace.emit(BrokerPaused, 2)
+    happenings.take_over()
+    assert list(trace.events) == [(2_000, BrokerPaused.name, 2), (2_000, BrokerPaused.name, 1)]
+
+
+def test_who_waits_goes_on_at_once_where_something_was_reported(happenings: Happenings) -> None:
+    happenings.report(BrokerPaused, 1)
+    happenings.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("is_event", [True, False])
+def test_who_waits_is_woken_from_another_thread(happenings: Happenings, is_event: bool) -> None:
+    waits, is_over = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        happenings.wait(PATIENCE_S)
+        is_over.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert waits.wait(PATIENCE_S)
+    if is_event:
+        happenings.report(BrokerPaused, 1)
+    while not is_over.wait(0.01):  # it may have been woken before it waited
+        happenings.wake()
+    thread.join()
+
+
+def test_no_report_of_any_thread_is_lost(trace: Trace, happenings: Happenings) -> None:
+    def report_often(broker: int) -> None:
+        for _ in range(200):
+            happenings.report(BrokerPaused, broker)
+
+    threads = [threading.Thread(target=report_often, args=(broker,)) for broker in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        happenings.take_over()
+    happenings.take_over()
+    assert sorted(event[2] for event in trace.events) == [broker for broker in range(4) for _ in range(200)]

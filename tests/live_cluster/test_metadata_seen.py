@@ -1,0 +1,158 @@
+"""Which events follow from what the control plane of a real cluster says."""
+
+from typing import Any
+
+import pytest
+
+from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
+
+Told = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def told() -> Told:
+    return []
+
+
+@pytest.fixture
+def seen(told: Told) -> MetadataSeen:
+    return MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
+
+
+def test_a_new_controller_is_there_and_knows_it(seen: MetadataSeen, told: Told) -> None:
+    assert seen.controller() is None
+    seen.set_controller(2, 5)
+    assert told == [("controller_changed", 2, 5), ("controller_elected", 2, 5)]
+    assert seen.controller() == 2
+
+
+def test_a_controller_that_is_gone_is_followed_by_none(seen: MetadataSeen, told: Told) -> None:
+    seen.set_controller(2, 5)
+    told.clear()
+    seen.set_controller(None, 5)
+    assert told == [("controller_changed", -1, 5)]
+    assert seen.controller() is None
+
+
+def test_the_same_broker_is_another_controller_in_another_epoch(seen: MetadataSeen, told: Told) -> None:
+    seen.set_controller(2, 5)
+    told.clear()
+    seen.set_controller(2, 5)
+    assert told == []
+    seen.set_controller(2, 6)
+    assert told == [("controller_changed", 2, 6), ("controller_elected", 2, 6)]
+
+
+def test_brokers_are_registered_with_their_epochs_where_these_are_known(
+    seen: MetadataSeen, told: Told
+) -> None:
+    seen.set_registered([1, 0], {1: 42})
+    seen.set_registered([0, 1], {0: 7, 1: 42})
+    assert told == [("broker_registered", 0, -1), ("broker_registered", 1, 42)]
+    assert seen.registered() == {0, 1}
+
+
+def test_who_was_told_to_stop_closes_its_session_and_another_loses_it(seen: MetadataSeen, told: Told) -> None:
+    seen.set_registered([0, 1, 2], {})
+    seen.stopping.add(1)
+    told.clear()
+    seen.set_registered([2], {})
+    assert told == [
+        ("session_expired", 0, ("/brokers/ids/0",)),
+        ("session_closed", 1, ("/brokers/ids/1",)),
+    ]
+
+
+def test_a_session_ends_before_the_next_registration(seen: MetadataSeen, told: Told) -> None:
+    seen.set_registered([1], {})
+    told.clear()
+    seen.set_registered([0], {0: 3})
+    assert [event[:2] for event in told] == [("session_expired", 1), ("broker_registered", 0)]
+
+
+FIRST = SeenPartition(0, 4, (0, 1, 2))
+
+
+@pytest.fixture
+def known(seen: MetadataSeen, told: Told) -> MetadataSeen:
+    """Return what is known after a first state, with controller 9."""
+    seen.set_controller(9, 1)
+    seen.set_partition("t-0", FIRST)
+    assert told[2:] == [("election", 9, "t-0", 0, 4, (0, 1, 2), False, "")]
+    told.clear()
+    return seen
+
+
+def test_the_first_leader_was_elected_cleanly(known: MetadataSeen) -> None:
+    assert known.partition_state("t-0") == FIRST
+    assert known.partition_state("t-1") is None
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "is_unclean"),
+    [
+        (1, (1, 2), False),
+        (3, (3,), True),
+        (-1, (0, 1, 2), False),
+        (0, (0, 1, 2), False),
+        (1, (0, 1, 2), False),
+    ],
+)
+def test_a_leader_is_elected_and_unclean_is_one_from_outside_the_isr(
+    known: MetadataSeen, told: Told, leader: int, isr: tuple[int, ...], is_unclean: bool
+) -> None:
+    known.set_partition("t-0", SeenPartition(leader, 5, isr))
+    assert told == [("election", 9, "t-0", leader, 5, isr, is_unclean, "")]
+
+
+def test_it_is_the_isr_before_the_election_that_counts(known: MetadataSeen, told: Told) -> None:
+    known.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    told.clear()
+    known.set_partition("t-0", SeenPartition(1, 5, (1,)))
+    assert told == [("election", 9, "t-0", 1, 5, (1,), True, "")]
+
+
+def test_without_a_controller_an_election_has_none(seen: MetadataSeen, told: Told) -> None:
+    seen.set_partition("t-0", FIRST)
+    assert told == [("election", -1, "t-0", 0, 4, (0, 1, 2), False, "")]
+
+
+def test_within_an_epoch_the_leader_shrinks_and_expands_its_isr(known: MetadataSeen, told: Told) -> None:
+    known.set_partition("t-0", SeenPartition(0, 4, (0, 1)))
+    known.set_partition("t-0", SeenPartition(0, 4, (0, 1, 2)))
+    assert told == [
+        ("isr_written", 0, "t-0", 4, (0, 1)),
+        ("isr", 0, "t-0", 4, (0, 1), "shrink"),
+        ("isr_written", 0, "t-0", 4, (0, 1, 2)),
+        ("isr", 0, "t-0", 4, (0, 1, 2), "expand"),
+    ]
+
+
+def test_with_a_new_epoch_a_controller_has_taken_a_replica_out(known: MetadataSeen, told: Told) -> None:
+    known.set_partition("t-0", SeenPartition(0, 5, (0, 2)))
+    assert told == [("isr_reduced", 9, "t-0", 0, 5, (0, 2))]
+    told.clear()
+    known.set_partition("t-0", SeenPartition(-1, 6, (2,)))
+    assert told == [("isr_reduced", 9, "t-0", -1, 6, (2,))]
+
+
+def test_a_leader_that_goes_on_with_more_or_others_in_its_isr_was_elected(
+    known: MetadataSeen, told: Told
+) -> None:
+    known.set_partition("t-0", SeenPartition(0, 5, (0, 3)))
+    assert [event[0] for event in told] == ["election"]
+
+
+def test_what_is_the_same_is_no_event(known: MetadataSeen, told: Told) -> None:
+    known.set_partition("t-0", FIRST)
+    assert told == []
+
+
+def test_partitions_have_nothing_to_do_with_each_other(known: MetadataSeen, told: Told) -> None:
+    known.set_partition("t-1", SeenPartition(2, 0, (2,)))
+    known.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    assert [event[:3] for event in told] == [
+        ("election", 9, "t-1"),
+        ("isr_written", 0, "t-0"),
+        ("isr", 0, "t-0"),
+    ]

@@ -1,0 +1,127 @@
+"""A run is the same run whether idle fetches repeat themselves or take each of their cycles event by event."""
+
+from typing import Any, Final
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import Run
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.checks.rules.catalogue import watched_in
+from harrow.cluster_model.sim.choices import Choices
+from tests.campaigns.run.eventful_plan import eventful_plan
+from tests.library_swarm import library_swarm
+from tests.scenarios.dense_plan import dense_plan
+from tests.scenarios.library_plans import library_plans
+
+LIBRARY: Final = library_plans()
+
+
+def run(given: Plan, seed: int, *, stepped: bool, watched: bool = False) -> RunResult:
+    plan = draw_for_seed(given, seed).plan
+    choices = Choices.from_seed(seed)
+    target = ModelTarget(plan, choices, watched_in(plan.invariants, plan.kafka, plan.demand))
+    if stepped:
+        target.cluster.network.step_idle_fetches()
+    if watched:
+        target.watch_fetches()
+    return Run(plan, seed, choices, target).result()
+
+
+def what_happened(result: RunResult) -> dict[str, Any]:
+    """Return all that a run leaves behind, but for how many steps of the simulator it took."""
+    return {
+        "trace": result.evidence.trace,
+        "history": [operation.as_mapping() for operation in result.evidence.operations],
+        "logs": repr(result.evidence.replicas),  # batches are equal only to themselves
+        "verdict": result.verdict,
+        "missed": result.missed,
+        "unfinished": result.evidence.unfinished,
+        "simulated": result.simulated_us,
+    }
+
+
+def compare(plan: Plan, seed: int) -> tuple[int, int]:
+    """Compare the two runs, and return how many steps each took."""
+    idle, stepped = run(plan, seed, stepped=False), run(plan, seed, stepped=True)
+    expected = what_happened(stepped)
+    for what, found in what_happened(idle).items():
+        assert found == expected[what], what
+    return idle.events, stepped.events
+
+
+@pytest.mark.parametrize("plan", LIBRARY.values(), ids=LIBRARY.keys())
+def test_in_campaigns_of_the_library(plan: Plan) -> None:
+    compare(plan, 0)
+
+
+@pytest.mark.soak(size=10, test=3, soak=200)
+def test_in_the_swarm(numbers: range) -> None:
+    for seed in numbers:
+        compare(library_swarm(), seed)
+
+
+@pytest.mark.parametrize("name", ["standard[base]", "ack-lost[base]", "slow-follower[base]"])
+def test_a_trace_that_has_each_of_them_is_of_the_same_run(name: str) -> None:
+    """So a plan with fixed times in place of conditions on such events does what the plan with conditions did."""
+    plain, watched = run(LIBRARY[name], 1, stepped=False), run(LIBRARY[name], 1, stepped=False, watched=True)
+
+    def others(result: RunResult) -> list[Any]:
+        return [event for event in result.evidence.trace if event[1] not in {"fetch_waits", "fetch_expired"}]
+
+    assert others(plain) == others(watched)
+    assert len(plain.evidence.trace) < len(watched.evidence.trace)
+    assert what_happened(plain)["history"] == what_happened(watched)["history"]
+
+
+@pytest.mark.soak(size=4, test=2, soak=200)
+def test_under_the_faults_of_the_yardstick(numbers: range) -> None:
+    for seed in numbers:
+        compare(LIBRARY["standard[base]"], seed)
+
+
+@pytest.mark.soak(size=2, test=1, soak=100)
+@pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4"])
+def test_in_every_release(release: str, numbers: range) -> None:
+    """Up to 1.0 a session is that of a connection."""
+    for seed in numbers:
+        compare(eventful_plan(release, idempotence=release == "2.4"), seed)
+
+
+@pytest.mark.soak(size=3, test=1, soak=100)
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_under_dense_faults(numbers: range, *, power_loss: bool) -> None:
+    for seed in numbers:
+        compare(dense_plan(power_loss=power_loss), seed)
+
+
+QUIET: Final = """
+name: quiet
+kafka: "{release}"
+cluster: {{brokers: 3, network: {{latency: {latency}}}, topics: [{{name: t, partitions: 3, replication_factor: 3}}]}}
+settings: {{acks: all, request.timeout.ms: 3s, replica.socket.timeout.ms: 3s, metadata.max.age.ms: 7s}}
+workload:
+  duration: 60s
+  producers: [{{name: producer-0, rate: 0.2/s}}]
+  consumers: [{{name: consumer-0}}]
+faults:
+  - {{every: 7s, do: {{slow_follower: {{broker: any, duration: 2s..5s}}}}}}
+  - {{every: 11s, do: {{partition: {{between: 0, and: [1, 2], duration: 1s..9s}}}}}}
+  - {{every: 13s, do: {{broker_pause: {{broker: any, duration: 1s..6s}}}}}}
+  - {{every: 17s, do: {{broker_stop: {{broker: any, restart_after: 3s}}}}}}
+  - {{every: 19s, do: {{message: {{action: duplicate, api: Fetch, count: 2}}}}}}
+  - {{every: 23s, do: {{message: {{action: delay, api: Fetch, delay: 700ms, count: 3}}}}}}
+"""
+
+
+@pytest.mark.soak(size=5, test=2, soak=100)
+@pytest.mark.parametrize("release", ["0.11", "2.4"])
+@pytest.mark.parametrize("latency", ["200us..1ms", "1ms..1ms", "20ms..80ms"])
+def test_where_little_happens(release: str, latency: str, numbers: range) -> None:
+    (plan,) = load_text(QUIET.format(release=release, latency=latency), "quiet.yaml").plans
+    for seed in numbers:
+        steps, steps_of_all_cycles = compare(plan, seed)
+        assert steps < steps_of_all_cycles
