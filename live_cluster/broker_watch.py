@@ -19,7 +19,10 @@ _REST_MAX_S: Final = 0.5
 
 
 class BrokerWatch:
-    """The newest that a broker has said. One that is paused has said what it said before; one that is down says nothing."""
+    """The newest that a broker has said. One that is paused has said what it said before; one that is down says nothing.
+
+    The connection is the watch's own, and ends with it.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,8 @@ class BrokerWatch:
     ) -> None:
         self._over.set()
         self._thread.join()
+        # Not before: the thread would make it again.
+        self._connection.close()
 
     def offsets(self) -> Mapping[str, ReplicaOffsets]:
         """Return what it said last, by partition."""

@@ -37,7 +37,7 @@ class LocalControlPlane(Protocol):
         """Do what is needed before a broker with this log folder starts for the first time."""
 
     def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
-        """Begin to look at metadata; what has to be asked of brokers goes to those that are alive, over new connections."""
+        """Begin to look at metadata; what has to be asked of brokers goes to those that are alive, over connections of its own."""
 
     def knows_controller(self) -> bool:
         """Return whether the cluster has a controller."""

@@ -103,6 +103,9 @@ class KRaftControlPlane:
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
+        # Not before: the thread would make them again.
+        for connection in self._connections.values():
+            connection.close()
 
     def expire_session(self, broker: int) -> None:  # noqa: ARG002 - of none
         raise CannotBeDoneError("brokers have no sessions without ZooKeeper")

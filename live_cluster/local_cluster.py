@@ -170,10 +170,8 @@ class LocalCluster:
         return self.assignments[topic][int(number)]
 
     def connect(self, broker: int) -> BrokerConnection:
-        """Return a connection of harrow's own to a broker, which no fault touches, to look at it; it ends with the cluster."""
-        return self._open.enter_context(
-            BrokerConnection(self._own_addresses[broker], timeout_s=_LOOK_TIMEOUT_S)
-        )
+        """Return a connection of harrow's own to a broker, which no fault touches, to look at it; the caller closes it."""
+        return BrokerConnection(self._own_addresses[broker], timeout_s=_LOOK_TIMEOUT_S)
 
     def topics_by_id(self) -> Mapping[UUID, str]:
         """Return the topics by the ids that requests name them with; nothing before there were any (KIP-516).

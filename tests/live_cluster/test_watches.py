@@ -1,0 +1,75 @@
+"""Threads that ask brokers again and again end with all that they have opened."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from harrow.cluster_model.sim.choices import SeededStream
+from harrow.live_cluster.broker_watch import BrokerWatch
+from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+from harrow.live_cluster.processes.java_program import JavaPrograms
+from harrow.live_cluster.processes.local_broker import LocalBroker
+from harrow.live_cluster.processes.ports import Ports
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+
+
+class WatchedConnection(BrokerConnection):
+    """A connection that nobody answers on, and that takes note of what is done with it."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 1))
+        self.done: list[str] = []
+        self.was_asked = threading.Event()
+
+    def ask(self, request: Any) -> Any:
+        self.done.append("ask")
+        self.was_asked.set()
+        raise ConnectionLostError("nobody is there")
+
+    def close(self) -> None:
+        self.done.append("close")
+
+    def was_closed_in_the_end(self) -> bool:
+        """Return whether it was closed once, when nobody asked any more: a question would have opened it again."""
+        return self.done.count("close") == 1 and self.done[-1] == "close"
+
+
+def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path: Path) -> None:
+    connections = [WatchedConnection(), WatchedConnection()]
+    faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
+    with (
+        ChildProcesses() as children,
+        Ports() as ports,
+        Proxies(faults, RequestsSeen(lambda *_: None)) as proxies,
+    ):
+        programs = JavaPrograms(tmp_path / "java", tmp_path / "jars", children)
+        control = KRaftControlPlane(
+            programs,
+            tmp_path,
+            ports,
+            proxies,
+            brokers=[0, 1],
+            topics=["t"],
+            seen=MetadataSeen(lambda *_: None),
+            settings={},
+        )
+        control.watch(lambda broker: connections[broker], lambda _: True)
+        for connection in connections:
+            assert connection.was_asked.wait(60)
+        control.close()
+    assert all(connection.was_closed_in_the_end() for connection in connections)
+
+
+def test_a_watch_of_a_broker_closes_its_connection_after_its_last_question() -> None:
+    connection = WatchedConnection()
+    broker = cast("LocalBroker", SimpleNamespace(id=0, is_running=True, is_paused=False))
+    metadata = MetadataSeen(lambda *_: None)
+    with BrokerWatch(broker, connection, ["t-0"], metadata, lambda *_: None):
+        assert connection.was_asked.wait(60)
+    assert connection.was_closed_in_the_end()
