@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from benchmarks.speed.clusters import GROWTHS, HOUR_S, MINUTE_S, TABLE, MeasuredCluster
-from benchmarks.speed.comparison import COLUMNS, Comparison
+from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
     WORK_TREE,
@@ -128,13 +128,13 @@ def compare(
     """Measure clusters in the work tree and in a commit, and print a line for each."""
     name = resolved(commit)[:7]
     changed = " and what is not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
-    rows: list[Comparison] = []
+    rows: list[CostComparison] = []
     with checked_out(commit) as root:
         if not as_json:
             print(f"work tree ({git('rev-parse', '--short=7', 'HEAD')}{changed}) / {name}\n")
             _print_row(COLUMNS, is_head=True)
         for cluster in clusters:
-            row = Comparison(cluster=cluster, limit_s=limit_s)
+            row = CostComparison(cluster=cluster, limit_s=limit_s)
             try:
                 _run_rounds(row, root, rounds)
             except RefusedError as error:
@@ -151,7 +151,7 @@ def compare(
             print(f"\n{note}")
 
 
-def _run_rounds(row: Comparison, root: Path, rounds: int) -> None:
+def _run_rounds(row: CostComparison, root: Path, rounds: int) -> None:
     for number in range(rounds):
         for side in (row.work_tree, row.commit)[:: -1 if number % 2 else 1]:
             side.append(measure(WORK_TREE if side is row.work_tree else root, row.cluster, row.limit_s))

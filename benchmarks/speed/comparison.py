@@ -27,7 +27,7 @@ _EVENTS_RATIO_MAX: Final = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class CostComparison:
     """The rounds of a cluster; number n of one side was run right beside number n of the other."""
 
     cluster: MeasuredCluster

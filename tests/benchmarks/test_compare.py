@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.compare import compare
 from benchmarks.speed.clusters import GROWTHS, TABLE, MeasuredCluster
-from benchmarks.speed.comparison import COLUMNS, Comparison
+from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import WORK_TREE, CommitError, Cost, checked_out, measure, resolved
 from harrow.campaigns.language.loader import load_text
@@ -34,8 +34,8 @@ def head() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def tiny(head: Path) -> Comparison:
-    return Comparison(
+def tiny(head: Path) -> CostComparison:
+    return CostComparison(
         cluster=TINY,
         limit_s=PATIENCE_S,
         work_tree=[measure(WORK_TREE, TINY, PATIENCE_S)],
@@ -43,12 +43,12 @@ def tiny(head: Path) -> Comparison:
     )
 
 
-def test_each_side_runs_its_own_code(tiny: Comparison, head: Path) -> None:
+def test_each_side_runs_its_own_code(tiny: CostComparison, head: Path) -> None:
     assert Path(tiny.work_tree[0].runner).is_relative_to(WORK_TREE)
     assert Path(tiny.commit[0].runner).is_relative_to(head)
 
 
-def test_a_tiny_cluster_has_every_column(tiny: Comparison) -> None:
+def test_a_tiny_cluster_has_every_column(tiny: CostComparison) -> None:
     cells = tiny.cells()
     assert len(cells) == len(COLUMNS)
     assert all(cells)
@@ -82,8 +82,8 @@ def test_a_cluster_that_cannot_be_run_does_not_end_the_table(
 
 
 def test_what_is_not_the_same_work_is_noted() -> None:
-    same = Comparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()])
-    other = Comparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost(events=2_000)])
+    same = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()])
+    other = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost(events=2_000)])
     assert list(same.notes()) == []
     assert list(other.notes()) == ["The events of `tiny` differ much: it did other work."]
 
@@ -130,7 +130,7 @@ def test_the_loader_takes_each_cluster(cluster: MeasuredCluster, monkeypatch: py
 
 
 def test_the_ratio_is_that_of_the_least_times_and_the_spread_that_of_the_rounds() -> None:
-    row = Comparison(
+    row = CostComparison(
         cluster=TINY,
         limit_s=60,
         work_tree=[cost(cpu_s=2.0), cost(cpu_s=3.0)],
@@ -149,7 +149,7 @@ def test_the_ratio_is_that_of_the_least_times_and_the_spread_that_of_the_rounds(
     ],
 )
 def test_a_side_that_was_stopped_bounds_the_ratio(*, new: bool, old: bool, ratio: str, seconds: str) -> None:
-    row = Comparison(cluster=TINY, limit_s=60, work_tree=[cost(over=new)], commit=[cost(over=old)])
+    row = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost(over=new)], commit=[cost(over=old)])
     assert row.ratios() is None
     assert row.cells()[1] == ratio
     assert row.cells()[4] == seconds
