@@ -15,12 +15,13 @@ from harrow.cluster_model.trace import TraceEvent
 class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
-    One that is not ``in_sync`` has not come back into the ISR, and may hold anything.
+    One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
+    its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark.
     """
 
     leo: int
     hw: int
-    flushed: int
+    flushed: int | None
     epochs: tuple[tuple[int, int], ...]
     batches: tuple[RecordBatch, ...]
     in_sync: bool = True
@@ -128,6 +129,7 @@ class Evidence:
     were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
     no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
     A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
+    Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations.
     """
 
     release: str
@@ -144,3 +146,4 @@ class Evidence:
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
     in_order: bool = True
+    follows_logs: bool = True

@@ -11,7 +11,7 @@ GROUPS: Final = {
     "Understand what was found": ("diff", "trace", "shrink", "check"),
     "Write campaigns": ("new", "validate", "schema"),
     "Look up": ("list", "explain"),
-    "Real brokers": ("conform", "kafka"),
+    "Real brokers": ("conform", "target", "heal", "kafka"),
     "Tidy up": ("clean",),
 }
 """The commands by what one wants, in the order of the help."""
@@ -25,6 +25,7 @@ EXAMPLES: Final = {
         ("harrow run mine.yaml --seeds 0..200", "your own, with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "another setting, release or field"),
         ("harrow run ack-lost --target kafka:2.4.1", "on real brokers, started for it"),
+        ("harrow run mine.yaml --target cluster.yaml", "on a cluster of yours (docs/your-cluster.md)"),
         ("harrow run campaigns/ --format junit -o report.xml", "a folder, for a CI system"),
     ),
     "sweep": (
@@ -77,11 +78,26 @@ EXAMPLES: Final = {
         ("harrow explain lost-write", "a rule: what promises it, what permits it"),
         ("harrow explain min.insync.replicas", "a setting, with the defaults of each release"),
     ),
-    "new": (("harrow new my-first", "writes my-first.yaml"),),
+    "new": (
+        ("harrow new my-first", "writes my-first.yaml"),
+        ("harrow new ours --from cluster.yaml", "about a cluster of yours, for the model"),
+    ),
     "schema": (("harrow schema > campaign.schema.json", "for the YAML support of an editor"),),
     "conform": (
         ("harrow conform ack-lost --target kafka:2.4.1", "does a real cluster do what the model allows?"),
         ("harrow conform mine.yaml --target kafka:4.3.1 --times 5", "five runs on brokers"),
+        (
+            "harrow conform --requests 1000 --target kafka:3.9.2-zookeeper",
+            "single requests, answer by answer",
+        ),
+    ),
+    "target": (
+        ("harrow target check cluster.yaml", "what can run on a cluster of yours; nothing is changed"),
+        ("harrow target schema > cluster.schema.json", "for the YAML support of an editor"),
+    ),
+    "heal": (
+        ("harrow heal", "undo what killed runs have left"),
+        ("harrow heal cluster.yaml", "on one cluster"),
     ),
     "kafka": (
         ("harrow kafka get 3.9.2", "get a release, by Maven"),

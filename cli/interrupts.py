@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from harrow.cli import exit_code
 
@@ -33,6 +33,14 @@ class Interrupts:
         self._shields = 0
         self._waiting = False
         self._installed = False
+        self._heeded: dict[signal.Signals, Any] = {}
+
+    def heed(self, *signals: signal.Signals) -> None:
+        """Let other signals that end a process be interrupts too: something has to be undone first."""
+        for number in signals:
+            # A process that is to outlive its terminal (nohup) ignores some.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._heeded[number] = signal.signal(number, self._handle)
 
     def __enter__(self) -> Self:
         if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end):
@@ -46,6 +54,9 @@ class Interrupts:
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False
+        for number, handler in self._heeded.items():
+            signal.signal(number, handler)
+        self._heeded.clear()
 
     @contextmanager
     def shielded(self) -> Iterator[None]:

@@ -170,6 +170,12 @@ KafkaHome = Annotated[
         help="The folder of a distribution of the release that is there, in place of harrow's own.",
     ),
 ]
+Consent = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="On a cluster of yours: do what the campaigns say, also what its file does not allow."
+    ),
+]
 FailuresMax = Annotated[
     int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N failed runs.")
 ]

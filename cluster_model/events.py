@@ -149,7 +149,7 @@ class BrokerStopped(Event):
 
 @event("broker_stopping")
 class BrokerStopping(Event):
-    """A broker's process has been told to stop (SIGTERM)."""
+    """A broker's process has been told to stop (SIGTERM), or stops by itself."""
 
     broker: BrokerId
 
@@ -464,6 +464,20 @@ class LogTruncated(Event):
     from_offset: Offset
     to_offset: Offset
     reason: Text
+
+
+@event("truncation_refused")
+class TruncationRefused(Event):
+    """A follower that is ahead of its leader does not truncate, for unclean elections are off: its broker stops itself.
+
+    ``end_offset`` is where the leader's log ends, ``leo`` where its own does.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    end_offset: Offset
+    leo: Offset
 
 
 @event("fetcher_failed")

@@ -13,6 +13,10 @@ LEADER_EPOCH: Final = "leader_epoch"
 ANSWERED_EPOCH: Final = "answered_epoch"
 NO_TRUNCATION: Final = "none"
 
+TRUNCATES: Final = "truncates"
+SHUTS_DOWN: Final = "shuts_down"
+HANGS: Final = "hangs"
+
 DEFAULT_RELEASE: Final = "2.4"
 
 Version = tuple[int, ...]
@@ -84,10 +88,26 @@ class Behaviours:
         meaning="a follower truncates to where its leader epoch ends (KIP-101, KIP-279)",
         before=(("0.11", HIGH_WATERMARK), ("2.0", LEADER_EPOCH)),
     )
+    out_of_range_follower: str = _switch(
+        "What a follower does whose leader's log ends before its own, where unclean.leader.election.enable is false: it "
+        "truncates, as it does where that is true; its broker shuts down; or its broker hangs in its shutdown, which waits for "
+        "the very thread that has asked for it.",
+        "KAFKA-7414, ReplicaFetcherThread.handleOffsetOutOfRange",
+        latest=TRUNCATES,
+        choices=(TRUNCATES, SHUTS_DOWN, HANGS),
+        meaning="a follower that is ahead of its leader truncates (KAFKA-7414)",
+        before=(("0.11", HANGS), ("2.0.1", SHUTS_DOWN)),
+    )
     epoch_entry_on_election: bool = _switch(
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
         "KAFKA-7415, Partition.makeLeader",
         meaning="a new leader notes its epoch at once (KAFKA-7415)",
+        before=(("2.0.1", False),),
+    )
+    epoch_below_first_answered: bool = _switch(
+        "An epoch request below the first leader epoch of a log is answered with where that begins; before, with nothing.",
+        "KAFKA-7415, LeaderEpochFileCache.endOffsetFor",
+        meaning="a leader answers for epochs before its first (KAFKA-7415)",
         before=(("2.0.1", False),),
     )
     epoch_cache_cut_at_log_end: bool = _switch(
@@ -110,6 +130,20 @@ class Behaviours:
         "KIP-320",
         meaning="fetches carry the leader epoch (KIP-320)",
         before=(("2.1", False),),
+    )
+    failed_fetch_leaves_follower: bool = _switch(
+        "A follower's fetch that is out of range, or fenced, leaves what the leader knows of it. Before, the leader forgot how far it was and "
+        "when it had fetched.",
+        "KAFKA-8400, ReplicaManager.updateFollowerLogReadResults",
+        meaning="a fetch that fails leaves what is known of its follower (KAFKA-8400)",
+        before=(("2.4", False),),
+    )
+    end_offset_waits_for_hw: bool = _switch(
+        "A new leader does not tell consumers where a partition ends (OFFSET_NOT_AVAILABLE) before its high watermark has "
+        "reached the start of its epoch. Before, the end might be below what was told by its predecessor.",
+        "KIP-207, Partition.fetchOffsetForTimestamp",
+        meaning="a new leader tells no end offset below the one that was told before (KIP-207)",
+        before=(("2.2", False),),
     )
     fetch_sessions: bool = _switch(
         "Brokers keep a limited number of fetch sessions by id and epoch: a fetch says only what has changed since the one "
@@ -216,6 +250,13 @@ class Behaviours:
         meaning="a leader tells a producer that it remembers nothing of it (KAFKA-5793)",
         before=(("1.0", False),),
     )
+    unknown_producer_begins_anywhere: bool = _switch(
+        "The first batch of a producer of which the log has nothing may have any sequence number: its records may have been "
+        "deleted. Before, it was refused unless its sequence number was 0.",
+        "KIP-360 (KAFKA-8710), ProducerAppendInfo.checkSequence",
+        meaning="a producer of which a leader remembers nothing goes on (KIP-360)",
+        before=(("2.5", False),),
+    )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
@@ -278,6 +319,20 @@ class Behaviours:
         "Partition.maybeExpandIsr",
         meaning="a follower joins the ISR when it has reached the high watermark",
     )
+    isr_expansion_checks_registration: bool = _switch(
+        "A follower joins the ISR only while its broker is registered, as far as the leader has heard. Before, the fetch of "
+        "one that had just lost its registration brought it back into the ISR.",
+        "KIP-841 (KAFKA-13916), Partition.isReplicaIsrEligible",
+        meaning="a follower joins the ISR only while its broker is registered (KIP-841)",
+        before=(("3.3", False),),
+    )
+    hw_checks_registration: bool = _switch(
+        "The high watermark waits for a follower that may soon join the ISR only while its broker is registered, as far as "
+        "the leader has heard.",
+        "KAFKA-15021, Partition.maybeIncrementLeaderHW",
+        meaning="the high watermark does not wait for a follower that may not join the ISR (KAFKA-15021)",
+        before=(("3.6", False),),
+    )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
         "written or not.",
@@ -332,6 +387,13 @@ class Behaviours:
         "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         meaning="unclean elections only where they are enabled (KIP-106)",
     )
+    preferred_leader_elected_once_more: bool = _switch(
+        "Who asks for preferred leaders gets a new leader epoch also where the preferred replica leads already.",
+        "KIP-183, KafkaController.processPreferredReplicaLeaderElection",
+        meaning="a preferred leader that leads already is not elected again (KIP-183)",
+        latest=False,
+        before=(("1.1", False), ("2.2", True)),
+    )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",
@@ -368,9 +430,15 @@ class ReleaseProfile:
     doc: str
 
 
+def behaviours_in(release: str) -> Behaviours:
+    """Return what a release does as far as there are switches for it: any release, also one that has no profile."""
+    return Behaviours(
+        **{switch: _value_in(release, described) for switch, described in switch_docs().items()}
+    )
+
+
 def _profile(name: str, doc: str) -> ReleaseProfile:
-    values = {switch: _value_in(name, described) for switch, described in switch_docs().items()}
-    return ReleaseProfile(name, version_of(name), Behaviours(**values), doc)
+    return ReleaseProfile(name, version_of(name), behaviours_in(name), doc)
 
 
 RELEASES: Final[dict[str, ReleaseProfile]] = {

@@ -81,6 +81,12 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="a new leader notes its epoch when it is elected, and not with its first record",
         ),
         Repair(
+            name="KAFKA-7414",
+            since="2.0.1",
+            switch="out_of_range_follower",
+            text="a follower that is ahead of its leader truncates, in place of stopping its broker",
+        ),
+        Repair(
             name="KIP-320",
             since="2.1",
             switch="fetch_leader_epoch_fencing",

@@ -5,7 +5,7 @@ What is declared of a field is all that the language of campaigns knows of it (`
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import (
     BrokerId,
@@ -31,6 +31,12 @@ BROKER_ID_MAX: Final = 1_000
 PARTITIONS_MAX: Final = 10_000
 CLIENTS_MAX: Final = 100
 _RECORD_BYTES_MAX: Final = 1_000_000
+
+CONFLUENT_KAFKA: Final = "confluent-kafka"
+KAFKA_PYTHON: Final = "kafka-python"
+Library = Literal["confluent-kafka", "kafka-python"]
+"""What stands for the Java client on real brokers. The model has the Java client alone."""
+_LIBRARY: Final = "What it is on real brokers; by default confluent-kafka. The model has the Java client."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +153,7 @@ class ProducerSpec:
         "When it ends; by default with the workload.", default=None, key="stop", shrinks=False
     )
     record_bytes: int = described("The size of a record.", default=30, minimum=1, maximum=_RECORD_BYTES_MAX)
+    library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)
 
 
@@ -162,4 +169,5 @@ class ConsumerSpec:
     poll_interval_us: Duration = described(
         "How often it polls; by default 100ms.", default=100 * US_PER_MS, key="poll_interval", minimum=1
     )
+    library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)

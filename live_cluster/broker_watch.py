@@ -9,7 +9,8 @@ from typing import Final, Self
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.processes.local_broker import LocalBroker
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.real_cluster import BrokerProcess
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
@@ -26,12 +27,14 @@ class BrokerWatch:
 
     def __init__(
         self,
-        broker: LocalBroker,
+        broker: BrokerProcess,
         connection: BrokerConnection,
         partitions: Sequence[str],
         metadata: MetadataSeen,
         report: Report,
+        names: Names = SAME,
     ) -> None:
+        self._names = names
         self._broker = broker
         self._connection = connection
         self._partitions = partitions
@@ -77,7 +80,9 @@ class BrokerWatch:
             began_s, life = time.monotonic(), self._life
             if self._broker.is_running and not self._broker.is_paused:
                 try:
-                    told = replica_offsets(self._connection, self._partitions, self._present_epochs())
+                    told = replica_offsets(
+                        self._connection, self._partitions, self._present_epochs(), self._names
+                    )
                 except ConnectionLostError:
                     told = {}
                 # One that stands still by now has not changed its mind.

@@ -13,13 +13,36 @@ class CannotBeDoneError(LiveError):
     """This control plane has no such thing; the message says what."""
 
 
-class LocalControlPlane(Protocol):
-    """ZooKeeper, or controllers of KRaft. What it says goes to a `harrow.live_cluster.metadata_seen.MetadataSeen`."""
+class ControlPlaneAccess(Protocol):
+    """ZooKeeper, or controllers of KRaft, as faults and administrators act on it."""
 
     name: str
     """What its end of a link is called."""
     keeps_registrations: bool
     """Whether a broker that was killed cannot start again before its registration is over."""
+
+    def expire_session(self, broker: int) -> None:
+        """End the session of a broker.
+
+        Raises:
+            CannotBeDoneError: brokers have none.
+
+        """
+
+    def delete_controller(self) -> None:
+        """Delete ``/controller``.
+
+        Raises:
+            CannotBeDoneError: there is no such thing.
+
+        """
+
+    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        """Ask that the first replica of each partition lead."""
+
+
+class LocalControlPlane(ControlPlaneAccess, Protocol):
+    """One that was started with its cluster. What it says goes to a `harrow.live_cluster.metadata_seen.MetadataSeen`."""
 
     def start(self) -> None:
         """Start its processes."""
@@ -44,22 +67,3 @@ class LocalControlPlane(Protocol):
 
     def close(self) -> None:
         """Look no more."""
-
-    def expire_session(self, broker: int) -> None:
-        """End the session of a broker.
-
-        Raises:
-            CannotBeDoneError: brokers have none.
-
-        """
-
-    def delete_controller(self) -> None:
-        """Delete ``/controller``.
-
-        Raises:
-            CannotBeDoneError: there is no such thing.
-
-        """
-
-    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
-        """Ask that the first replica of each partition lead."""

@@ -1,27 +1,35 @@
 """What a campaign asks for that real brokers cannot do or show, and what they are without."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients import application_kinds
 from harrow.cluster_model import events
-from harrow.cluster_model.release import version_of
-from harrow.cluster_model.repairs import REPAIRS
-from harrow.cluster_model.settings import LONG_MAX, broker_config, topic_config
+from harrow.cluster_model.release import (
+    RELEASES,
+    behaviours_in,
+    history_of,
+    switch_docs,
+    value_in,
+    version_of,
+)
+from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_config, topic_config
 from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.broker_crash import BrokerCrash
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.fault import Fault
 from harrow.faults.message import Message
 from harrow.faults.session_expiry import SessionExpiry
+from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
+from harrow.live_cluster.rehearsal import Lack, faults_of, rehearsed
 
 SEEN: Final = frozenset(
     kind.name
@@ -38,7 +46,13 @@ SEEN: Final = frozenset(
         *(events.MessageRuleApplied, events.ControllerElected, events.ControllerChanged),
         *(events.ControllerZnodeDeleted, events.LeaderElected, events.IsrReduced, events.BecameLeader),
         *(events.BecameFollower, events.BatchAppended, events.BatchReplicated, events.BatchDeduplicated),
-        *(events.HighWatermarkSet, events.IsrChanged, events.IsrWritten, events.LogTruncated),
+        *(
+            events.HighWatermarkSet,
+            events.IsrChanged,
+            events.IsrWritten,
+            events.LogTruncated,
+            events.TruncationRefused,
+        ),
         *(
             events.UnflushedLost,
             events.LogFlushed,
@@ -51,27 +65,63 @@ SEEN: Final = frozenset(
 )
 """The events that a run on real brokers has in its trace."""
 
-UNSEEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LogTruncated.name: frozenset({"reason"}),
     events.LeaderElected.name: frozenset({"reason"}),
 }
-"""What cannot be told of an event that is seen otherwise."""
+"""What is read in the brokers' logs, which do not always tell: it is empty then."""
 _FIRST_WITH_EPOCHS: Final = (2, 1)
 """Since KIP-320 a broker compares the leader epoch of a request with its own."""
 
 
-def obstacles(plan: Plan, release: KafkaRelease, metadata: str) -> Iterator[str]:
-    """Yield what a campaign asks for that cannot be had on brokers of a release with such metadata, in words."""
-    if metadata == KRAFT:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What can be done to a cluster of brokers of a *release*, and what of it is seen.
+
+    ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
+    conditions (`ReplicaIs`) that nobody can tell.
+    """
+
+    release: KafkaRelease
+    metadata: str
+    events: frozenset[str]
+    unseen: frozenset[str]
+    lack: Lack
+
+
+def started_reach(release: KafkaRelease, metadata: str) -> Reach:
+    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand: everything."""
+    return Reach(release=release, metadata=metadata, events=SEEN, unseen=frozenset(), lack=lambda _: None)
+
+
+def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
+    """Yield what a campaign asks for that cannot be had, in words; where it is about another release, that alone."""
+    known = reach.release.model_release
+    if plan.kafka != known:
+        yield f"it is about Kafka {plan.kafka}: --set kafka={known} runs it as of {reach.release.name}"
+        return
+    yield from obstacles_within(plan, reach)
+
+
+def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
+    """Yield what a campaign asks for that cannot be had on brokers that count as its release."""
+    if reach.metadata == KRAFT:
         yield from _obstacles_of_kraft(plan)
-    yield from _obstacles_of_observation(plan, release)
+    yield from _obstacles_of_observation(plan, reach)
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
-        if not _is_repair(switch, value):
+        if not _is_later(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
     yield from _obstacles_of_clients(plan)
-    faults = list(_faults(plan))
+    faults = list(faults_of(plan))
+    lacks = {
+        f"{fault.name}: {reason}"
+        for fault in faults
+        for done in rehearsed(fault, plan)
+        if (reason := reach.lack(done)) is not None
+    }
+    yield from sorted(lacks)
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -79,20 +129,29 @@ def obstacles(plan: Plan, release: KafkaRelease, metadata: str) -> Iterator[str]
         yield from _obstacles_of_power_loss(plan)
 
 
-def as_real(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-    """Return a plan without the repairs that it switches on, and which these are: real brokers are as they are."""
-    return replace(plan, behaviours={}), tuple(plan.behaviours)
+def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
+    """Return a plan with the behaviours that brokers of a release have, and which others it asks for: they are as they are.
+
+    What came after the release of the model that the plan names is switched on where the brokers have it.
+    """
+    modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
+    later = {
+        switch: getattr(has, switch)
+        for switch in switch_docs()
+        if getattr(has, switch) != getattr(modelled, switch)
+    }
+    return replace(plan, behaviours=later), tuple(
+        switch for switch, value in plan.behaviours.items() if value != getattr(has, switch)
+    )
 
 
-def _is_repair(switch: str, value: object) -> bool:
-    return any(repair.switch == switch and repair.value() == value for repair in REPAIRS.values())
-
-
-def _faults(plan: Plan) -> Iterator[Fault]:
-    for step in plan.script:
-        yield from (action for action in step.actions if isinstance(action, Fault))
-    for injection in plan.faults:
-        yield from injection.faults
+def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
+    """Return whether a release does so, or some later one has done so first: nothing makes brokers worse than they are."""
+    return value == value_in(release.name, switch) or any(
+        known == value
+        for first, known in history_of(switch)
+        if first and version_of(first) > version_of(release.name)
+    )
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
@@ -100,21 +159,33 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
     for spec in plan.applications:
         if type(spec) not in known:
             yield f"{spec.name} is of a kind that has no processes"
+    clients: list[tuple[str, ProducerSpec | ConsumerSpec]] = [
+        *((PRODUCER, producer) for producer in plan.producers),
+        *((CONSUMER, consumer) for consumer in plan.consumers),
+    ]
+    for scope, client in clients:
+        for setting in LIBRARIES[client.library].lacking(scope, client.settings):
+            yield f"{client.library}, which {client.name} is, has no setting {setting}"
 
 
-def _obstacles_of_observation(plan: Plan, release: KafkaRelease) -> Iterator[str]:
-    for name in sorted(awaited_events(plan) - SEEN):
+def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
+    for name in sorted(awaited_events(plan) - reach.events):
         yield f"the event {name} cannot be seen"
-    if version_of(release.name) < _FIRST_WITH_EPOCHS and any(
-        isinstance(fact, ReplicaIs) and fact.leader_epoch is not None
+    asked = {
+        column
         for condition in conditions_of(plan)
         for fact in condition.facts
-    ):
+        if isinstance(fact, ReplicaIs)
+        for column in fact.asked()
+    }
+    for column in sorted(asked & reach.unseen):
+        yield f"{column} of a replica cannot be seen"
+    if version_of(reach.release.name) < _FIRST_WITH_EPOCHS and "leader_epoch" in asked:
         yield "which leader epoch a replica knows cannot be seen before 2.1"
 
 
 def _obstacles_of_kraft(plan: Plan) -> Iterator[str]:
-    for fault in _faults(plan):
+    for fault in faults_of(plan):
         if isinstance(fault, (SessionExpiry, ControllerFailover)):
             yield f"{fault.name} is about ZooKeeper, and there is none"
         elif getattr(fault, "broker", None) == "controller":

@@ -1,7 +1,7 @@
 """A broker's log folder, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,7 @@ class LiveDisk:
 
     The operating system writes back what is *writeback_us* old (None: never), as the campaign says of the disks: a process
     that is killed loses nothing, so what a power loss takes is cut off by harrow. What Kafka has flushed itself, by
-    ``flush.messages=1`` or as its recovery points say, stays.
+    ``flush.messages=1`` or as its recovery points say, stays. *truncation_reason* returns why a broker has cut a log back to an offset.
     """
 
     def __init__(
@@ -45,12 +45,14 @@ class LiveDisk:
         *,
         writeback_us: int | None,
         flushed_at_once: frozenset[str],
+        truncation_reason: Callable[[str, int], str],
         emit: Emit,
     ) -> None:
         self._broker = broker
         self._folder = folder
         self._writeback_us = writeback_us
         self._flushed_at_once = flushed_at_once
+        self._truncation_reason = truncation_reason
         self._emit = emit
         self._tails = {partition: LogTail(folder / partition) for partition in partitions}
         self._flushed = dict.fromkeys(partitions, 0)
@@ -82,6 +84,10 @@ class LiveDisk:
         for partition, tail in self._tails.items():
             if segments_of(self._folder / partition):
                 self._emit(LogOpened, self._broker, partition, tail.leo, checkpointed.get(partition, 0))
+
+    def knows(self, partition: str) -> bool:
+        """Return whether a log is one of those that are watched."""
+        return partition in self._tails
 
     def leo(self, partition: str) -> int:
         """Return a log's end offset, as it was seen last."""
@@ -125,7 +131,8 @@ class LiveDisk:
             self._unwritten[partition] = deque(
                 (at_us, min(offset, change.to_offset)) for at_us, offset in self._unwritten[partition]
             )
-            self._emit(LogTruncated, self._broker, partition, change.from_offset, change.to_offset, "")
+            reason = self._truncation_reason(partition, change.to_offset)
+            self._emit(LogTruncated, self._broker, partition, change.from_offset, change.to_offset, reason)
             return
         self._unwritten[partition].append((now_us, change.next_offset))
         fields = (self._broker, partition, change.base_offset, change.leader_epoch, change.producer_id)

@@ -15,48 +15,50 @@ from harrow.cluster_model.events import (
     BrokerStopped,
     BrokerStopping,
     ControllerZnodeDeleted,
+    TruncationRefused,
 )
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.trace import Trace
-from harrow.faults.fault import process_name
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.broker_watch import BrokerWatch
-from harrow.live_cluster.links.link_faults import LinkFaults
-from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.live_observer import LiveObserver
-from harrow.live_cluster.local_cluster import LocalCluster
+from harrow.live_cluster.metadata_seen import NOBODY
+from harrow.live_cluster.real_cluster import RealCluster
 
 
 class LiveEnvironment:
-    """Brokers' processes, links and sessions of a cluster on this machine (`harrow.faults.fault.Environment`).
+    """Brokers' processes, links and sessions of a cluster (`harrow.faults.fault.Environment`).
 
-    Where a run is ``survivable``, power losses leave enough copies of every committed record.
+    Where a run is ``survivable``, power losses leave enough copies of every committed record. ``hangs`` says that a broker which
+    refuses to truncate never ends by itself.
     """
 
     def __init__(
         self,
-        cluster: LocalCluster,
+        cluster: RealCluster,
         clients: Clients,
         observer: LiveObserver,
         trace: Trace,
-        proxies: Proxies,
         watches: dict[int, BrokerWatch],
         now_us: Callable[[], int],
         take_over: Callable[[], None],
         settings: Mapping[str, PartitionSettings],
         *,
         survivable: bool,
+        hangs: bool,
     ) -> None:
         self.strike = 0
         self._cluster = cluster
         self._observer = observer
         self._trace = trace
-        self._proxies = proxies
         self._watches = watches
         self._now_us = now_us
         self._take_over = take_over
         self._settings = settings
         self._survivable = survivable
+        self._hangs = hangs
         self._stopping: set[int] = set()
+        self._hanging: set[int] = set()
         # Those that run, as far as the trace knows, and those that are to be started as soon as they can.
         self._running: set[int] = set()
         self._to_start: list[int] = []
@@ -83,6 +85,19 @@ class LiveEnvironment:
                 self._to_start.remove(broker)
                 self._start(broker)
 
+    def truncation_refused(self, broker: int, refusal: RefusalLine) -> None:
+        """Take note that a broker stops by itself, which it does in good order, or hangs in."""
+        partition, leader = refusal.partition, refusal.leader
+        if leader is None:
+            state = self._observer.partition_state(partition)
+            leader = NOBODY if state is None else state[0]
+        self._trace.emit(TruncationRefused, broker, partition, leader, refusal.end_offset, refusal.leo)
+        if broker in self._running:
+            if broker not in self._stopping:
+                self._begin_to_stop(broker)
+            if self._hangs:
+                self._hanging.add(broker)
+
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(self._cluster.brokers)
 
@@ -101,13 +116,15 @@ class LiveEnvironment:
             self._to_start.remove(broker)
             return
         led = self._observer.led_by(broker)
+        # One that is killed while it stops closes no session.
+        self._cluster.seen.stopping.discard(broker)
         self._cluster.brokers[broker].kill()
         # What it did before it ended is told before.
         self._take_over()
-        self._observer.disks[broker].look(self._now_us(), led)
+        self._cluster.logs[broker].look(self._now_us(), led)
         self._has_stopped(broker, POWER_LOSS if power_loss else KILLED)
         if power_loss:
-            self._observer.disks[broker].lose_power(self._now_us())
+            self._cluster.logs[broker].lose_power(self._now_us())
 
     def may_lose_power(self, broker: int) -> bool:
         return not self._survivable or all(
@@ -119,16 +136,19 @@ class LiveEnvironment:
         )
 
     def _can_spare(self, partition: str, enough: int, broker: int) -> bool:
-        disks = self._observer.disks
+        logs = self._cluster.logs
         return can_spare(
-            self._observer, partition, broker, lambda replica: disks[replica].leo(partition), enough
+            self._observer, partition, broker, lambda replica: logs[replica].leo(partition), enough
         )
 
     def stop_broker(self, broker: int) -> None:
+        self._begin_to_stop(broker)
+        self._cluster.brokers[broker].stop()
+
+    def _begin_to_stop(self, broker: int) -> None:
         self._stopping.add(broker)
         self._cluster.seen.stopping.add(broker)
         self._trace.emit(BrokerStopping, broker)
-        self._cluster.brokers[broker].stop()
 
     def start_broker(self, broker: int) -> None:
         if broker not in self._to_start:
@@ -161,56 +181,43 @@ class LiveEnvironment:
             self._trace.emit(ControllerZnodeDeleted, controller)
 
     def cut_link(self, sender: int | str, receiver: int | str) -> None:
-        self._in_loop(lambda faults: faults.cut(process_name(sender), process_name(receiver)))
+        self._cluster.links.cut(sender, receiver)
 
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
-        self._in_loop(lambda faults: faults.restore(process_name(sender), process_name(receiver)))
+        self._cluster.links.restore(sender, receiver)
 
     def add_message_rule(self, rule: MessageRule) -> None:
         rule.strike = self.strike
-        self._in_loop(lambda faults: faults.add(rule))
+        self._cluster.links.add(rule)
 
     def remove_message_rules(self) -> None:
-        strike = self.strike
-
-        def remove(faults: LinkFaults) -> None:
-            for rule in faults.rules():
-                if rule.strike == strike:
-                    faults.remove(rule)
-
-        self._in_loop(remove)
+        self._cluster.links.remove(lambda rule: rule.strike == self.strike)
 
     def has_message_rule(self, name: str) -> bool:
-        return self._proxies.in_loop(lambda faults: any(rule.name == name for rule in faults.rules()))
+        return self._cluster.links.has_rule(name)
 
     def release_messages(self, name: str) -> None:
-        def remove(faults: LinkFaults) -> None:
-            for rule in faults.rules():
-                if rule.name == name:
-                    faults.remove(rule)
-
-        self._in_loop(remove)
+        self._cluster.links.remove(lambda rule: rule.name == name)
 
     def heal(self) -> None:
-        """End every fault, and start what is down."""
-        self._in_loop(LinkFaults.restore_all)
+        """End every fault, kill what hangs, and start what is down."""
+        self._cluster.links.restore_all()
         for broker in self.broker_ids():
+            if broker in self._hanging:
+                self.crash_broker(broker, power_loss=False)
             if self.is_paused(broker):
                 self.resume_broker(broker)
             if self.is_stopping(broker) or not self.is_running(broker):
                 self.start_broker(broker)
 
-    def _in_loop(self, do: Callable[[LinkFaults], None]) -> None:
-        self._proxies.in_loop(do)
-
     def _start(self, broker: int) -> None:
-        self._proxies.in_loop(lambda _: self._observer.requests.forget(broker))
+        self._cluster.links.forget(broker)
         self._cluster.seen.stopping.discard(broker)
         # What it has written before it ended, before it is what it begins with.
-        self._observer.disks[broker].look(self._now_us(), frozenset())
+        self._cluster.logs[broker].look(self._now_us(), frozenset())
         self._running.add(broker)
         self._trace.emit(BrokerStarted, broker)
-        self._observer.disks[broker].open()
+        self._cluster.logs[broker].open()
         self._cluster.brokers[broker].start()
 
     def _is_kept(self, broker: int) -> bool:
@@ -220,5 +227,6 @@ class LiveEnvironment:
     def _has_stopped(self, broker: int, cause: str) -> None:
         self._running.discard(broker)
         self._stopping.discard(broker)
+        self._hanging.discard(broker)
         self._watches[broker].forget()
         self._trace.emit(BrokerStopped, broker, cause)

@@ -5,16 +5,10 @@ from collections.abc import Mapping
 from harrow.campaigns.run.clients import Clients
 from harrow.campaigns.run.trace_scan import LateTraceScan
 from harrow.cluster_model.trace import Trace
-from harrow.faults.fault import process_name
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import UNSEEN_FIELDS
-from harrow.live_cluster.links.link_faults import LinkFaults
-from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
-from harrow.live_cluster.live_disk import LiveDisk
-from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.feasible import UNTOLD_FIELDS
+from harrow.live_cluster.real_cluster import RealCluster, ReplicaLogs
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 
@@ -49,7 +43,9 @@ class SeenReplica:
 
     @property
     def flushed(self) -> int:
-        return self._disk.flushed(self._partition)
+        flushed = self._logs.flushed(self._partition)
+        assert flushed is not None, "what cannot be seen is not asked for"
+        return flushed
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -60,24 +56,24 @@ class SeenReplica:
     def remote(self) -> dict[int, int]:
         if not self._offsets.leads:
             return {}
-        seen = self._observer.requests
+        links = self._observer.links
         return {
-            replica: seen.remote_leo(self._broker, self._partition, replica)
+            replica: links.remote_leo(self._broker, self._partition, replica)
             for replica in self._observer.replicas_of(self._partition)
             if replica != self._broker
         }
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
-        return self._disk.epochs(self._partition)
+        return self._logs.epochs(self._partition)
 
     @property
     def log(self) -> tuple[str, ...]:
-        return tuple(value for batch in self._disk.batches(self._partition) for value in batch.values)
+        return tuple(value for batch in self._logs.batches(self._partition) for value in batch.values)
 
     @property
-    def _disk(self) -> LiveDisk:
-        return self._observer.disks[self._broker]
+    def _logs(self) -> ReplicaLogs:
+        return self._observer.logs[self._broker]
 
 
 class LiveObserver:
@@ -85,28 +81,21 @@ class LiveObserver:
 
     def __init__(
         self,
-        cluster: LocalCluster,
+        cluster: RealCluster,
         clients: Clients,
         reports: ClientReports,
         trace: Trace,
-        proxies: Proxies,
-        *,
-        metadata: MetadataSeen,
-        requests: RequestsSeen,
         watches: Mapping[int, BrokerWatch],
-        disks: Mapping[int, LiveDisk],
     ) -> None:
         self._cluster = cluster
-        self._proxies = proxies
-        self._metadata = metadata
         self._watches = watches
-        self.requests = requests
-        self.disks = disks
-        scan = LateTraceScan(trace.events, UNSEEN_FIELDS)
+        self.links = cluster.links
+        self.logs = cluster.logs
+        scan = LateTraceScan(trace.events, UNTOLD_FIELDS)
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
-        self.controller = metadata.controller
-        self.partition_state = metadata.partition_state
+        self.controller = cluster.seen.controller
+        self.partition_state = cluster.seen.partition_state
         self.replicas_of = cluster.replicas_of
         self.is_acked = reports.is_acked
         self.is_failed = reports.is_failed
@@ -130,7 +119,7 @@ class LiveObserver:
         )
 
     def is_registered(self, broker: int) -> bool:
-        return broker in self._metadata.registered()
+        return broker in self._cluster.seen.registered()
 
     def broker_state(self, broker: int) -> str:
         process = self._cluster.brokers[broker]
@@ -139,14 +128,8 @@ class LiveObserver:
         return "paused" if process.is_paused else "up"
 
     def is_impaired(self, broker: int) -> bool:
-        name = process_name(broker)
-
-        def is_so(faults: LinkFaults) -> bool:
-            control = self._cluster.control.name
-            is_cut_off = faults.is_cut(name, control) or faults.is_cut(control, name)
-            return faults.disturbs(name) and not is_cut_off
-
-        return self.broker_state(broker) == "up" and self._proxies.in_loop(is_so)
+        is_up = self.broker_state(broker) == "up"
+        return is_up and self.links.are_disturbed(broker, self._cluster.control.name)
 
     def _is_leader(self, partition: str, broker: int) -> bool:
         state = self.partition_state(partition)

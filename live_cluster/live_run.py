@@ -1,14 +1,14 @@
-"""Runs of campaigns on brokers that are started for them."""
+"""Runs of campaigns on real brokers."""
 
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import run_name_of
@@ -21,11 +21,32 @@ from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
 from harrow.cluster_model.sim.choices import Choices
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.feasible import as_real, obstacles
+from harrow.live_cluster.feasible import as_real, obstacles, started_reach
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_target import LiveTarget
+from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.started_cluster import StartedCluster
 
 _BEGAN: Final = "%Y%m%dT%H%M%S.%fZ"
+
+
+class Brokers(Protocol):
+    """What campaigns run on, one after the other."""
+
+    @property
+    def release(self) -> KafkaRelease:
+        """Return the release that the brokers are of."""
+
+    def run(
+        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+    ) -> RunResult:
+        """Run a plan, or skip it; what brokers and clients leave goes below *results*.
+
+        Where brokers do not come up, or do not hold out, the run is inconclusive.
+        """
+
+    def as_modelled(self, plan: Plan) -> Plan:
+        """Return a plan as the model has to run it to do what these brokers do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,57 +61,77 @@ class StartedBrokers:
     def run(
         self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
     ) -> RunResult:
-        """Run a plan on brokers of its own, or skip it; what they leave goes below *results*.
-
-        Where they do not come up, or do not hold out, the run is inconclusive.
-        """
-        began_s = time.monotonic()
+        """Run a plan on brokers of its own (`Brokers.run`)."""
         target = RealTarget(
-            kind=LIVE,
-            release=self.release.name,
-            metadata=self.metadata,
-            began=datetime.now(UTC).strftime(_BEGAN),
+            kind=LIVE, release=self.release.name, metadata=self.metadata, began=time_of_beginning()
         )
-        made = draw_for_seed(plan, seed)
-        reasons = tuple(self._obstacles(made.plan))
-        if reasons:
-            return _without(plan, seed, SKIPPED, reasons, target)
-        real, repairs = as_real(made.plan)
-        choices = Choices.from_seed(seed)
-        try:
-            with (
-                _folder(plan, seed, target, results) as folder,
-                LiveTarget(
-                    real, choices, java=self.java, jars=self.jars, metadata=self.metadata, folder=folder
-                ) as cluster,
-            ):
-                result = Run(real, seed, choices, cluster, check=check).result()
-        except LiveError as error:
-            return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
-        unseen = [
-            MissedExpectation(line=0, message=f"brokers are as they are: {name} is not set")
-            for name in repairs
-        ]
-        if result.probes_missed:
-            message = f"not reached, or not to be seen: {', '.join(result.probes_missed)}"
-            unseen.append(MissedExpectation(line=0, message=message))
-        return replace(
-            result,
-            plan=made.plan,
-            given=None if made.plan is plan else plan,
-            drawn=() if made.plan is plan else made.values,
-            unseen=(*result.unseen, *unseen),
-            probes_missed=(),
-            target=target,
-            wall_ms=round((time.monotonic() - began_s) * 1_000),
+        return live_run(
+            plan, seed, results, check, target, self.release, obstacles_of=self._obstacles, make=self._make
         )
+
+    def as_modelled(self, plan: Plan) -> Plan:
+        """Return a plan as the model runs it (`Brokers.as_modelled`)."""
+        modelled, _ = as_real(plan, self.release)
+        return modelled
+
+    def _make(self, surroundings: Surroundings) -> StartedCluster:
+        return StartedCluster(surroundings, java=self.java, jars=self.jars, metadata=self.metadata)
 
     def _obstacles(self, plan: Plan) -> Iterator[str]:
-        known = self.release.model_release
-        if plan.kafka != known:
-            yield f"it is about Kafka {plan.kafka}: --set kafka={known} runs it as of {self.release.name}"
-            return
-        yield from obstacles(plan, self.release, self.metadata)
+        yield from obstacles(plan, started_reach(self.release, self.metadata))
+
+
+def time_of_beginning() -> str:
+    """Return the time as the name of a run has it."""
+    return datetime.now(UTC).strftime(_BEGAN)
+
+
+def live_run(
+    plan: Plan,
+    seed: int,
+    results: Path | None,
+    check: Callable[[], None],
+    target: RealTarget,
+    release: KafkaRelease,
+    *,
+    obstacles_of: Callable[[Plan], Iterable[str]],
+    make: MakeCluster,
+) -> RunResult:
+    """Run a plan on the cluster of a *release* that *make* returns, or skip it where something is in its way.
+
+    Where the cluster does not come up, or does not hold out, the run is inconclusive.
+    """
+    began_s = time.monotonic()
+    made = draw_for_seed(plan, seed)
+    reasons = tuple(obstacles_of(made.plan))
+    if reasons:
+        return _without(plan, seed, SKIPPED, reasons, target)
+    real, left_out = as_real(made.plan, release)
+    choices = Choices.from_seed(seed)
+    try:
+        with (
+            _folder(plan, seed, target, results) as folder,
+            LiveTarget(real, choices, folder, make) as cluster,
+        ):
+            result = Run(real, seed, choices, cluster, check=check).result()
+    except LiveError as error:
+        return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
+    unseen = [
+        MissedExpectation(line=0, message=f"brokers are as they are: {name} is not set") for name in left_out
+    ]
+    if result.probes_missed:
+        message = f"not reached, or not to be seen: {', '.join(result.probes_missed)}"
+        unseen.append(MissedExpectation(line=0, message=message))
+    return replace(
+        result,
+        plan=made.plan,
+        given=None if made.plan is plan else plan,
+        drawn=() if made.plan is plan else made.values,
+        unseen=(*result.unseen, *unseen),
+        probes_missed=(),
+        target=target,
+        wall_ms=round((time.monotonic() - began_s) * 1_000),
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Real brokers on this machine as a target."""
+"""A cluster of real brokers as a target."""
 
 import heapq
 from collections.abc import Callable, Collection, Mapping
@@ -13,24 +13,19 @@ from harrow.campaigns.run.clients import Clients
 from harrow.campaigns.run.partition_promises import partition_settings
 from harrow.campaigns.run.target import CannotDoError, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
-from harrow.cluster_model.events import BatchReplicated, Healed, MessageRuleApplied
+from harrow.cluster_model.events import Healed
+from harrow.cluster_model.release import HANGS, RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import Happenings, WallClock
-from harrow.live_cluster.links.link_faults import LinkFaults
-from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
-from harrow.live_cluster.live_disk import LiveDisk
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
-from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 
 _LOOK_US: Final = 30 * US_PER_MS
 """How often what brokers do is looked at, where nothing else happens."""
@@ -39,7 +34,7 @@ _PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_S
 
 
 class LiveTarget:
-    """Brokers that were started for a run, with its clients (`harrow.campaigns.run.target.Target`).
+    """Real brokers, with the clients of a run (`harrow.campaigns.run.target.Target`).
 
     One thread runs a campaign. What brokers, clients and links do is noticed by others, and taken over at each step.
     """
@@ -48,82 +43,59 @@ class LiveTarget:
     patience: Patience | None = _PATIENCE
     invariants: Collection[str] = ()
 
-    def __init__(
-        self, plan: Plan, choices: Choices, *, java: Path, jars: Path, metadata: str, folder: Path
-    ) -> None:
+    def __init__(self, plan: Plan, choices: Choices, folder: Path, make: MakeCluster) -> None:
+        """Take the cluster that *make* returns; files of clients go to *folder*."""
         self._plan = plan
         self._open = ExitStack()
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._numbers = count()
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
-            self._make(opened, plan, choices, java, jars, metadata, folder)
+            self._make(opened, plan, choices, folder, make)
             self._open = opened.pop_all()
 
-    def _make(
-        self,
-        opened: ExitStack,
-        plan: Plan,
-        choices: Choices,
-        java: Path,
-        jars: Path,
-        metadata: str,
-        folder: Path,
-    ) -> None:
+    def _make(self, opened: ExitStack, plan: Plan, choices: Choices, folder: Path, make: MakeCluster) -> None:
         spec = plan.cluster
         self._clock = WallClock()
         self.trace = Trace(self._clock)
         self._happenings = Happenings(self._clock, self.trace)
         report = self._happenings.report
         self._reports = ClientReports(self._happenings.wake)
-        self._metadata = MetadataSeen(report)
-        self._requests = RequestsSeen(report)
-        self.trace.subscribe(BatchReplicated, self._requests.batch_copied)
-
-        def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
-            report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
-
-        proxies = opened.enter_context(Proxies(LinkFaults(choices.network, applied), self._requests))
         self._configs = {
             broker.id: broker_config(plan.kafka, {**spec.settings, **broker.settings})
             for broker in spec.brokers
         }
-        self._cluster = opened.enter_context(
-            LocalCluster(
-                spec,
-                java=java,
-                jars=jars,
-                folder=folder,
-                proxies=proxies,
-                seen=self._metadata,
-                metadata=metadata,
-            )
+        given = Surroundings(
+            plan=plan,
+            folder=folder,
+            choices=choices,
+            clock=self._clock,
+            trace=self.trace,
+            report=report,
+        )
+        cluster = self._cluster = opened.enter_context(make(given))
+        cluster.seen.elected_cleanly = frozenset(
+            name
+            for name, settings in self.partition_settings().items()
+            if not settings.unclean_leader_election
         )
         self._watches = {
             broker: BrokerWatch(
-                process, self._cluster.connect(broker), self._of_broker(broker), self._metadata, report
+                process,
+                cluster.connect(broker),
+                given.partitions_of(broker, cluster.replicas_of),
+                cluster.seen,
+                report,
+                cluster.names,
             )
-            for broker, process in self._cluster.brokers.items()
-        }
-        self._disks = {
-            broker: LiveDisk(
-                broker,
-                process.logs,
-                self._of_broker(broker),
-                writeback_us=spec.disk.writeback_us,
-                flushed_at_once=frozenset(
-                    partition
-                    for partition in self._of_broker(broker)
-                    if self._topic_config(partition.rpartition("-")[0], broker).flush_messages == 1
-                ),
-                emit=self.trace.emit,
-            )
-            for broker, process in self._cluster.brokers.items()
+            for broker, process in cluster.brokers.items()
         }
         host = ClientHost(
-            children=self._cluster.children,
+            children=cluster.children,
             folder=folder / "clients",
-            servers=self._cluster.addresses,
+            servers=cluster.servers,
+            security=cluster.security,
+            topics=cluster.names.topics,
             release=plan.kafka,
             partitions=spec.partition_names(),
             clock=self._clock,
@@ -132,28 +104,18 @@ class LiveTarget:
         )
         self._client_processes = host.processes
         self.clients = Clients(plan.clients(), LIVE, host)
-        self.observer = LiveObserver(
-            self._cluster,
-            self.clients,
-            self._reports,
-            self.trace,
-            proxies,
-            metadata=self._metadata,
-            requests=self._requests,
-            watches=self._watches,
-            disks=self._disks,
-        )
+        self.observer = LiveObserver(cluster, self.clients, self._reports, self.trace, self._watches)
         self.environment = LiveEnvironment(
-            self._cluster,
+            cluster,
             self.clients,
             self.observer,
             self.trace,
-            proxies,
             self._watches,
             self._clock.tick,
             self._happenings.take_over,
             self.partition_settings(),
             survivable=plan.survivable,
+            hangs=RELEASES[plan.kafka].behaviours.out_of_range_follower == HANGS,
         )
 
     def __enter__(self) -> Self:
@@ -174,7 +136,6 @@ class LiveTarget:
 
     def start(self) -> None:
         self._cluster.start()
-        self._requests.topics_by_id = self._cluster.topics_by_id()
         for watch in self._watches.values():
             self._open.enter_context(watch)
         self._clock.set_ready()
@@ -204,10 +165,10 @@ class LiveTarget:
         heapq.heappush(self._timers, (at_us, next(self._numbers), callback, argument))
 
     def watch_messages(self) -> None:
-        self._requests.watches_messages = True
+        self._cluster.links.watch_messages()
 
     def watch_fetches(self) -> None:
-        self._requests.watches_fetches = True
+        self._cluster.links.watch_fetches()
 
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
@@ -236,8 +197,8 @@ class LiveTarget:
         for process in self._client_processes:
             process.kill()
         self._look()
-        for disk in self._disks.values():
-            disk.read_anew(self._clock.now_us)
+        for logs in self._cluster.logs.values():
+            logs.read_anew(self._clock.now_us)
         spec = self._cluster.spec
         return Evidence(
             release=self._plan.kafka,
@@ -249,11 +210,8 @@ class LiveTarget:
             replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
             read_back=frozenset(),
             in_order=False,
+            follows_logs=self._cluster.follows_logs,
         )
-
-    def _of_broker(self, broker: int) -> tuple[str, ...]:
-        cluster = self._cluster
-        return tuple(name for name in cluster.spec.partition_names() if broker in cluster.replicas_of(name))
 
     def _topic_config(self, topic: str, broker: int) -> TopicConfig:
         settings = next(spec.settings for spec in self._cluster.spec.topics if spec.name == topic)
@@ -262,23 +220,28 @@ class LiveTarget:
     def _look(self) -> None:
         """Take over what was noticed, and look at what nobody tells of."""
         self._happenings.take_over()
+        for broker, refusal in self._cluster.refusals():
+            self.environment.truncation_refused(broker, refusal)
         self.environment.look()
         # Leaders first: what a follower has appended came from one.
-        led = {broker: self.observer.led_by(broker) for broker in self._disks}
-        for broker in sorted(self._disks, key=lambda broker: not led[broker]):
-            self._disks[broker].look(self._clock.now_us, led[broker])
+        logs = self._cluster.logs
+        led = {broker: self.observer.led_by(broker) for broker in logs}
+        for broker in sorted(logs, key=lambda broker: not led[broker]):
+            logs[broker].look(self._clock.now_us, led[broker])
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         found = {}
         state = self.observer.partition_state(partition)
         for broker in self._cluster.replicas_of(partition):
-            disk, seen = self._disks[broker], self.observer.replica(partition, broker)
+            logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
+            if not logs.knows(partition):
+                continue
             found[broker] = FinalLog(
-                leo=disk.leo(partition),
+                leo=logs.leo(partition),
                 hw=0 if seen is None else seen.hw,
-                flushed=disk.flushed(partition),
-                epochs=disk.epochs(partition),
-                batches=disk.batches(partition),
+                flushed=logs.flushed(partition),
+                epochs=logs.epochs(partition),
+                batches=logs.batches(partition),
                 in_sync=state is not None and broker in state[2],
             )
         return found

@@ -87,7 +87,7 @@ class LocalCluster:
             proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
         self.brokers = {
             broker.id: LocalBroker(
-                programs, broker.id, folder / f"broker-{broker.id}", self._settings(broker)
+                programs, broker.id, broker_folder(folder, broker.id), self._settings(broker)
             )
             for broker in spec.brokers
         }
@@ -169,9 +169,9 @@ class LocalCluster:
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
 
-    def connect(self, broker: int) -> BrokerConnection:
+    def connect(self, broker: int, timeout_s: float = _LOOK_TIMEOUT_S) -> BrokerConnection:
         """Return a connection of harrow's own to a broker, which no fault touches, to look at it; the caller closes it."""
-        return BrokerConnection(self._own_addresses[broker], timeout_s=_LOOK_TIMEOUT_S)
+        return BrokerConnection(self._own_addresses[broker], timeout_s=timeout_s)
 
     def topics_by_id(self) -> Mapping[UUID, str]:
         """Return the topics by the ids that requests name them with; nothing before there were any (KIP-516).
@@ -233,6 +233,11 @@ class LocalCluster:
             if time.monotonic() > until_s:
                 raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
             time.sleep(_LOOK_S)
+
+
+def broker_folder(folder: Path, broker: int) -> Path:
+    """Return where a broker of a cluster below *folder* has its files."""
+    return folder / f"broker-{broker}"
 
 
 def _without_zookeeper(settings: Mapping[str, Value]) -> dict[str, Value]:

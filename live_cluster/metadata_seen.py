@@ -1,7 +1,7 @@
 """What the control plane of a real cluster says, and what follows from each change of it."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.events import (
@@ -30,18 +30,29 @@ class SeenPartition(NamedTuple):
     isr: tuple[int, ...]
 
 
-class MetadataSeen:
-    """The newest that is known of controller, registrations and partitions. Whoever watches them says what is so now."""
+def _not_told(_controller: int, _partition: str) -> str:
+    return ""
 
-    def __init__(self, report: Report) -> None:
+
+class MetadataSeen:
+    """The newest that is known of controller, registrations and partitions. Whoever watches them says what is so now.
+
+    *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now.
+    """
+
+    def __init__(self, report: Report, election_reason: Callable[[int, str], str] = _not_told) -> None:
         self._report = report
+        self._election_reason = election_reason
         self._lock = threading.Lock()
         self._controller: int | None = None
         self._controller_epoch = -1
         self._registered: frozenset[int] = frozenset()
         self._partitions: dict[str, SeenPartition] = {}
+        self._eligible: dict[str, tuple[int, ...]] = {}
         self.stopping: set[int] = set()
         """Brokers that have been told to stop: their registrations end with a session that they close themselves."""
+        self.elected_cleanly: frozenset[str] = frozenset()
+        """Partitions that get no leader from outside their ISR: one that seems so has been in it between two looks."""
 
     def controller(self) -> int | None:
         """Return the controller, None while there is none."""
@@ -74,21 +85,31 @@ class MetadataSeen:
             for broker in sorted(self._registered - before):
                 self._report(BrokerRegistered, broker, epochs.get(broker, -1))
 
-    def set_partition(self, partition: str, state: SeenPartition) -> None:
-        """A broker writes an ISR within a leader epoch; with a new one a controller has elected, or taken somebody out."""
+    def set_partition(self, partition: str, state: SeenPartition, eligible: tuple[int, ...] = ()) -> None:
+        """A broker writes an ISR within a leader epoch; with a new one a controller has elected, or taken somebody out.
+
+        *eligible* are those outside the ISR that have all that is committed (KIP-966): their election is clean.
+        """
         with self._lock:
             before, self._partitions[partition] = self._partitions.get(partition), state
+            could_lead = set(self._eligible.get(partition, ())) | set(() if before is None else before.isr)
+            # Who is told of them is behind: a leader that has just been elected is one no more.
+            self._eligible[partition] = eligible or (() if state.isr else self._eligible.get(partition, ()))
             if before == state:
                 return
             leader, epoch, isr = state
             controller = NO_CONTROLLER if self._controller is None else self._controller
+            # Asked of every change: some causes explain one, and must not be left over for the next.
+            reason = self._election_reason(controller, partition)
             if before is not None and (leader, epoch) == before[:2]:
                 change = "expand" if len(isr) > len(before.isr) else "shrink"
                 self._report(IsrWritten, leader, partition, epoch, isr)
                 self._report(IsrChanged, leader, partition, epoch, isr, change)
-            elif before is not None and leader in (before.leader, NOBODY) and set(isr) < set(before.isr):
+                return
+            if before is not None and leader in (before.leader, NOBODY) and set(isr) < set(before.isr):
                 # Who leads goes with it, where it is the leader (``PartitionStateMachine.removeReplicasFromIsr``).
                 self._report(IsrReduced, controller, partition, leader, epoch, isr)
             else:
-                is_unclean = before is not None and leader >= 0 and leader not in before.isr
-                self._report(LeaderElected, controller, partition, leader, epoch, isr, is_unclean, "")
+                is_outside = before is not None and leader >= 0 and leader not in could_lead
+                is_unclean = is_outside and partition not in self.elected_cleanly
+                self._report(LeaderElected, controller, partition, leader, epoch, isr, is_unclean, reason)

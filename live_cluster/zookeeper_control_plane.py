@@ -41,7 +41,9 @@ class ZooKeeperControlPlane:
         seen: MetadataSeen,
     ) -> None:
         self._server = LocalZooKeeper(programs, folder / "zookeeper", ports.take(), tick_ms)
-        self._state = ZooKeeperState(self._server.address)
+        self.address = self._server.address
+        """Where harrow itself finds ZooKeeper, past the proxies."""
+        self._state = ZooKeeperState(self.address)
         self._partitions = tuple(partitions)
         self._seen = seen
         self._sessions: dict[int, bytes] = {}

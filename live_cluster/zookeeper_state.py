@@ -18,6 +18,8 @@ from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
 T = TypeVar("T")
 
 _START_S: Final = 60.0
+_NOWHERE: Final = ("127.0.0.1", 1)
+"""An address whose port is not given away (tcpmux), so that connections to it are refused at once."""
 
 _SILENT = logging.getLogger("harrow.zookeeper")
 _SILENT.addHandler(logging.NullHandler())
@@ -101,6 +103,30 @@ class ZooKeeperState:
         data = json.dumps({"version": 1, "partitions": asked}).encode()
         with contextlib.suppress(NodeExistsError):  # One is under way.
             self._asked(lambda: self._client.create(zk.PREFERRED_REPLICA_ELECTION, data))
+
+    def has_no_preferred_election(self) -> bool:
+        """Return whether the controller has done what it was asked for with preferred leaders."""
+        return self._asked(lambda: self._client.exists(zk.PREFERRED_REPLICA_ELECTION)) is None
+
+    def register_beside(self, broker: int, other: int) -> None:
+        """Register another broker as one is, at an address where nobody listens; it is gone when this session is."""
+        data, _ = self._asked(lambda: self._client.get(zk.broker_path(broker)))
+        registration = json.loads(data)
+        nowhere = {"host": _NOWHERE[0], "port": _NOWHERE[1]}
+        endpoints = [f"PLAINTEXT://{_NOWHERE[0]}:{_NOWHERE[1]}"]
+        made = json.dumps({**registration, **nowhere, "endpoints": endpoints}).encode()
+        self._asked(lambda: self._client.create(zk.broker_path(other), made, ephemeral=True))
+
+    def unregister(self, broker: int) -> None:
+        """Take a registration away; whoever has it need not be asked."""
+        self._asked(lambda: self._client.delete(zk.broker_path(broker)))
+
+    def partition_state(self, partition: str) -> SeenPartition | None:
+        """Return what a partition's state znode has, None while there is none."""
+        found = self._read(zk.state_path(partition))
+        if found is None:
+            return None
+        return SeenPartition(found["leader"], found["leader_epoch"], tuple(found["isr"]))
 
     def delete_controller(self) -> None:
         """Delete ``/controller``, if there is one."""

@@ -55,7 +55,7 @@ def load_campaign(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:
         CampaignError: the file cannot be read, or has mistakes.
 
     """
-    return load_text(_read(Path(path)), str(path), overrides)
+    return load_text(read_file(Path(path)), str(path), overrides)
 
 
 def load_text(text: str, file: str, overrides: Sequence[str] = ()) -> Campaign:
@@ -72,8 +72,13 @@ def load_text(text: str, file: str, overrides: Sequence[str] = ()) -> Campaign:
     return campaign
 
 
-def _read(path: Path) -> str:
-    """Return a file's text; a file larger than a campaign may be is not read to its end."""
+def read_file(path: Path) -> str:
+    """Return a file's text; a file larger than a campaign may be is not read to its end.
+
+    Raises:
+        CampaignError: it cannot be read, or is not UTF-8.
+
+    """
     try:
         with path.open("rb") as file:
             content = file.read(nodes.MAX_BYTES + 1)

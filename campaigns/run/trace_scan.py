@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 from harrow.faults.conditions.event_pattern import EventPattern
 
@@ -11,14 +12,15 @@ from harrow.faults.conditions.event_pattern import EventPattern
 class TraceScan:
     """Finds events in a trace that grows, behind where a step began to count.
 
-    Fields in *unseen*, by kind of event, the target cannot tell: whatever a campaign says of them is taken to be so.
+    Fields in *untold*, by kind of event, the target does not always tell, and leaves empty then: whatever a campaign says of
+    an empty one is taken to be so.
     """
 
     def __init__(
-        self, events: Sequence[TraceEvent], unseen: Mapping[str, Collection[str]] = MappingProxyType({})
+        self, events: Sequence[TraceEvent], untold: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> None:
         self._events = events
-        self._unseen = unseen
+        self._untold = untold
         self._step_position = 0
         self._scanned: dict[EventPattern, tuple[int, bool]] = {}
 
@@ -32,18 +34,32 @@ class TraceScan:
         position, is_match = self._scanned.get(pattern, (self._step_position, False))
         if is_match:
             return position
-        hidden = self._unseen.get(pattern.event, ())
-        seen = replace(pattern, fields=tuple(item for item in pattern.fields if item[0] not in hidden))
         for event in self._events[position:]:
             position += 1
-            if self._is_meant(seen, event, position):
+            if self._is_meant(pattern, event, position):
                 is_match = True
                 break
         self._scanned[pattern] = (position, is_match)
         return position if is_match else None
 
     def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:  # noqa: ARG002 - see below
-        return pattern.matches(event)
+        return pattern.matches(event) or (
+            event[1] in self._untold
+            and pattern.event == event[1]
+            and self._told(pattern, event).matches(event)
+        )
+
+    def _told(self, pattern: EventPattern, event: TraceEvent) -> EventPattern:
+        """Return a pattern without what an event does not tell."""
+        names, untold = list(event_fields(pattern.event)), self._untold[pattern.event]
+        return replace(
+            pattern,
+            fields=tuple(
+                (name, wanted)
+                for name, wanted in pattern.fields
+                if name not in untold or event[2 + names.index(name)] != ""
+            ),
+        )
 
 
 class LateTraceScan(TraceScan):
@@ -52,8 +68,8 @@ class LateTraceScan(TraceScan):
     So what was noticed while the step before waited counts for the next one too, but for the events that a step has had.
     """
 
-    def __init__(self, events: Sequence[TraceEvent], unseen: Mapping[str, Collection[str]]) -> None:
-        super().__init__(events, unseen)
+    def __init__(self, events: Sequence[TraceEvent], untold: Mapping[str, Collection[str]]) -> None:
+        super().__init__(events, untold)
         self._began = 0
         self._had: set[int] = set()
 

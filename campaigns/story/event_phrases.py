@@ -249,7 +249,7 @@ def _polled(event: events.ClientPolled, at: EventContext) -> str:
 _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.BrokerStarted, "process", "started", "start", at_start=True),
     Phrase(events.BrokerStopped, "process", _stopped),
-    Phrase(events.BrokerStopping, "process", "is told to stop", "stop"),
+    Phrase(events.BrokerStopping, "process", "begins to stop", "stop"),
     Phrase(
         events.ControlledShutdownBegun,
         "controller",
@@ -336,6 +336,12 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         "truncation",
         _truncated,
         routine=lambda event, _: event.from_offset == event.to_offset,
+    ),
+    Phrase(
+        events.TruncationRefused,
+        "log",
+        "REFUSED to truncate{which} from {leo} to {end_offset}, where the log of {leader} ends: unclean elections are off",
+        "refused truncation",
     ),
     Phrase(
         events.FetcherFailed,

@@ -50,7 +50,7 @@ def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
     """Add how a record went that stood at an offset to a story, and return the cause."""
     group = story.copies(value, offset)
     tell_lives(story, group)
-    return _cause(story, group)
+    return _cause(story, group, value)
 
 
 def tell_lost_send(story: Story, send: SendRecord) -> Cause:
@@ -76,7 +76,7 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
         return Cause((conclusion,), ACKS_1, (prevention.SAFE_ACKS,))
     isr = None if ack is None else story.isr_at(ack.broker, ack.number)
     alone = isr is not None and len(isr) < 2 <= len(story.settings.replicas)
-    return _cause(story, group, alone=alone)
+    return _cause(story, group, send.value, alone=alone, since_us=send.completed_us)
 
 
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
@@ -85,11 +85,20 @@ def tell_acknowledgement(story: Story, send: SendRecord) -> None:
     tell_ack(story, send, ack, _group(story, send, ack))
 
 
-def _cause(story: Story, group: Sequence[LogEntry], *, alone: bool = False) -> Cause:
-    """Return why a record went; *alone*: the ISR was one replica of several when it was acked."""
+def _cause(
+    story: Story,
+    group: Sequence[LogEntry],
+    value: Value,
+    *,
+    alone: bool = False,
+    since_us: int | None = None,
+) -> Cause:
+    """Return why a record went; *alone*: the ISR was one replica of several when it was acked, at *since_us*."""
     election = _unclean_election_without(story, group)
+    if not group and not story.evidence.follows_logs:
+        election = _unclean_election_since(story, since_us or 0)
     if election is not None and story.settings.unclean_leader_election:
-        conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=group[0].value)
+        conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
     # Of each broker the last copy: one that it fetched again makes up for one that it lost.
@@ -168,6 +177,12 @@ def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry
             if copy.broker == ack.broker and copy.number < ack.number:
                 return [other for other in stored if other.leader_epoch == copy.leader_epoch]
     return stored
+
+
+def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None:
+    """Return the first unclean election after a time: where no log is watched it may have taken any record before it."""
+    later = (event for _, event in story.elections if event.unclean and event.at_us >= since_us)
+    return next(later, None)
 
 
 def _unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -18,8 +19,9 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.version import VERSION
 from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
+from harrow.cli.commands.brokers import real_brokers
+from harrow.cli.commands.conform_requests import requests_session
 from harrow.cli.commands.run_selection import Selection, select
-from harrow.cli.commands.target import started_brokers
 from harrow.cli.console import message_console, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -29,7 +31,7 @@ from harrow.cli.session import data, write_json
 from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, Comparison, Conformity, compared
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import StartedBrokers
+    from harrow.live_cluster.live_run import Brokers
 
 _STYLES: Final[dict[Conformity, str]] = {AGREED: "green", DIFFERS: FAILED, NOT_COMPARED: DIM}
 _WIDTH: Final = 8
@@ -39,13 +41,31 @@ _SCHEMA: Final = "harrow.conform/1"
 
 def session(request: ConformRequest) -> int:
     """Compare what was asked for, print it, and return the exit code."""
+    if (request.requests is None) == (not request.campaigns):
+        raise typer.BadParameter("give campaigns, or --requests N", param_hint="CAMPAIGN")
+    if request.requests is not None:
+        return requests_session(request)
+    assert request.campaigns is not None
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
-    brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
-    planned = sum(len(selection.plans) for selection in selections)
-    progress = ProgressLine(messages, total=planned, enabled=not request.quiet)
+    progress = ProgressLine(
+        messages, total=sum(len(selection.plans) for selection in selections), enabled=not request.quiet
+    )
     found: list[Comparison] = []
-    with Interrupts() as interrupts, data(request) as console:
+    plans = [plan for selection in selections for plan in selection.plans]
+    with (
+        Interrupts() as interrupts,
+        data(request) as console,
+        real_brokers(
+            request.target,
+            plans,
+            interrupts,
+            messages,
+            kafka_home=request.kafka_home,
+            consent=request.consent,
+            quiet=request.quiet,
+        ) as brokers,
+    ):
         try:
             for selection in selections:
                 for plan in selection.plans:
@@ -71,7 +91,7 @@ def _comparison(
     request: ConformRequest,
     selection: Selection,
     plan: Plan,
-    brokers: "StartedBrokers",
+    brokers: "Brokers",
     interrupts: Interrupts,
 ) -> Comparison:
     overrides = request.overrides or ()
@@ -88,14 +108,13 @@ def _comparison(
                 write_run(request.results, result, run_as_mapping(result, reproduce), copy)
     if real[-1].verdict.status == SKIPPED:
         return compared(plan, real, ())
+    modelled = brokers.as_modelled(plan)
     return compared(
-        plan, real, (run_plan(plan, seed, check=interrupts.check) for seed in request.seeds or _SEEDS)
+        plan, real, (run_plan(modelled, seed, check=interrupts.check) for seed in request.seeds or _SEEDS)
     )
 
 
-def _print(
-    request: ConformRequest, console: Console, found: list[Comparison], brokers: "StartedBrokers"
-) -> None:
+def _print(request: ConformRequest, console: Console, found: list[Comparison], brokers: "Brokers") -> None:
     if request.output_format == "json":
         write_json(console, _document(request, found))
     elif request.output_format == "markdown":

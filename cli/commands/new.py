@@ -8,10 +8,11 @@ import typer
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.template import new_campaign
 from harrow.cli import exit_code
+from harrow.cli.commands.brokers import need_live
 from harrow.cli.completion import SUFFIXES
 from harrow.cli.console import message_console, say
 from harrow.cli.requests.new import NewRequest
-from harrow.cli.session import write_new
+from harrow.cli.session import Refusal, write_new
 
 
 def session(request: NewRequest) -> int:
@@ -20,7 +21,28 @@ def session(request: NewRequest) -> int:
     if not Path(name).name:
         raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
     path = Path(name if name.endswith(SUFFIXES) else f"{name}.yaml")
-    write_new(path, new_campaign(path.stem))
+    text = new_campaign(path.stem) if request.cluster is None else _about(request.cluster, path.stem)
+    write_new(path, text)
     typer.echo(printable(str(path)))
     say(message_console(), f"now edit it, and try: harrow run {shlex.quote(str(path))}")
     return exit_code.OK
+
+
+def _about(cluster: Path, name: str) -> str:
+    """Return a campaign about a cluster of the user's."""
+    need_live()
+    from harrow.live_cluster.errors import LiveError
+    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+    from harrow.live_cluster.user_cluster.users_brokers import (
+        settings_of_brokers,
+        settings_of_topics,
+        surveyed,
+    )
+    from harrow.live_cluster.user_cluster.users_campaign import UnwritablePlanError, users_campaign
+
+    file = load_cluster_file(cluster)
+    try:
+        seen = surveyed(file)
+        return users_campaign(name, seen, settings_of_brokers(file, seen), settings_of_topics(file, seen))
+    except (LiveError, UnwritablePlanError) as error:
+        raise Refusal(str(error)) from error

@@ -3,7 +3,7 @@
 import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,9 +22,9 @@ from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped
 from harrow.checks.finding import SKIPPED
+from harrow.cli.commands.brokers import MODEL, real_brokers
 from harrow.cli.commands.run_selection import Selection, select
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
-from harrow.cli.commands.target import MODEL, started_brokers
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import need_terminal
@@ -34,7 +34,7 @@ from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, data, write_json
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import StartedBrokers
+    from harrow.live_cluster.live_run import Brokers
 
 _DEFAULT_SPEED: Final = 5.0
 
@@ -79,8 +79,22 @@ def _need_hypothesis() -> None:
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
-    with Interrupts() as interrupts, data(request) as console:
-        tally = _RunSession(request, selections, console, interrupts).run()
+    with Interrupts() as interrupts, data(request) as console, ExitStack() as opened:
+        brokers = None
+        if request.target != MODEL:
+            plans = [plan for selection in selections for plan in selection.plans]
+            brokers = opened.enter_context(
+                real_brokers(
+                    request.target,
+                    plans,
+                    interrupts,
+                    messages,
+                    kafka_home=request.kafka_home,
+                    consent=request.consent,
+                    quiet=request.quiet,
+                )
+            )
+        tally = _RunSession(request, selections, console, interrupts, brokers).run()
     if request.output_format == "ndjson":  # Its lines are about single runs.
         for missed in tally.required.unreached():
             say(messages, f"inconclusive: {missed.reason()}")
@@ -98,7 +112,12 @@ class _RunSession:
     """The loop over campaigns, variants and seeds."""
 
     def __init__(
-        self, request: RunRequest, selections: Sequence[Selection], console: Console, interrupts: Interrupts
+        self,
+        request: RunRequest,
+        selections: Sequence[Selection],
+        console: Console,
+        interrupts: Interrupts,
+        brokers: "Brokers | None",
     ) -> None:
         self._request = request
         self._selections = selections
@@ -120,10 +139,9 @@ class _RunSession:
         self._started_s = time.monotonic()
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
-        if request.target == MODEL:
+        if brokers is None:
             self._results = run_all(runs, available_workers() if self._watch is None else 1, end_s)
         else:
-            brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
             results = None if request.no_results else request.results
             self._results = _on_brokers(brokers, runs, results, interrupts.check, end_s)
 
@@ -197,7 +215,7 @@ class _RunSession:
 
 
 def _on_brokers(
-    brokers: "StartedBrokers",
+    brokers: "Brokers",
     runs: Iterable[tuple[Plan, int]],
     results: Path | None,
     check: Callable[[], None],

@@ -1,61 +1,107 @@
-"""What ``--target`` names."""
+"""`harrow target`: what a cluster of the user's is, and what can run there."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from harrow.cli.console import say
-from harrow.cli.session import Refusal
+from harrow.campaigns.language.library_index import library_names
+from harrow.campaigns.language.spelling import counted
+from harrow.cli import exit_code
+from harrow.cli.commands.brokers import need_live
+from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.console import data_console, show
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.render.layout import DIM, columns, indented
+from harrow.cli.requests.target import TargetRequest
+from harrow.cli.session import Refusal, write_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from harrow.live_cluster.live_run import StartedBrokers
-
-MODEL: Final = "model"
-_KAFKA: Final = "kafka:"
+    from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
+    from harrow.live_cluster.user_cluster.users_reach import Settings
+    from harrow.live_cluster.wire.survey import Survey
 
 
-def started_brokers(
-    target: str, kafka_home: Path | None, messages: "Console", *, quiet: bool
-) -> "StartedBrokers":
-    """Return the brokers that a target names, with Kafka in place to start them.
+def session(request: TargetRequest) -> int:
+    """Look at the cluster, print what was seen, and return the exit code."""
+    need_live()
+    from harrow.live_cluster.errors import LiveError
+    from harrow.live_cluster.user_cluster.cluster_file import cluster_file_schema, load_cluster_file
+    from harrow.live_cluster.user_cluster.users_brokers import settings_of_brokers, surveyed
 
-    Raises:
-        Refusal: there is no Java or no Kafka, or harrow's extra `live` is not installed.
-        typer.BadParameter: it names nothing that can be run on.
+    console = data_console(no_color=request.no_color)
+    if request.action == "schema":
+        write_json(console, cluster_file_schema())
+        return exit_code.OK
+    if request.file is None:
+        raise typer.BadParameter("name the file of the cluster", param_hint="FILE")
+    file = load_cluster_file(request.file)
+    selections = select(request.campaigns or library_names(), request.overrides, None)
+    with Interrupts():
+        try:
+            seen = surveyed(file)
+            answers = dict(_answering(file, seen))
+            settings = settings_of_brokers(file, seen) if all(answers.values()) else {}
+        except LiveError as error:
+            raise Refusal(str(error)) from error
+    _show_cluster(console, seen, answers)
+    _show_commands(console, file)
+    if not all(answers.values()):
+        return exit_code.BROKEN
+    can_run = _show_campaigns(console, file, seen, settings, selections)
+    return exit_code.OK if can_run else exit_code.INCONCLUSIVE
 
-    """
-    if not target.startswith(_KAFKA):
-        raise typer.BadParameter(
-            f"{target!r} is no target: give model, or a release such as kafka:2.4.1", param_hint="--target"
-        )
-    try:
-        from harrow.live_cluster.live_run import StartedBrokers
-    except ModuleNotFoundError as error:
-        raise Refusal(f"{error.name} is not installed: pip install 'kafka-harrow[live]'") from error
-    from harrow.live_cluster.getting.java import JavaError, find_java
-    from harrow.live_cluster.getting.kafka_cache import CacheError, default_cache
-    from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of
-    from harrow.live_cluster.getting.maven import MavenError
 
-    number, _, mode = target.removeprefix(_KAFKA).partition("-")
-    try:
-        release = release_of(number)
-        metadata = mode or release.modes[0]
-        if metadata not in release.modes:
-            known = " or ".join(f"kafka:{number}-{known}" for known in release.modes)
-            raise typer.BadParameter(f"{target!r} is no target: give {known}", param_hint="--target")
-        java = find_java()
-        if kafka_home is not None:
-            jars = kafka_home / "libs"
-            if not jars.is_dir():
-                raise Refusal(f"{kafka_home} is no distribution of Kafka: it has no libs")
-            return StartedBrokers(release=release, metadata=metadata, java=java, jars=jars.absolute())
-        cache = default_cache()
-        if not cache.has(release) and not quiet:
-            say(messages, f"getting Kafka {release.name} ...")
-        return StartedBrokers(release=release, metadata=metadata, java=java, jars=cache.get(release))
-    except (CacheError, JavaError, MavenError, ReleaseError) as error:
-        raise Refusal(str(error)) from error
+def _answering(file: "ClusterFile", seen: "Survey") -> Iterator[tuple[int, bool]]:
+    from harrow.live_cluster.wire.connection import BrokerConnection
+
+    for broker in seen.brokers:
+        with BrokerConnection((broker.host, broker.port), security=file.security) as connection:
+            yield broker.id, connection.answers()
+
+
+def _show_cluster(console: Console, seen: "Survey", answers: Mapping[int, bool]) -> None:
+    show(console, Text(f"cluster {seen.cluster_id}: Kafka {seen.release.name}, metadata in {seen.metadata}"))
+    table = columns("broker", "address", "rack", "")
+    for broker in seen.brokers:
+        role = "controller" if broker.id == seen.controller and seen.metadata == "zookeeper" else ""
+        state = role if answers[broker.id] else "does not answer"
+        table.add_row(str(broker.id), f"{broker.host}:{broker.port}", broker.rack or "-", state)
+    show(console, indented(table, 2))
+
+
+def _show_commands(console: Console, file: "ClusterFile") -> None:
+    from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, HEALED_BY, TOPICS
+
+    known = {*file.commands, *(deed for broker in file.brokers.values() for deed in broker.commands)}
+    table = columns("", "command", "allowed")
+    for deed in ALLOWED:
+        has = "-" if deed == TOPICS else f"yes, undone by {HEALED_BY[deed]}" if deed in known else "none"  # type: ignore[index]  # the others are deeds
+        table.add_row(deed, has, "yes" if deed in file.allowed else "with --yes")
+    show(console, Text(), indented(table, 2))
+
+
+def _show_campaigns(
+    console: Console,
+    file: "ClusterFile",
+    seen: "Survey",
+    settings: "Settings",
+    selections: Sequence[Selection],
+) -> int:
+    """Print which campaigns can run, and why others can not; return how many can."""
+    from harrow.campaigns.language.spelling import run_name
+    from harrow.live_cluster.user_cluster.users_reach import obstacles_on
+
+    can_run, plans = 0, [plan for selection in selections for plan in selection.plans]
+    show(console, Text())
+    for plan in plans:
+        reasons = list(obstacles_on(plan, file, seen, settings))
+        name = run_name(plan.campaign, plan.variant)
+        can_run += not reasons
+        show(console, Text.assemble("can run  " if not reasons else ("skipped  ", DIM), name))
+        for reason in reasons:
+            show(console, indented(reason, 9, DIM))
+    show(console, Text(), Text(f"{can_run} of {counted(len(plans), 'plan')} can run there"))
+    return can_run

@@ -12,7 +12,7 @@ from harrow.cli.requests.request import Request
 
 COMMANDS: Final = (
     *("run", "sweep", "shrink", "replay", "diff", "trace", "regress", "check"),
-    *("validate", "list", "explain", "new", "schema", "conform", "kafka", "clean"),
+    *("validate", "list", "explain", "new", "schema", "conform", "target", "heal", "kafka", "clean"),
 )
 
 

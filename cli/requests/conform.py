@@ -16,12 +16,24 @@ class ConformRequest(WrittenRequest):
 
     Each campaign runs on brokers and on the model. What happened on brokers has to be among what the model comes to with many seeds: the verdict of each rule, lost and doubled
     values, the replicas' logs and the ISR at the end.
+
+    With --requests no campaign runs: one broker and the model's get the same requests, in sequences that Hypothesis draws, with elections between them. Their answers have to
+    be the same; what differs is shortened.
     """
 
-    campaigns: Annotated[list[str], options.CAMPAIGN]
+    campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
     target: Annotated[
-        str, typer.Option(metavar="kafka:RELEASE", help="The brokers to start, such as kafka:2.4.1.")
+        str,
+        typer.Option(
+            metavar="kafka:RELEASE|FILE",
+            help="The brokers to start, such as kafka:2.4.1, or the file of a cluster of yours.",
+        ),
     ]
+    requests: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Compare N single requests, in place of campaigns."),
+    ] = None
+    seed: Annotated[int | None, options.seed("The seed of the requests; 0 by default.")] = None
     times: Annotated[
         int, typer.Option(metavar="N", min=1, help="How often each campaign runs on brokers.")
     ] = 1
@@ -36,6 +48,7 @@ class ConformRequest(WrittenRequest):
     overrides: options.Overrides = None
     variants: options.Variants = None
     kafka_home: options.KafkaHome = None
+    consent: options.Consent = False
     results: Annotated[Path, options.folder("Where the files of each run on brokers go.")] = (
         options.DEFAULT_RESULTS
     )

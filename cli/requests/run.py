@@ -30,12 +30,13 @@ class RunRequest(WrittenRequest):
     target: Annotated[
         str,
         typer.Option(
-            metavar="model|kafka:RELEASE",
+            metavar="model|kafka:RELEASE|FILE",
             help="What to run on: the model, or brokers of a release that are started on this machine, such as "
-            "kafka:2.4.1 (`harrow kafka list` tells which there are).",
+            "kafka:2.4.1 (`harrow kafka list` tells which there are), or the file of a cluster of yours.",
         ),
     ] = "model"
     kafka_home: options.KafkaHome = None
+    consent: options.Consent = False
     engine: Annotated[
         options.RunEngine,
         typer.Option(

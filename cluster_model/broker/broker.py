@@ -46,6 +46,7 @@ class Broker:
         self._broker_epoch = NO_EPOCH
         self._accepts_requests = not behaviours.requests_after_registration
         self._early_requests: list[Message] = []
+        self._is_shut_down = False
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self._registered)
         self.metadata = MetadataCache()
         self.replicas = ReplicaManager(
@@ -57,6 +58,7 @@ class Broker:
             behaviours,
             self._lifecycle.alter_partition_manager,
             self.respond,
+            self.metadata,
         )
         self._handlers: dict[str, Callable[[Message], None]] = {
             "Produce": self.replicas.handle_produce,
@@ -75,6 +77,11 @@ class Broker:
     def is_active_controller(self) -> bool:
         """Whether this broker takes itself for the controller."""
         return self._lifecycle.is_active_controller
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it has begun to stop and never ends by itself."""
+        return self._is_shut_down and self.replicas.hangs
 
     def start(self) -> None:
         """Register with the control plane; everything else follows from that."""
@@ -109,12 +116,14 @@ class Broker:
     def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Handle nothing any more, flush the logs, and only then let others know.
 
-        So whoever is elected now finds on this disk, later, what this broker had.
+        So whoever is elected now finds on this disk, later, what this broker had. One that hangs stays registered.
         """
         close_sockets()
         self._accepts_requests = False
+        self._is_shut_down = True
         self.replicas.shutdown()
-        self._lifecycle.close(lambda: end(SHUT_DOWN))
+        if not self.replicas.hangs:
+            self._lifecycle.close(lambda: end(SHUT_DOWN))
 
     # Requests
 
@@ -173,7 +182,7 @@ class Broker:
             self._host.emit(RequestRejected, self.id, request.api, "", message[0].client.name, error)
             self.respond(message, ControlResponse(request.api, error))
         elif request.api == "LeaderAndIsr":
-            self.replicas.handle_leader_and_isr(message, self.metadata.live_brokers)
+            self.replicas.handle_leader_and_isr(message)
         else:
             self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
             if request.api == "UpdateMetadata":

@@ -78,6 +78,7 @@ class FetchSession:
         "id",
         "idle",
         "is_kept",
+        "is_privileged",
         "news",
         "partitions",
         "replica_id",
@@ -87,6 +88,8 @@ class FetchSession:
         self.id = session_id
         self.epoch = protocol.INITIAL_SESSION_EPOCH + 1
         self.replica_id = replica_id
+        self.is_privileged = replica_id >= 0
+        """Whether it was opened by a follower: others do not push it out of the cache."""
         self.created_us = self._used_us = self._last_fetch_us = now_us
         self.is_kept = is_kept
         self.partitions: dict[str, CachedPartition] = {}
@@ -117,11 +120,6 @@ class FetchSession:
             self.epoch += fetches
             self._used_us = self._last_fetch_us = at_us
 
-    @property
-    def is_privileged(self) -> bool:
-        """Whether it is a follower's, which others do not push out of the cache."""
-        return self.replica_id >= 0
-
     def once_more(self, now_us: int) -> "FetchSession":
         """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
         session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_kept=False)
@@ -130,8 +128,15 @@ class FetchSession:
         )
         return session
 
-    def update(self, partitions: dict[str, tuple[int, int]], *, keeps_epoch: bool = True) -> None:
-        """Take over the positions of a request. Kafka before 2.5 forgot their leader epochs (KAFKA-9338)."""
+    def update(
+        self, partitions: dict[str, tuple[int, int]], *, keeps_epoch: bool = True, tells_again: bool = False
+    ) -> None:
+        """Take over the positions of a request. Kafka before 2.5 forgot their leader epochs (KAFKA-9338).
+
+        A session leaves out a high watermark that it has told, also of a partition that a request names: a follower
+        that has ignored the answer, because its leader epoch had changed, learns it with the next change only. With
+        *tells_again* it is told, as before there were sessions.
+        """
         for name, (offset, leader_epoch) in partitions.items():
             epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
             cached = self.partitions.get(name)
@@ -139,9 +144,8 @@ class FetchSession:
                 self.partitions[name] = CachedPartition(offset, epoch)
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
-                # Kafka leaves out what it has said before, so that a follower that has ignored an answer to a former
-                # leader epoch learns the high watermark with the next change only; here it is said again.
-                cached.hw = UNKNOWN_HIGH_WATERMARK
+                if tells_again:
+                    cached.hw = UNKNOWN_HIGH_WATERMARK
             self.news[name] = None
 
 
@@ -234,11 +238,19 @@ class FetchSessionCache:
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
         session.used_us = now_us
-        session.update(request.partitions, keeps_epoch=keeps_epoch)
+        # Each fetch says whose it is; a session belongs to nobody.
+        session.replica_id = request.replica_id
+        session.update(request.partitions, keeps_epoch=keeps_epoch, tells_again=self._bound_to_connection)
         for name in request.forgotten:
             session.partitions.pop(name, None)
             session.news.pop(name, None)
         self._watchers.unwatch(session, request.forgotten)
+        if not session.partitions and not self._bound_to_connection:
+            # Without partitions it ends, and this is a fetch without a session of what it names (``FetchManager.newContext``).
+            self.remove(session.id)
+            last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_kept=False)
+            last.update(request.partitions)
+            return last
         return session
 
     def _opened(self, request: protocol.FetchRequest, connection: Connection, now_us: int) -> FetchSession:

@@ -31,6 +31,9 @@ class Partition:
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
     min_insync_replicas: int
+    # Whether a broker is alive, as far as this one knows.
+    is_alive: Callable[[int], bool]
+    unclean_leader_election: bool
     # The partitions of this broker whose ISR is being written.
     isr_writes: dict[str, None] = field(default_factory=dict)
     log: UnifiedLog = field(init=False)
@@ -143,7 +146,7 @@ class Partition:
         """Raise the leader's HW if it can be; it never falls.
 
         It is the smallest LEO of the leader, the ISR and every replica that is caught up
-        in time: one that may soon join the ISR must not be left behind the HW.
+        in time and may join the ISR: one that may soon do must not be left behind the HW.
         """
         if self.isr_write_in_flight:
             return False
@@ -153,7 +156,8 @@ class Partition:
             isr = self.maximal_isr
             for replica in self.remote_replicas.values():
                 if replica.log_end_offset < high_watermark and (
-                    replica.caught_up_us >= caught_up_since_us or replica.broker in isr
+                    replica.broker in isr
+                    or (replica.caught_up_us >= caught_up_since_us and self._is_awaited(replica.broker))
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
@@ -226,6 +230,12 @@ class Partition:
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
+    def follower_failed(self, broker: int) -> None:
+        """Note a follower's fetch outside the log, or in another leader epoch."""
+        replica = self.remote_replicas.get(broker)
+        if replica is not None and not self.behaviours.failed_fetch_leaves_follower:
+            replica.forget_fetches()
+
     def take_from_other_session(self, session: FetchSession) -> None:
         """Have a former session of the follower look at the partition again, if it counts its fetches still."""
         replica = self.remote_replicas.get(session.replica_id)
@@ -255,12 +265,22 @@ class Partition:
 
     def _is_in_sync(self, replica: Replica) -> bool:
         """Return whether a follower may join the ISR: by the HW, not the LEO."""
+        if not self._is_eligible(replica.broker):
+            return False
         if replica.log_end_offset < self.log.high_watermark and self.behaviours.isr_expansion_checks_hw:
             return False
         return (
             not self.behaviours.isr_expansion_checks_epoch_start
             or replica.log_end_offset >= self.leader_epoch_start
         )
+
+    def _is_eligible(self, broker: int) -> bool:
+        """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841)."""
+        return not self.behaviours.isr_expansion_checks_registration or self.is_alive(broker)
+
+    def _is_awaited(self, broker: int) -> bool:
+        """Return whether the HW waits for a follower outside the ISR that has caught up (``shouldWaitForReplicaToJoinIsr``)."""
+        return not self.behaviours.hw_checks_registration or self._is_eligible(broker)
 
     def maybe_shrink_isr(self) -> bool:
         """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
@@ -316,14 +336,18 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error for a reader that knows another leader epoch (KIP-320)."""
-        if self.leader != self.broker:
-            return errors.NOT_LEADER_FOR_PARTITION
-        if current_leader_epoch == protocol.NO_EPOCH:
-            return errors.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return errors.FENCED_LEADER_EPOCH
-        return errors.NONE if current_leader_epoch == self.leader_epoch else errors.UNKNOWN_LEADER_EPOCH
+        """Return the error for a reader that knows another leader epoch (KIP-320), or asks who does not lead.
+
+        The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
+        """
+        if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
+            is_behind = current_leader_epoch < self.leader_epoch
+            return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
+        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
+
+    def high_watermark_lags(self) -> bool:
+        """Return whether consumers are not told yet where the partition ends (KIP-207)."""
+        return self.behaviours.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""

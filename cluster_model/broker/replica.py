@@ -47,6 +47,13 @@ class Replica:
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
 
+    def forget_fetches(self) -> None:
+        """Know no position any more, as after a fetch that failed; when it was last caught up stays."""
+        self.leave_session()
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.last_fetch_leader_leo = UNKNOWN_OFFSET
+        self.last_fetch_us = _LONG_AGO_US
+
     def update_fetch_state(self, fetch_offset: int, leader_leo: int, now_us: int) -> None:
         """Note a fetch.
 

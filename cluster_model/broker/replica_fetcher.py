@@ -10,10 +10,10 @@ from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.events import FetcherFailed
+from harrow.cluster_model.events import FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
-from harrow.cluster_model.release import HIGH_WATERMARK, NO_TRUNCATION, Behaviours
+from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -43,9 +43,12 @@ class ReplicaFetcher:
         behaviours: Behaviours,
     ) -> None:
         self._broker = broker
+        self._leader = leader
         self._host = host
         self._config = config
         self._behaviours = behaviours
+        self.has_refused = False
+        """Whether it has asked for the end of its broker; it does nothing any more."""
         self._states: dict[str, FetchState] = {}
         # Those of them that are not fetched now: until they are truncated, or left alone for a while after an error.
         self._truncating: dict[str, FetchState] = {}
@@ -102,7 +105,7 @@ class ReplicaFetcher:
 
     def _work(self) -> None:
         """Send the next request, unless one is in flight; wait while every partition is delayed."""
-        if self._busy or not self._states:
+        if self._busy or self.has_refused or not self._states:
             return
         self._end_delays()
         epochs: dict[str, tuple[int, int]] = {}
@@ -272,10 +275,31 @@ class ReplicaFetcher:
             self._delay_all()
         elif self._states.get(name) is state:  # It may have been added again meanwhile.
             error, end_offset = response.partitions[name]
-            if error == errors.NONE:
+            if error == errors.NONE and self._refuses(state.partition, end_offset):
+                self._refuse(state.partition, end_offset)
+            elif error == errors.NONE:
                 self._delayed.pop(name, None)
                 self._truncate_to(state, end_offset, "out of range")
         self._work()
+
+    def _refuses(self, partition: Partition, end_offset: int) -> bool:
+        """Return whether a truncation counts as one that only an unclean election could ask for, and those are off."""
+        return (
+            self._behaviours.out_of_range_follower != TRUNCATES
+            and not partition.unclean_leader_election
+            and end_offset < partition.log.log_end_offset
+        )
+
+    def _refuse(self, partition: Partition, end_offset: int) -> None:
+        """Have the broker stop rather than lose what its leader has not.
+
+        In 0.10.2 this thread itself waits for the process to end, which waits for this thread.
+        """
+        self.has_refused = True
+        self.shutdown()
+        leo = partition.log.log_end_offset
+        self._host.emit(TruncationRefused, self._broker, partition.name, self._leader, end_offset, leo)
+        self._host.exit()
 
 
 class ReplicaFetcherManager:
@@ -287,6 +311,13 @@ class ReplicaFetcherManager:
         self._config = config
         self._behaviours = behaviours
         self._fetchers: dict[int, ReplicaFetcher] = {}
+
+    @property
+    def hangs(self) -> bool:
+        """Whether one of them never ends."""
+        return self._behaviours.out_of_range_follower == HANGS and any(
+            fetcher.has_refused for fetcher in self._fetchers.values()
+        )
 
     def add(self, partition: Partition) -> None:
         """Begin to follow a partition's leader."""

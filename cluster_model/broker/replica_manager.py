@@ -12,6 +12,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     PendingAck,
 )
 from harrow.cluster_model.broker.fetch_session import FetchSession, FetchSessionCache, FetchWatchers
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
@@ -28,6 +29,8 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_OF_LEADERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+"""What only a leader finds of a fetch's leader epoch."""
 
 
 class ReplicaManager:
@@ -43,6 +46,7 @@ class ReplicaManager:
         behaviours: Behaviours,
         alter_partition_manager: AlterPartitionManager,
         respond: Callable[[Message, Any], None],
+        metadata: MetadataCache,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -51,6 +55,7 @@ class ReplicaManager:
         self._topic_config = topic_config
         self._behaviours = behaviours
         self._respond = respond
+        self._metadata = metadata
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
         self._fetch_watchers = FetchWatchers()
@@ -77,13 +82,21 @@ class ReplicaManager:
         self.logs.start()
         self._isr_shrinking.start()
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a shutdown waits for ever for a fetcher, and never comes to what follows."""
+        return self._fetchers.hangs
+
     def shutdown(self) -> None:
         """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
         self._is_shut_down = True
         self._fetchers.shutdown()
         for timer in self._timers.values():
             timer.stop()
-        self.logs.shutdown()
+        if self.hangs:
+            self.logs.stop()
+        else:
+            self.logs.shutdown()
 
     def connection_closed(self, connection: Connection) -> None:
         """Forget the timer of a connection that is gone."""
@@ -220,7 +233,7 @@ class ReplicaManager:
                 partition is None
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
-                or cached.offset > partition.log.log_end_offset
+                or not 0 <= cached.offset <= partition.log.log_end_offset
             ):
                 return True
         return False
@@ -242,7 +255,7 @@ class ReplicaManager:
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
         error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
-        if partition is not None and error == errors.NONE and offset > partition.log.log_end_offset:
+        if partition is not None and error == errors.NONE and not 0 <= offset <= partition.log.log_end_offset:
             error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
             sender = message[0].client.name
@@ -270,10 +283,14 @@ class ReplicaManager:
         for name in tuple(session.news):
             partition = self.partitions.get(name)
             cached = session.partitions[name]
-            if partition is None or partition.check_epoch(cached.leader_epoch) != errors.NONE:
+            error = errors.UNKNOWN_TOPIC_OR_PARTITION
+            if partition is not None:
+                error = partition.check_epoch(cached.leader_epoch)
+            if partition is None or error not in _OF_LEADERS:
                 continue
             leader_leo = partition.log.log_end_offset
-            if cached.offset > leader_leo:
+            if error != errors.NONE or not 0 <= cached.offset <= leader_leo:
+                partition.follower_failed(session.replica_id)
                 continue
             if cached.offset < leader_leo:
                 self._suspect_isr(name)
@@ -335,7 +352,11 @@ class ReplicaManager:
                 answer[name] = (error, -1, -1)
                 continue
             log = partition.log
-            epoch, end_offset = log.epochs.end_offset_for(requested_epoch, log.log_end_offset)
+            epoch, end_offset = log.epochs.end_offset_for(
+                requested_epoch,
+                log.log_end_offset,
+                answers_below_first=self._behaviours.epoch_below_first_answered,
+            )
             if self._behaviours.follower_truncation == LEADER_EPOCH:
                 epoch = -1
             answer[name] = (errors.NONE, epoch, end_offset)
@@ -363,20 +384,21 @@ class ReplicaManager:
                 answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
                 continue
             error = partition.check_epoch(epoch)
-            end_offset = partition.readable_end(isolation)
-            answer[name] = (error, end_offset if error == errors.NONE else -1)
+            if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
+                error = errors.OFFSET_NOT_AVAILABLE
+            answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
         self._respond(message, protocol.ListOffsetsResponse(answer))
 
     # Leadership
 
-    def handle_leader_and_isr(self, message: Message, live_brokers: tuple[int, ...]) -> None:
+    def handle_leader_and_isr(self, message: Message) -> None:
         """Become leader or follower of partitions, unless the controller is an old one."""
         request: protocol.LeaderAndIsrRequest = message[2]
         if self.is_stale_controller(request.controller_epoch):
             self._reject("LeaderAndIsr", "", message[0].client.name, errors.STALE_CONTROLLER_EPOCH)
             self._respond(message, protocol.ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
             return
-        if self._blocked(request.partition_states, self.handle_leader_and_isr, message, live_brokers):
+        if self._blocked(request.partition_states, self.handle_leader_and_isr, message):
             return
         self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
@@ -391,7 +413,7 @@ class ReplicaManager:
                 partition.make_leader(state)
                 self._suspect_isr(name)
                 changed.append(name)
-            elif leader in live_brokers:
+            elif self._is_alive(leader):
                 if partition.make_follower(state):
                     self._follow(partition)
                 changed.append(name)
@@ -431,6 +453,8 @@ class ReplicaManager:
                 self._isr_altered,
                 self._config.replica_lag_time_max_us,
                 topic_config.min_insync_replicas,
+                self._is_alive,
+                topic_config.unclean_leader_election,
                 self._isr_writes,
             )
             self.partitions[name] = partition
@@ -469,6 +493,9 @@ class ReplicaManager:
         return bool(self._isr_suspects)
 
     # Small parts
+
+    def _is_alive(self, broker: int) -> bool:
+        return broker in self._metadata.live_brokers
 
     def _blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
         """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""

@@ -43,15 +43,20 @@ def elect_for_controlled_shutdown(
 
 
 def elect_preferred(
-    current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, from_isr: bool = True
+    current: LeaderAndIsr,
+    assignment: tuple[int, ...],
+    live_brokers: frozenset[int],
+    *,
+    from_isr: bool = True,
+    once_more: bool = False,
 ) -> LeaderAndIsr | None:
     """Return the state with the preferred replica as leader; None unless it is live and in the ISR.
 
-    Without *from_isr* one outside the ISR will do (a mutant).
+    Without *from_isr* one outside the ISR will do (a mutant). One that leads already is elected *once more*, or is not.
     """
     preferred = assignment[0]
     is_eligible = preferred in current.isr or not from_isr
-    if preferred in live_brokers and is_eligible and preferred != current.leader:
+    if preferred in live_brokers and is_eligible and (once_more or preferred != current.leader):
         return LeaderAndIsr(preferred, current.leader_epoch + 1, current.isr, current.partition_epoch)
     return None
 

@@ -140,7 +140,8 @@ class PartitionStateMachine:
             )
         if strategy == PREFERRED:
             from_isr = self._behaviours.preferred_leader_from_isr
-            return elect_preferred(current, assignment, live, from_isr=from_isr)
+            once_more = self._behaviours.preferred_leader_elected_once_more
+            return elect_preferred(current, assignment, live, from_isr=from_isr, once_more=once_more)
         unclean = (
             self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
             or not self._behaviours.unclean_election_only_if_enabled

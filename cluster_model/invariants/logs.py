@@ -10,7 +10,7 @@ from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedReplica
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.producer_state import ProducerStateEntry
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 
 
 class HwMonotonic:
@@ -129,9 +129,14 @@ class ProducerStateMatchesLog:
         if len(known) > 1 and first != known[-2][1] + 1:
             details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
-        # Of fewer batches than may be in flight the first one has to be the producer's first.
+        # Of fewer batches than may be in flight the first one has to be the producer's first: the one with sequence number
+        # 0, or since KIP-360 the first that this log has of it.
         in_flight_max = log.producers.in_flight_max
-        if len(known) < in_flight_max and known[0][0] != 0:
+        if (
+            len(known) < in_flight_max
+            and known[0][0] != 0
+            and (not log.producers.begin_anywhere or _has_earlier(replica, batch, known[0][2]))
+        ):
             details = (
                 f"of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, nothing below "
                 f"sequence number {known[0][0]} is remembered"
@@ -161,6 +166,15 @@ class ProducerStateMatchesLog:
                 offset = min(known[-1][2], log.log_end_offset)
                 details = _unlike(producer_id, entry)
                 self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, offset, details)
+
+
+def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bool:
+    """Return whether a log has a batch of the same producer id and epoch below an offset."""
+    place = bisect_left(replica.file.base_offsets, offset)
+    for earlier in reversed(replica.file.batches[:place]):
+        if earlier.producer_id == batch.producer_id and earlier.control_type is None:
+            return earlier.producer_epoch == batch.producer_epoch
+    return False
 
 
 def _is_there(replica: WatchedReplica, producer_id: int, batch: tuple[int, int, int]) -> bool:

@@ -37,12 +37,14 @@ class LeaderEpochCache:
                 entries.pop()
         entries.append((epoch, start_offset))
 
-    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+    def end_offset_for(
+        self, requested_epoch: int, log_end_offset: int, *, answers_below_first: bool = True
+    ) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch that is not above the requested one.
 
         The latest epoch ends at the LEO, another one where the next higher starts. A
-        requested epoch below the first entry: (requested epoch, first start offset).
-        Above all entries, or without any: undefined.
+        requested epoch below the first entry: (requested epoch, first start offset), undefined unless
+        *answers_below_first*. Above all entries, or without any: undefined.
         """
         entries = self.entries
         if requested_epoch == UNDEFINED_EPOCH or not entries:
@@ -52,7 +54,9 @@ class LeaderEpochCache:
         if requested_epoch > entries[-1][0]:
             return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
         if requested_epoch < entries[0][0]:
-            return requested_epoch, entries[0][1]
+            if answers_below_first:
+                return requested_epoch, entries[0][1]
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
         position = len(entries) - 1
         while entries[position][0] > requested_epoch:
             position -= 1

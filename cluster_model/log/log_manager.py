@@ -42,6 +42,7 @@ class LogManager:
         self._behaviours = behaviours
         self._logs: dict[str, UnifiedLog] = {}
         self._flush_messages: dict[str, int] = {}
+        self._is_stopped = False
 
     def start(self) -> None:
         """Begin the periodic checkpoints. Of a clean shutdown nothing may be left for the next one that is none."""
@@ -78,6 +79,10 @@ class LogManager:
         """Flush what is dirty, as the operating system does by and by."""
         for partition, log in self._logs.items():
             self._flush(partition, log)
+
+    def stop(self) -> None:
+        """Do nothing periodically any more (``KafkaScheduler.shutdown``)."""
+        self._is_stopped = True
 
     def shutdown(self) -> None:
         """Flush every log, and note that nothing is left to be recovered (``LogManager.shutdown``).
@@ -116,7 +121,8 @@ class LogManager:
 
     def _every(self, period_us: int, task: Callable[[], None]) -> None:
         def run(_: None) -> None:
-            task()
-            self._host.set_timer(period_us, run)
+            if not self._is_stopped:
+                task()
+                self._host.set_timer(period_us, run)
 
         self._host.set_timer(period_us, run)

@@ -69,6 +69,11 @@ class ProducerStates:
         """How many requests of an idempotent producer may be in flight, and so may come again."""
         return self._behaviours.idempotent_in_flight_max
 
+    @property
+    def begin_anywhere(self) -> bool:
+        """Whether the first batch of a producer may have any sequence number (KIP-360)."""
+        return self._behaviours.unknown_producer_begins_anywhere
+
     def find_duplicate(self, batch: RecordBatch) -> int | None:
         """Return the base offset of a retained batch with the same epoch and sequence range."""
         entry = self.entries.get(batch.producer_id)
@@ -90,6 +95,8 @@ class ProducerStates:
             return errors.INVALID_PRODUCER_EPOCH if is_older else errors.NONE
         if entry is None:
             if batch.base_sequence == 0 or not self._behaviours.sequence_check:
+                return errors.NONE
+            if self.begin_anywhere:
                 return errors.NONE
             if self._behaviours.unknown_producer_id_error:
                 return errors.UNKNOWN_PRODUCER_ID

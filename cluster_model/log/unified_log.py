@@ -72,7 +72,11 @@ class UnifiedLog:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
-        """Validate a producer's batch, give it offsets and the leader epoch, and append it."""
+        """Validate a producer's batch, give it offsets and the leader epoch, and append it.
+
+        The leader epoch is noted first, so also by a batch that is refused or was there already (``Log.append``).
+        """
+        self.epochs.assign(leader_epoch, self.log_end_offset)
         if batch.producer_id != NO_PRODUCER_ID:
             duplicate_offset = self.producers.find_duplicate(batch)
             if duplicate_offset is not None:

@@ -75,10 +75,13 @@ class Cluster:
             for broker, config in self._configs.items()
         }
         self.assignments = topic_assignments(spec)
-        self.processes = {broker.id: Process(f"broker-{broker.id}") for broker in spec.brokers}
+        self.processes = {
+            broker.id: Process(f"broker-{broker.id}", partial(self.stop_broker, broker.id))
+            for broker in spec.brokers
+        }
         self.disks = {broker.id: Disk() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        # Those that have been told to stop and still run, and whether they are started again then.
+        # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
@@ -204,7 +207,7 @@ class Cluster:
             self.start_broker(broker)
 
     def is_stopping(self, broker: int) -> bool:
-        """Return whether a broker's process has been told to stop and still runs."""
+        """Return whether a broker's process has been told to stop, or stops by itself, and still runs."""
         return broker in self._stopping
 
     def start_broker(self, broker: int) -> None:
@@ -251,17 +254,22 @@ class Cluster:
         outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
         self.network.restore_all_but(frozenset(outside))
         for broker in brokers:
-            self.resume_broker(broker)
-            self.start_broker(broker)
+            self._revive(broker)
 
     def heal(self) -> None:
-        """End every fault: links, rules, pauses; start what is down; drop what is planned."""
+        """End every fault: links, rules, pauses; start what is down or hangs; drop what is planned."""
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
         self.network.restore_all()
         for broker in self.processes:
-            self.resume_broker(broker)
-            self.start_broker(broker)
+            self._revive(broker)
+
+    def _revive(self, broker: int) -> None:
+        """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end."""
+        self.resume_broker(broker)
+        if broker in self.brokers and self.brokers[broker].hangs:
+            self.crash_broker(broker, power_loss=False)
+        self.start_broker(broker)
 
     # What can be seen
 

@@ -54,6 +54,10 @@ class Host:
         """Close a connection that this process accepted."""
         raise NotImplementedError
 
+    def exit(self) -> None:
+        """Stop this process in good order, as SIGTERM does (``System.exit``)."""
+        raise NotImplementedError
+
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:  # noqa: ARG002 - not every host can
         """Have a fetch that waits repeat itself until it is woken; None where it is to wait like any other."""
         return None
@@ -102,6 +106,9 @@ class SimulatedHost(Host):
 
     def close_by_server(self, connection: Connection) -> None:
         self._network.close_by_server(connection)
+
+    def exit(self) -> None:
+        self._process.on_exit()
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
         return self._network.repeat_while_idle(fetch)

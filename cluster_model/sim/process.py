@@ -5,16 +5,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+def _refuse_to_exit() -> None:
+    raise AssertionError("a process that never ends by itself")
+
+
 @dataclass(slots=True, eq=False)
 class Process:
     """A process on a machine of its own.
 
     ``incarnation`` counts its starts; whatever was scheduled for an earlier one
     never happens. A paused process (stopped, or in a long garbage collection) keeps
-    its sockets and its memory; what comes in waits in ``backlog``.
+    its sockets and its memory; what comes in waits in ``backlog``. ``on_exit`` is what
+    happens when it asks for its own end.
     """
 
     name: str
+    on_exit: Callable[[], None] = _refuse_to_exit
     incarnation: int = 0
     running: bool = True
     paused: bool = False

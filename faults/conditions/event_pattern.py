@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from harrow.cluster_model.events import EVENTS, event_fields
+from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
 from harrow.cluster_model.trace import TraceEvent
 
 
@@ -24,8 +24,11 @@ class EventPattern:
         """Return whether one event is of this kind."""
         if event[1] != self.event:
             return False
-        names = list(event_fields(self.event))
-        return all(_field_matches(event[2 + names.index(name)], wanted) for name, wanted in self.fields)
+        kinds = event_fields(self.event)
+        names = list(kinds)
+        return all(
+            _field_matches(event[2 + names.index(name)], wanted, kinds[name]) for name, wanted in self.fields
+        )
 
     def describe(self) -> str:
         """Return the pattern in a campaign's words."""
@@ -33,9 +36,12 @@ class EventPattern:
         return f"event {self.event}" + (f" ({fields})" if fields else "")
 
 
-def _field_matches(actual: Any, wanted: Any) -> bool:
+def _field_matches(actual: Any, wanted: Any, kind: FieldKind) -> bool:
     if isinstance(actual, tuple) and not isinstance(wanted, tuple):
         return wanted in actual
+    if kind is FieldKind.BROKERS:
+        # An ISR is a set: in which order a controller writes it differs between ZooKeeper and KRaft.
+        return sorted(actual) == sorted(wanted)
     return bool(actual == wanted)
 
 

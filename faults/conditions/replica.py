@@ -43,6 +43,10 @@ class ReplicaIs(Fact):
     )
     log: tuple[str, ...] | None = described("The values in its log.", default=None)
 
+    def asked(self) -> tuple[str, ...]:
+        """Return which of its fields say something."""
+        return tuple(name for name in (*_COLUMNS, "remote") if getattr(self, name) is not None)
+
     def mismatches(self, observer: Observer) -> list[str]:
         where = f"{self.partition} on broker {self.broker}"
         view = observer.replica(self.partition, self.broker)

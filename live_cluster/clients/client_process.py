@@ -42,7 +42,8 @@ class ClientProcess:
         token = secrets.token_hex(16)
         with socket.create_server((LOOPBACK, 0)) as server:
             server.settimeout(1.0)
-            command = [sys.executable, worker.__file__, LOOPBACK, str(server.getsockname()[1]), token]
+            # Without the folder of the file (-P): its neighbours are no modules of their own.
+            command = [sys.executable, "-P", worker.__file__, LOOPBACK, str(server.getsockname()[1]), token]
             self.process: ChildProcess = children.start(command, folder=folder, log=folder / "log")
             self._connection, self._rest = self._accept(server, token)
         self._on_report = on_report

@@ -4,47 +4,174 @@ A campaign names settings as the Java client does. What it leaves open gets the 
 that of the library, so that the same campaign means the same.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from harrow.cluster_model.settings import CONSUMER, PRODUCER, SETTINGS, Value
+from kafka import KafkaConsumer, KafkaProducer
 
-CONFLUENT: Final = "confluent-kafka"
+from harrow.cluster_model.settings import (
+    CONSUMER,
+    IDEMPOTENCE,
+    IN_FLIGHT,
+    PRODUCER,
+    SETTINGS,
+    Value,
+    producer_config,
+)
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
-_OTHER_NAMES: Final[Mapping[str, str]] = {
+_ALL: Final = "all"
+_DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
+_RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
+_OFFSET_RESET: Final = "auto.offset.reset"
+_REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
+"""What is no setting of a library's but an argument of the call that reads."""
+_LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "request.timeout.ms": "socket.timeout.ms",
+    _REQUEST_TIMEOUT: "socket.timeout.ms",
     "retry.backoff.ms": "fetch.error.backoff.ms",
 }
 """Of a consumer's settings, what librdkafka calls them."""
-_TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
-"""What is no setting of librdkafka but an argument of the call that reads."""
-_OFFSET_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
-_RETRIES_MAX: Final = 2**31 - 1
+_LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
 """The most that librdkafka takes; before 2.0 the Java consumer's default is 305 seconds."""
 
 
-def producer_settings(release: str, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the settings of a confluent-kafka producer that is as the Java producer of a release of the model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibrarySettings:
+    """How a library says what Kafka's settings say.
+
+    ``own_name`` returns what it calls a setting of a producer or a consumer, None where it has none; ``own_values`` what it calls
+    a value. ``connection`` returns what a client needs to find servers, and to be known by a client id. ``own_security`` returns
+    what it is told in place of a setting of security, by librdkafka's name, and its value; None where it cannot be told.
+    """
+
+    own_name: Callable[[str, str], str | None]
+    own_values: Mapping[str, Callable[[Value], Value]] = field(default_factory=dict)
+    connection: Callable[[list[str], str], dict[str, Any]]
+    own_security: Callable[[str, str], dict[str, Any] | None]
+
+    def lacking(self, scope: str, names: Iterable[str]) -> Iterator[str]:
+        """Yield those of some settings that it has not."""
+        return (name for name in names if self.own_name(scope, name) is None)
+
+    def said(self, scope: str, settings: Mapping[str, Value]) -> dict[str, Any]:
+        """Return settings as it says them, without those that it has not."""
+        own = {}
+        for name, value in settings.items():
+            own_name = None if name in _TAKEN_BY_WORKER else self.own_name(scope, name)
+            if own_name is not None:
+                own[own_name] = self.own_values[name](value) if name in self.own_values else value
+        return own
+
+    def lacking_security(self, settings: Mapping[str, str]) -> Iterator[str]:
+        """Yield those of some settings of security that it cannot be told."""
+        return (name for name, value in settings.items() if self.own_security(name, value) is None)
+
+    def secured(self, settings: Mapping[str, str]) -> dict[str, Any]:
+        """Return settings of security as it says them, none of which it lacks."""
+        own: dict[str, Any] = {}
+        for name, value in settings.items():
+            told = self.own_security(name, value)
+            assert told is not None, f"a client without {name} would speak otherwise than it was asked to"
+            own.update(told)
+        return own
+
+
+def _librdkafka_name(scope: str, name: str) -> str:
+    """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
+    return _LIBRDKAFKA_NAMES.get(name, name) if scope == CONSUMER else name
+
+
+def _kafka_python_name(scope: str, name: str) -> str | None:
+    own_name = name.replace(".", "_")
+    taken = (KafkaProducer if scope == PRODUCER else KafkaConsumer).DEFAULT_CONFIG
+    return own_name if own_name in taken else None
+
+
+def _librdkafka_connection(servers: list[str], client_id: str) -> dict[str, Any]:
+    return {"bootstrap.servers": ",".join(servers), "client.id": client_id, "log_level": 0}
+
+
+def _kafka_python_connection(servers: list[str], client_id: str) -> dict[str, Any]:
+    return {"bootstrap_servers": servers, "client_id": client_id}
+
+
+def _librdkafka_security(name: str, value: str) -> dict[str, Any]:
+    return {name: value}
+
+
+_KAFKA_PYTHON_SECURITY: Final[Mapping[str, str]] = {
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.crl.location": "ssl_crlfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
+
+
+def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
+    """It takes no other than files of PEM, and always verifies certificates."""
+    if name == "security.protocol":
+        return {"security_protocol": value.upper()}
+    if name == "ssl.endpoint.identification.algorithm":
+        return {"ssl_check_hostname": value not in ("", "none")}
+    if name == "enable.ssl.certificate.verification":
+        return {} if value.lower() == "true" else None
+    own_name = _KAFKA_PYTHON_SECURITY.get(name)
+    return None if own_name is None else {own_name: value}
+
+
+def _acks(value: Value) -> Value:
+    return value if value == _ALL else int(value)
+
+
+LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
+    CONFLUENT_KAFKA: LibrarySettings(
+        own_name=_librdkafka_name,
+        own_values={_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
+        connection=_librdkafka_connection,
+        own_security=_librdkafka_security,
+    ),
+    KAFKA_PYTHON: LibrarySettings(
+        own_name=_kafka_python_name,
+        own_values={"acks": _acks},
+        connection=_kafka_python_connection,
+        own_security=_kafka_python_security,
+    ),
+}
+
+
+def producer_settings(library: str, release: str, given: Mapping[str, Value]) -> dict[str, Any]:
+    """Return the settings of a library's producer that is as the Java producer of a release of the model."""
     settings = _with_defaults(PRODUCER, release, given)
-    if settings.get("enable.idempotence"):
-        # As in the Java client: it asks for what it needs, unless a campaign says something else.
-        settings["acks"] = given.get("acks", "all")
-        settings["retries"] = given.get("retries", _RETRIES_MAX)
-    return settings
-
-
-def consumer_settings(release: str, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the settings of a confluent-kafka consumer that is as the Java consumer of a release of the model."""
-    settings = _with_defaults(CONSUMER, release, given)
-    settings["request.timeout.ms"] = min(int(settings["request.timeout.ms"]), _SOCKET_TIMEOUT_MAX_MS)
-    settings["auto.offset.reset"] = _OFFSET_RESETS[str(settings["auto.offset.reset"])]
-    return {
-        _OTHER_NAMES.get(name, name): value
-        for name, value in settings.items()
-        if name not in _TAKEN_BY_WORKER
+    # One setting may change the default of another, and that in each release otherwise: the model knows how.
+    config = producer_config(release, given)
+    known: dict[str, Value] = {
+        "acks": _ALL if config.acks == -1 else str(config.acks),
+        "retries": config.retries,
+        IN_FLIGHT: config.max_in_flight,
+        _DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
+        _RECONNECT_BACKOFF_MAX: config.reconnect_backoff_max_us // US_PER_MS,
     }
+    settings.update({name: value for name, value in known.items() if name in settings})
+    # Libraries of today have it on by default, also where the Java client could not be told of it.
+    settings[IDEMPOTENCE] = config.idempotence
+    return LIBRARIES[library].said(PRODUCER, settings)
+
+
+def consumer_settings(library: str, release: str, given: Mapping[str, Value]) -> dict[str, Any]:
+    """Return the settings of a library's consumer that is as the Java consumer of a release of the model."""
+    settings = _with_defaults(CONSUMER, release, given)
+    settings[_REQUEST_TIMEOUT] = min(int(settings[_REQUEST_TIMEOUT]), _SOCKET_TIMEOUT_MAX_MS)
+    return LIBRARIES[library].said(CONSUMER, settings)
 
 
 def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict[str, Value]:

@@ -16,7 +16,7 @@ from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.choices import Stream, between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients.client_process import ClientProcess
-from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.live_cluster.clients.client_settings import LIBRARIES, consumer_settings, producer_settings
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.links.frame import client_id_of
@@ -33,11 +33,17 @@ _RECORDS_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHost:
-    """What clients run on. ``servers`` are the brokers' addresses by id, ``release`` is that of the model."""
+    """What clients run on. ``servers`` are the brokers' addresses by id, ``release`` is that of the model.
+
+    ``security`` are the settings that let any client in, under the names of librdkafka, ``topics`` what the campaign's are called
+    there.
+    """
 
     children: ChildProcesses
     folder: Path
     servers: Mapping[int, tuple[str, int]]
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    topics: Mapping[str, str] = field(default_factory=dict)
     release: str
     partitions: tuple[str, ...]
     clock: WallClock
@@ -49,18 +55,17 @@ class ClientHost:
         self, folder: str, client: Mapping[str, Any], take: Callable[[dict[str, Any]], None]
     ) -> ClientProcess:
         """Start a client's process."""
-        process = ClientProcess(self.children, self.folder / folder, client, take)
+        told = {**client, "topics": dict(self.topics)}
+        process = ClientProcess(self.children, self.folder / folder, told, take)
         self.processes.append(process)
         return process
 
-    def connection_settings(self, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
-        """Return what any client gets to find these brokers, or all of them."""
+    def connection_settings(self, library: str, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
+        """Return what any client of a library gets to find these brokers, or all of them."""
         known = [self.servers[broker] for broker in brokers or self.servers]
-        return {
-            "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in known),
-            "client.id": client_id_of(client),
-            "log_level": 0,
-        }
+        servers = [f"{host}:{port}" for host, port in known]
+        own = LIBRARIES[library]
+        return {**own.secured(self.security), **own.connection(servers, client_id_of(client))}
 
 
 class LiveProducer(Sender):
@@ -94,6 +99,7 @@ class LiveProducer(Sender):
             f"{self.spec.name}-{len(self._sessions)}",
             {
                 "role": "producer",
+                "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,
                 "partitions": self.spec.partitions or host.partitions,
@@ -102,8 +108,8 @@ class LiveProducer(Sender):
                 "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
                 "gaps_ns": [gap_us * _NS_PER_US for gap_us in gaps_us],
                 "settings": {
-                    **producer_settings(host.release, self.spec.settings),
-                    **host.connection_settings(self.spec.name),
+                    **producer_settings(self.spec.library, host.release, self.spec.settings),
+                    **host.connection_settings(self.spec.library, self.spec.name),
                 },
             },
             session.take,
@@ -213,14 +219,15 @@ class LiveConsumer(Reader):
             self.spec.name,
             {
                 "role": "consumer",
+                "library": self.spec.library,
                 "name": self.spec.name,
                 "partitions": self.spec.partitions or host.partitions,
                 "start_ns": host.clock.ns_of(self.spec.start_us),
                 "poll_interval_ns": self.spec.poll_interval_us * _NS_PER_US,
                 "max_poll_records": int(self.spec.settings.get("max.poll.records", _RECORDS_MAX)),
                 "settings": {
-                    **consumer_settings(host.release, self.spec.settings),
-                    **host.connection_settings(self.spec.name, self._bootstrap),
+                    **consumer_settings(self.spec.library, host.release, self.spec.settings),
+                    **host.connection_settings(self.spec.library, self.spec.name, self._bootstrap),
                 },
             },
             self._take,

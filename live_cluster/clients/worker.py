@@ -8,16 +8,17 @@ import json
 import select
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from harrow.cluster_model.history import INVOKE
+from harrow.live_cluster.clients.client_library import Ended, load_library
+from harrow.live_cluster.names import Names
 
 _POLL_S: Final = 0.02
-_NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
-"""Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
-_END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
+_Found = TypeVar("_Found")
 
 
 def main() -> None:
@@ -37,14 +38,21 @@ def main() -> None:
 
 
 class _Channel:
-    """The connection to harrow."""
+    """The connection to harrow. Any thread may report."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._lock = threading.Lock()
         self._rest = b""
 
     def report(self, **what: Any) -> None:
-        self._connection.sendall(json.dumps(what).encode() + b"\n")
+        with self._lock:
+            self._connection.sendall(json.dumps(what).encode() + b"\n")
+
+    def report_now(self, **what: Any) -> None:
+        """Report with the time, in the order of the times."""
+        with self._lock:
+            self._connection.sendall(json.dumps({"at": time.monotonic_ns(), **what}).encode() + b"\n")
 
     def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
         """Return the orders that have come, or come within a time; end the process when harrow is gone."""
@@ -68,12 +76,12 @@ class _ProducerWorker:
         self._gaps_ns: list[int] = client["gaps_ns"]
         self._next_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
-        self._acks_nothing = str(client["settings"].get("acks")) == "0"
         self._sent = 0
         self._generated = 0
         self._first: int = client.get("first", 0)
         self._record_bytes: int = client.get("record_bytes", 0)
-        self._producer = Producer(client["settings"])
+        self._names = _names_of(client)
+        self._producer = load_library(client["library"]).make_producer(client["settings"])
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         while True:
@@ -98,32 +106,18 @@ class _ProducerWorker:
             partition = self._partitions[self._sent % len(self._partitions)]
         self._sent += 1
         topic, _, number = partition.rpartition("-")
-        self._channel.report(at=time.monotonic_ns(), type="invoke", partition=partition, value=value)
+        self._channel.report_now(type=INVOKE, partition=partition, value=value)
         data = value.encode()
-        try:
-            self._producer.produce(
-                topic,
-                data,
-                # What a record is to be larger than its value; its partition does not depend on it.
-                b" " * (self._record_bytes - len(data)) or None,
-                partition=int(number),
-                on_delivery=self._delivered(partition, value),
-            )
-        except (BufferError, KafkaException) as error:
-            self._ended("fail", partition, value, error=_name_of(error))
+        # What a record is to be larger than its value; its partition does not depend on it.
+        key = b" " * (self._record_bytes - len(data)) or None
+        topic = self._names.topic(topic)
+        self._producer.send(topic, int(number), data, key, self._ended(partition, value))
 
-    def _delivered(self, partition: str, value: str) -> Callable[[KafkaError | None, Any], None]:
-        def delivered(error: KafkaError | None, message: Any) -> None:
-            if error is None:
-                self._ended("ok", partition, value, offset=None if self._acks_nothing else message.offset())
-            else:
-                is_definite = error.code() in _NEVER_SENT
-                self._ended("fail" if is_definite else "info", partition, value, error=error.name())
+    def _ended(self, partition: str, value: str) -> Ended:
+        def ended(type_: str, offset: int | None, error: str | None) -> None:
+            self._channel.report_now(type=type_, partition=partition, value=value, offset=offset, error=error)
 
-        return delivered
-
-    def _ended(self, type_: str, partition: str, value: str, **more: Any) -> None:
-        self._channel.report(at=time.monotonic_ns(), type=type_, partition=partition, value=value, **more)
+        return ended
 
 
 class _ConsumerWorker:
@@ -134,61 +128,38 @@ class _ConsumerWorker:
         self._interval_s: float = client["poll_interval_ns"] / 1e9
         self._records_max: int = client["max_poll_records"]
         self._start_ns: int = client["start_ns"]
-        self._positions: dict[str, int] = dict.fromkeys(client["partitions"], 0)
-        self._ended: set[str] = set()
-        # An assigned consumer needs a group's name, and no group.
-        self._consumer = Consumer(
-            {
-                **client["settings"],
-                "group.id": client["name"],
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-            }
-        )
+        self._partitions: list[str] = client["partitions"]
+        self._at_end: frozenset[str] = frozenset()
+        self._names = _names_of(client)
+        self._consumer = load_library(client["library"]).make_consumer(client["settings"])
 
     def work(self, _: list[dict[str, Any]]) -> None:
         while time.monotonic_ns() < self._start_ns:
             self._channel.orders(_POLL_S)
-        assigned = [
-            TopicPartition(topic, int(number), OFFSET_BEGINNING)
-            for topic, _, number in (partition.rpartition("-") for partition in self._positions)
-        ]
-        self._consumer.assign(assigned)
+        self._consumer.assign([self._names.partition(partition) for partition in self._partitions])
         while True:
             invoked_ns = time.monotonic_ns()
-            self._read(self._consumer.consume(self._records_max, _POLL_S), invoked_ns)
+            self._read(invoked_ns)
             self._channel.orders(max(0.0, self._interval_s - (time.monotonic_ns() - invoked_ns) / 1e9))
 
-    def _read(self, messages: list[Any], invoked_ns: int) -> None:
-        records: dict[str, list[tuple[int, str]]] = {}
-        ended = set(self._ended)
-        for message in messages:
-            partition = f"{message.topic()}-{message.partition()}"
-            if message.error() is None:
-                value = message.value() or b""
-                records.setdefault(partition, []).append(
-                    (message.offset(), value.decode("utf-8", "backslashreplace"))
-                )
-                self._positions[partition] = message.offset() + 1
-                ended.discard(partition)
-            elif message.error().code() == _END:
-                self._positions[partition] = message.offset()
-                ended.add(partition)
-        if records or ended != self._ended:
-            self._ended = ended
-            self._channel.report(
+    def _read(self, invoked_ns: int) -> None:
+        read = self._consumer.poll(self._records_max, _POLL_S)
+        if read.records or read.at_end != self._at_end:
+            self._at_end = read.at_end
+            self._channel.report_now(
                 invoked=invoked_ns,
-                at=time.monotonic_ns(),
-                records=records,
-                positions=self._positions,
-                at_end=len(ended) == len(self._positions),
+                records=self._by_own_names(read.records),
+                positions=self._by_own_names(read.positions),
+                at_end=len(read.at_end) == len(self._partitions),
             )
 
+    def _by_own_names(self, found: Mapping[str, _Found]) -> dict[str, _Found]:
+        return {self._names.own_partition(partition): each for partition, each in found.items()}
 
-def _name_of(error: BaseException) -> str:
-    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
-        return str(error.args[0].name())
-    return "_QUEUE_FULL"
+
+def _names_of(client: Mapping[str, Any]) -> Names:
+    """Return what the topics that it was told of are called on the cluster: libraries know no other names."""
+    return Names(topics=client.get("topics", {}))
 
 
 if __name__ == "__main__":

@@ -37,14 +37,14 @@ class KafkaRelease:
     @property
     def modes(self) -> tuple[str, ...]:
         """Return where it can keep its metadata: `ZOOKEEPER`, `KRAFT`; the first is the default (KIP-833)."""
-        if self._version >= _FIRST_WITHOUT_ZOOKEEPER:
+        if self.version >= _FIRST_WITHOUT_ZOOKEEPER:
             return (KRAFT,)
-        return (KRAFT, ZOOKEEPER) if self._version >= _FIRST_WITH_KRAFT else (ZOOKEEPER,)
+        return (KRAFT, ZOOKEEPER) if self.version >= _FIRST_WITH_KRAFT else (ZOOKEEPER,)
 
     @property
     def model_release(self) -> str:
         """Return the newest release of the model that is not newer; its oldest one where all are."""
-        known = [name for name in RELEASES if version_of(name) <= self._version]
+        known = [name for name in RELEASES if version_of(name) <= self.version]
         return max(known, key=version_of, default=min(RELEASES, key=version_of))
 
     @property
@@ -53,7 +53,7 @@ class KafkaRelease:
 
         Kafka itself brings neither what binds its logging to Log4j, nor what later versions of Java left out (JAXB).
         """
-        version = self._version
+        version = self.version
         scala = "2.12" if version < (2, 4) else "2.13"
         more: tuple[str, ...]
         if version >= (4,):
@@ -75,7 +75,8 @@ class KafkaRelease:
         return {artifact: digest for digest, artifact in (line.split() for line in text.splitlines())}
 
     @property
-    def _version(self) -> tuple[int, ...]:
+    def version(self) -> tuple[int, ...]:
+        """Its numbers."""
         return version_of(self.name)
 
 

@@ -13,6 +13,10 @@ _OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-
 _LOGGING: Final = ("log4j.properties", "log4j2.properties")
 
 
+LOG_FILE: Final = "log"
+"""What the file is called, in a program's folder, that has all that it has logged."""
+
+
 @dataclass(frozen=True, slots=True)
 class JavaPrograms:
     """What starts programs of one release: *java*, and the folder with the *jars* of Kafka."""
@@ -32,7 +36,7 @@ class JavaPrograms:
             *("-Dlog4j2.configurationFile=log4j2.properties", "-cp", f"{folder}:{self.jars}/*"),
             *(main, *arguments),
         ]
-        return self.children.start(command, folder=folder, log=folder / "log")
+        return self.children.start(command, folder=folder, log=folder / LOG_FILE)
 
 
 def properties(values: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.wire.security import PLAINTEXT, Security
 
 _LENGTH: Final = struct.Struct(">i")
 _FRAME_MAX: Final = 256 * 1024 * 1024
@@ -25,8 +26,14 @@ class BrokerConnection:
     """
 
     def __init__(
-        self, address: tuple[str, int], *, client_id: str = CLIENT_ID, timeout_s: float = 5.0
+        self,
+        address: tuple[str, int],
+        *,
+        client_id: str = CLIENT_ID,
+        timeout_s: float = 5.0,
+        security: Security = PLAINTEXT,
     ) -> None:
+        self._security = security
         self.address = address
         self._client_id = client_id
         self._timeout_s = timeout_s
@@ -93,20 +100,31 @@ class BrokerConnection:
             ConnectionLostError: there is no answer, or none to this request.
 
         """
-        self._correlation_id += 1
-        request.with_header(self._correlation_id, self._client_id)
         try:
             if self._socket is None:
-                self._socket = socket.create_connection(self.address, self._timeout_s)
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.sendall(request.encode(header=True, framed=True))
-            if not request.expect_response():
-                return None
-            return self._answer_to(request)
+                self._connect()
+            return self._exchange(request)
         except (OSError, ValueError, struct.error) as error:
             self.close()
             host, port = self.address
             raise ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}") from error
+
+    def _connect(self) -> None:
+        plain = socket.create_connection(self.address, self._timeout_s)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = self._security.secured(plain, self.address[0])
+        except BaseException:
+            plain.close()
+            raise
+        self._security.authenticate(self._exchange)
+
+    def _exchange(self, request: Any) -> Any:
+        assert self._socket is not None
+        self._correlation_id += 1
+        request.with_header(self._correlation_id, self._client_id)
+        self._socket.sendall(request.encode(header=True, framed=True))
+        return self._answer_to(request) if request.expect_response() else None
 
     def _answer_to(self, request: Any) -> Any:
         (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))

@@ -5,28 +5,43 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kafka.protocol.admin import ElectLeadersRequest
+from kafka.protocol.admin import DescribeTopicPartitionsRequest, ElectLeadersRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _WITH_EPOCHS: Final = 7
 WITH_TOPIC_IDS: Final = 12
+_NOBODY: Final = -1
 _PREFERRED: Final = 0
 _TIMEOUT_MS: Final = 30_000
+_PARTITIONS_MAX: Final = 2_000
+"""The most that a broker describes at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """What a broker knows: the brokers that live, (leader, leader epoch, ISR) by partition, and topics by their ids."""
+    """What a broker knows: the brokers that live, (leader, leader epoch, ISR) by partition, and topics by their ids.
+
+    Partitions are under-replicated that have more replicas than their ISR.
+
+    ``controller`` is the broker that it takes for the controller; in a cluster with KRaft it is any broker.
+    """
 
     brokers: frozenset[int]
     partitions: Mapping[str, tuple[int, int, tuple[int, ...]]]
     topics_by_id: Mapping[UUID, str]
+    controller: int | None = None
+    under_replicated: frozenset[str] = frozenset()
 
 
-def broker_metadata(connection: BrokerConnection, topics: Iterable[str]) -> BrokerMetadata:
+def broker_metadata(
+    connection: BrokerConnection, topics: Iterable[str], called: Names = SAME
+) -> BrokerMetadata:
     """Return what a broker knows of some topics; from 2.1 on, which is when brokers tell leader epochs.
+
+    *called* is what topics and brokers are called there; what is returned has the campaign's names.
 
     Raises:
         ConnectionLostError: it does not answer, or not that.
@@ -35,19 +50,69 @@ def broker_metadata(connection: BrokerConnection, topics: Iterable[str]) -> Brok
     version = connection.version_of(MetadataRequest, _WITH_EPOCHS, WITH_TOPIC_IDS)
     topic_type = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest[version](
-        topics=[topic_type(name=name) for name in topics], allow_auto_topic_creation=False
+        topics=[topic_type(name=called.topic(name)) for name in topics], allow_auto_topic_creation=False
     )
     answer = connection.ask(request)
     known = [topic for topic in answer.topics if not topic.error_code]
     return BrokerMetadata(
-        frozenset(broker.node_id for broker in answer.brokers),
+        frozenset(called.own_brokers(tuple(broker.node_id for broker in answer.brokers))),
         {
-            f"{topic.name}-{told.partition_index}": (told.leader_id, told.leader_epoch, tuple(told.isr_nodes))
+            f"{called.own_topic(topic.name)}-{told.partition_index}": (
+                _leader(called, told.leader_id),
+                told.leader_epoch,
+                called.own_brokers(tuple(told.isr_nodes)),
+            )
             for topic in known
             for told in topic.partitions
         },
         {topic.topic_id: topic.name for topic in known} if version >= WITH_TOPIC_IDS else {},
+        called.own_broker(answer.controller_id),
+        frozenset(
+            f"{called.own_topic(topic.name)}-{told.partition_index}"
+            for topic in known
+            for told in topic.partitions
+            if len(told.isr_nodes) < len(told.replica_nodes)
+        ),
     )
+
+
+def _leader(called: Names, broker: int) -> int:
+    own = called.own_broker(broker)
+    return _NOBODY if own is None else own
+
+
+def eligible_leaders(
+    connection: BrokerConnection, topics: Iterable[str], called: Names = SAME
+) -> dict[str, tuple[int, ...]]:
+    """Return the eligible leader replicas of partitions that have any (KIP-966); none from brokers that know of none.
+
+    *called* is what topics and brokers are called there; what is returned has the campaign's names.
+
+    Raises:
+        ConnectionLostError: it does not answer, or not that.
+
+    """
+    if not connection.speaks(DescribeTopicPartitionsRequest, 0):
+        return {}
+    topic_type = DescribeTopicPartitionsRequest.TopicRequest
+    found: dict[str, tuple[int, ...]] = {}
+    cursor, is_first = None, True
+    while is_first or cursor is not None:
+        request = DescribeTopicPartitionsRequest[0](
+            topics=[topic_type(name=called.topic(name)) for name in topics],
+            response_partition_limit=_PARTITIONS_MAX,
+            cursor=cursor,
+        )
+        answer = connection.ask(request)
+        for topic in answer.topics:
+            for told in topic.partitions:
+                if eligible := called.own_brokers(tuple(told.eligible_leader_replicas or ())):
+                    found[f"{called.own_topic(topic.name)}-{told.partition_index}"] = eligible
+        following, is_first = answer.next_cursor, False
+        cursor = following and DescribeTopicPartitionsRequest.Cursor(
+            topic_name=following.topic_name, partition_index=following.partition_index
+        )
+    return found
 
 
 def elect_preferred_leaders(connection: BrokerConnection, partitions: Iterable[str]) -> None:

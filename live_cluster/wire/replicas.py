@@ -3,7 +3,7 @@
 A request of the replica -2 is one for debugging: a broker answers it for every replica that it has (``Request.DebuggingConsumerId``).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
+from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _DEBUGGING: Final = -2
@@ -39,17 +40,27 @@ class ReplicaOffsets:
 
 
 def replica_offsets(
-    connection: BrokerConnection, partitions: Iterable[str], epochs: Mapping[str, int] = MappingProxyType({})
+    connection: BrokerConnection,
+    partitions: Iterable[str],
+    epochs: Mapping[str, int] = MappingProxyType({}),
+    called: Names = SAME,
 ) -> dict[str, ReplicaOffsets]:
     """Return what a broker has of some partitions; those that it has not, or not yet, are left out.
 
-    *epochs* are leader epochs to compare with the broker's, by partition.
+    *epochs* are leader epochs to compare with the broker's, by partition; *called* is what partitions are called there.
 
     Raises:
         ConnectionLostError: it does not answer.
 
     """
-    names = sorted(partitions)
+    there = {called.partition(name): epoch for name, epoch in epochs.items()}
+    found = _offsets_there(connection, sorted(map(called.partition, partitions)), there)
+    return {called.own_partition(name): offsets for name, offsets in found.items()}
+
+
+def _offsets_there(
+    connection: BrokerConnection, names: Sequence[str], epochs: Mapping[str, int]
+) -> dict[str, ReplicaOffsets]:
     ends = _ends(connection, names, _DEBUGGING)
     # A consumer is answered by a leader alone.
     led = _ends(connection, names, _CONSUMER)

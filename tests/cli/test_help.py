@@ -47,7 +47,7 @@ def test_every_command_has_examples_as_one_types_them(harrow: Harrow, command: s
         typed
         for command in ("run", "list", "explain", "new", "schema", "clean")
         for typed, _ in EXAMPLES[command]
-        if not re.search(r"mine|campaigns/ |>|--watch", typed)
+        if not re.search(r"mine|campaigns/ |>|--watch|--target|cluster\.yaml", typed)
     ],
 )
 def test_examples_that_need_nothing_run(harrow: Harrow, typed: str) -> None:

@@ -155,3 +155,20 @@ def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) 
     assert code == 130
     assert stderr.endswith("harrow: interrupted: 0 searches are finished\n")
     assert "ignored" not in stderr
+
+
+def test_other_signals_are_interrupts_where_they_are_heeded_and_what_they_were_after() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Interrupts() as interrupts:
+        interrupts.heed(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
+    interrupts = Interrupts()
+    interrupts.heed(signal.SIGHUP)
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL

@@ -57,3 +57,12 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, command: str)
     )
     assert ended.returncode == 2
     assert ended.stderr == "harrow: kazoo is not installed: pip install 'kafka-harrow[live]'\n"
+
+
+def test_single_requests_go_to_brokers_that_harrow_starts_alone(harrow: Harrow, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text('bootstrap: "127.0.0.1:1"\n')
+    ended = harrow("conform", "--requests", "9", "--target", str(file))
+    assert ended.returncode == 2
+    assert "single requests go to a broker that harrow starts: give a release" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -76,6 +76,7 @@ class FakeHost(Host):
         self.closed: list[Connection] = []
         self.closed_by_server: list[Connection] = []
         self.connections: list[Connection] = []
+        self.exits = 0
         self._timers: list[_Timer] = []
         self._timer_number = 0
 
@@ -105,6 +106,9 @@ class FakeHost(Host):
 
     def close_by_server(self, connection: Connection) -> None:
         self.closed_by_server.append(connection)
+
+    def exit(self) -> None:
+        self.exits += 1
 
     # What tests do
 

@@ -116,7 +116,10 @@ def test_what_even_the_newest_release_has_not_repaired() -> None:
     assert REPAIRED_SINCE == {
         "epoch_cache_cut_at_log_end": True,
         "fetch_sessions_keep_epoch": True,
+        "hw_checks_registration": True,
+        "isr_expansion_checks_registration": True,
         "maximal_isr": True,
+        "unknown_producer_begins_anywhere": True,
     }
 
 

@@ -165,7 +165,8 @@ def event(name: str, **wanted: Any) -> EventPattern:
         (event("isr", isr=(0, 2)), 2),
         (event("isr", isr=2), 2),  # one of a list
         (event("isr", isr=1), None),
-        (event("isr", isr=(2, 0)), None),
+        (event("isr", isr=(2, 0)), 2),  # a set
+        (event("isr", isr=(2,)), None),
         (event("append", values="m1"), 3),
         (event("append", values="m9"), None),
         (event("hw"), None),

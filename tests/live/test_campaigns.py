@@ -1,11 +1,13 @@
 """Campaigns of the library on real brokers come out as their authors expect, and as on the model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster.conformity import AGREED, compared
 from harrow.live_cluster.live_run import StartedBrokers
 
@@ -26,6 +28,21 @@ def test_a_campaign_does_what_the_model_does(
     result = brokers.run(plan, 0, tmp_path)
     assert result.verdict.reasons == ()
     comparison = compared(plan, [result], (run_plan(plan, seed) for seed in range(20)))
+    assert (comparison.status, comparison.reasons) == (AGREED, ())
+
+
+def test_a_campaign_chooses_the_library_of_its_clients(brokers: StartedBrokers, tmp_path: Path) -> None:
+    release = brokers.release.model_release
+    given = [f"kafka={release}", "settings.retries=100"]
+    (plan, *_) = load_campaign(LIBRARY / "ack-lost.yaml", given).plans
+    chosen = replace(
+        plan,
+        producers=tuple(replace(producer, library=KAFKA_PYTHON) for producer in plan.producers),
+        consumers=tuple(replace(consumer, library=KAFKA_PYTHON) for consumer in plan.consumers),
+    )
+    result = brokers.run(chosen, 0, tmp_path)
+    assert result.verdict.reasons == ()
+    comparison = compared(chosen, [result], (run_plan(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 

@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harrow.live_cluster.clients.client_process import ClientProcess
-from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.live_cluster.clients.client_settings import LIBRARIES, consumer_settings, producer_settings
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.storage.segments import stored_log
 from tests.live.conftest import StartedCluster, Wait
@@ -20,12 +22,14 @@ workload: {duration: 1s}
 Reports = list[dict[str, Any]]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
-    release: str, started: StartedCluster, wait_until: Wait, tmp_path: Path
+    library: str, release: str, started: StartedCluster, wait_until: Wait, tmp_path: Path
 ) -> None:
     cluster = started(release, CLUSTER)
     model = "2.4" if release != "0.10.2.2" else "0.10.2"
-    servers = ",".join(f"{host}:{port}" for host, port in cluster.addresses.values())
+    servers = [f"{host}:{port}" for host, port in cluster.addresses.values()]
+    connection = LIBRARIES[library].connection(servers, "client")
     # Without idempotence, before 0.11, a retry may double what it sends.
     wanted = {"acks": "all"} if model == "0.10.2" else {"enable.idempotence": True}
     sent: Reports = []
@@ -34,19 +38,21 @@ def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
     with ChildProcesses() as children:
         producer = {
             "role": "producer",
+            "library": library,
             "name": "p",
             "gaps_ns": [20_000_000],
             "stop_ns": None,
             **partitions,
-            "settings": {"bootstrap.servers": servers, "log_level": 0, **producer_settings(model, wanted)},
+            "settings": {**connection, **producer_settings(library, model, wanted)},
         }
         consumer = {
             "role": "consumer",
+            "library": library,
             "name": "c",
             "poll_interval_ns": 10_000_000,
             "max_poll_records": 500,
             **partitions,
-            "settings": {"bootstrap.servers": servers, "log_level": 0, **consumer_settings(model, {})},
+            "settings": {**connection, **consumer_settings(library, model, {})},
         }
         sender = ClientProcess(children, tmp_path / "p", producer, sent.append)
         reader = ClientProcess(children, tmp_path / "c", consumer, read.append)

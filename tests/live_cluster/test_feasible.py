@@ -1,10 +1,15 @@
 """What real brokers cannot do or show of a campaign."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
-from harrow.live_cluster.feasible import as_real, obstacles
+from harrow.cluster_model.topology import KAFKA_PYTHON
+from harrow.live_cluster import feasible
+from harrow.live_cluster.clients.client_settings import LIBRARIES
+from harrow.live_cluster.feasible import as_real, obstacles_within, started_reach
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, release_of
 
 R241 = release_of("2.4.1")
@@ -35,7 +40,7 @@ expect: {final: {controller: 0}}
 
 
 def test_a_plain_campaign_has_none() -> None:
-    assert list(obstacles(plan(PLAIN), R241, ZOOKEEPER)) == []
+    assert list(obstacles_within(plan(PLAIN), started_reach(R241, ZOOKEEPER))) == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_a_plain_campaign_has_none() -> None:
     ],
 )
 def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
-    assert list(obstacles(plan(text), R241, ZOOKEEPER)) == [obstacle]
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
 
 
 @pytest.mark.parametrize(
@@ -101,22 +106,51 @@ def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
     ids=["request twice", "known api", "flush each", "no power loss", "topics differ"],
 )  # fmt: skip
 def test_what_is_near_to_an_obstacle_is_none(text: str) -> None:
-    assert list(obstacles(plan(text), R241, ZOOKEEPER)) == []
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
 
 
 REPAIRED = 'kafka: "2.0"\nbehaviours: {epoch_entry_on_election: true, isr_expansion_checks_epoch_start: true}'
 
 
-def test_a_repair_is_no_obstacle() -> None:
-    assert list(obstacles(plan(REPAIRED), R241, ZOOKEEPER)) == []
+@pytest.mark.parametrize("release", ["0.11.0.3", "2.0.1", "2.4.1"])
+def test_what_brokers_do_or_learned_later_is_no_obstacle(release: str) -> None:
+    assert list(obstacles_within(plan(REPAIRED), started_reach(release_of(release), ZOOKEEPER))) == []
 
 
-def test_real_brokers_are_without_the_repairs() -> None:
-    given = plan(REPAIRED)
-    real, without = as_real(given)
-    assert without == ("epoch_entry_on_election", "isr_expansion_checks_epoch_start")
-    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.0", given.cluster)
-    assert as_real(real) == (real, ())
+def test_what_brokers_have_learned_cannot_be_taken_from_them() -> None:
+    text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+    assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
+        "no setting of a broker makes epoch_cache_cut_at_log_end false",
+        "no setting of a broker makes maximal_isr false",
+    ]
+
+
+def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
+    given = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
+    real, without = as_real(given, R241)
+    assert without == ("epoch_cache_cut_at_log_end", "maximal_isr")
+    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
+    assert as_real(real, R241) == (real, ())
+
+
+def test_what_came_after_the_newest_release_of_the_model_is_switched_on_where_brokers_have_it() -> None:
+    given = plan("behaviours: {maximal_isr: true}")
+    real, without = as_real(given, release_of("2.8.2"))
+    assert without == ()
+    assert real.behaviours == {
+        "epoch_cache_cut_at_log_end": True,
+        "fetch_sessions_keep_epoch": True,
+        "maximal_isr": True,
+        "unknown_producer_begins_anywhere": True,
+    }
+
+
+def test_what_came_and_went_again_is_no_repair() -> None:
+    text = "behaviours: {preferred_leader_elected_once_more: true}"
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [
+        "no setting of a broker makes preferred_leader_elected_once_more true"
+    ]
 
 
 def test_clients_without_processes_are_an_obstacle() -> None:
@@ -125,7 +159,9 @@ def test_clients_without_processes_are_an_obstacle() -> None:
 
     given = plan("")
     object.__setattr__(given, "applications", (Spec(),))
-    assert list(obstacles(given, R241, ZOOKEEPER)) == ["heartbeat-0 is of a kind that has no processes"]
+    assert list(obstacles_within(given, started_reach(R241, ZOOKEEPER))) == [
+        "heartbeat-0 is of a kind that has no processes"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,13 +180,28 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     ],
 )
 def test_what_needs_zookeeper_is_an_obstacle_without_it(text: str, obstacle: str) -> None:
-    assert list(obstacles(plan(text), R241, ZOOKEEPER)) == []
-    assert list(obstacles(plan(text), R241, KRAFT)) == [obstacle]
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+    assert list(obstacles_within(plan(text), started_reach(R241, KRAFT))) == [obstacle]
 
 
 def test_leader_epochs_of_replicas_are_seen_since_brokers_compare_them() -> None:
     asked = plan(CLUSTER + "script: [{when: {replicas: {t-0: {0: {leader_epoch: 1}}}}}]")
-    assert list(obstacles(asked, R241, ZOOKEEPER)) == []
-    assert list(obstacles(asked, release_of("2.0.1"), ZOOKEEPER)) == [
+    assert list(obstacles_within(asked, started_reach(R241, ZOOKEEPER))) == []
+    assert list(obstacles_within(asked, started_reach(release_of("2.0.1"), ZOOKEEPER))) == [
         "which leader epoch a replica knows cannot be seen before 2.1"
+    ]
+
+
+def test_a_setting_that_a_clients_library_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_linger = replace(
+        LIBRARIES[KAFKA_PYTHON], own_name=lambda _, name: None if name == "linger.ms" else name
+    )
+    monkeypatch.setattr(feasible, "LIBRARIES", {**LIBRARIES, KAFKA_PYTHON: without_linger})
+    given = (
+        CLUSTER
+        + "workload: {duration: 1s, producers: [{name: p, rate: 1/s, library: kafka-python, settings: {linger.ms: 3}},"
+        " {name: q, rate: 1/s, settings: {linger.ms: 3}}, {name: r, rate: 1/s, library: kafka-python}]}\n"
+    )
+    assert list(obstacles_within(plan(given), started_reach(R241, ZOOKEEPER))) == [
+        "kafka-python, which p is, has no setting linger.ms"
     ]

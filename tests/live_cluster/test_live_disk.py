@@ -27,7 +27,13 @@ class Folder:
         clock = Clock()
         clock.now_us = 0
         self.trace = Trace(clock)
-        given: dict[str, Any] = {"writeback_us": None, "flushed_at_once": NOBODY, **options}
+        self.reasons: dict[tuple[str, int], str] = {}
+        given: dict[str, Any] = {
+            "writeback_us": None,
+            "flushed_at_once": NOBODY,
+            "truncation_reason": lambda *cut: self.reasons.get(cut, ""),
+            **options,
+        }
         self.disk = LiveDisk(1, root, ("t-0", "t-1"), emit=self.trace.emit, **given)
 
     def write(self, *batches: bytes, partition: str = "t-0", segment: int = 0) -> None:
@@ -70,11 +76,12 @@ def test_a_leader_appends_and_a_follower_replicates(made: Callable[..., Folder])
 
 def test_a_log_that_is_cut_back_is_truncated(made: Callable[..., Folder]) -> None:
     folder = made()
+    folder.reasons["t-0", 1] = "leader epoch"
     folder.write(*ABC)
     folder.disk.look(0, NOBODY)
     folder.write(ABC[0])
     folder.disk.look(0, NOBODY)
-    assert folder.told(events.LogTruncated) == [("truncate", "t-0", 3, 1, "")]
+    assert folder.told(events.LogTruncated) == [("truncate", "t-0", 3, 1, "leader epoch")]
 
 
 def test_what_is_old_enough_is_written_back(made: Callable[..., Folder]) -> None:

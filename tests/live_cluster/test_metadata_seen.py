@@ -156,3 +156,50 @@ def test_partitions_have_nothing_to_do_with_each_other(known: MetadataSeen, told
         ("isr_written", 0, "t-0"),
         ("isr", 0, "t-0"),
     ]
+
+
+def test_who_is_eligible_without_an_isr_is_elected_cleanly(seen: MetadataSeen, told: Told) -> None:
+    """KIP-966: from 4.1 on the last member leaves the ISR, and is remembered as one that has all that is committed."""
+    seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    seen.set_partition("t-0", SeenPartition(-1, 5, ()), (0, 2))
+    told.clear()
+    seen.set_partition("t-0", SeenPartition(2, 6, (2,)))
+    assert told == [("election", -1, "t-0", 2, 6, (2,), False, "")]
+    seen.set_partition("t-0", SeenPartition(-1, 7, ()), (2,))
+    told.clear()
+    seen.set_partition("t-0", SeenPartition(1, 8, (1,)))
+    assert told == [("election", -1, "t-0", 1, 8, (1,), True, "")]
+
+
+def test_who_has_become_eligible_with_an_isr_that_was_too_small_is_elected_cleanly(
+    seen: MetadataSeen, told: Told
+) -> None:
+    seen.set_partition("t-0", SeenPartition(0, 4, (0,)), (2,))
+    told.clear()
+    seen.set_partition("t-0", SeenPartition(2, 6, (2,)))
+    assert told == [("election", -1, "t-0", 2, 6, (2,), False, "")]
+
+
+def test_what_permits_no_unclean_election_has_none(known: MetadataSeen, told: Told) -> None:
+    """Between two looks at it an ISR grows and its new member leads: who leads was in it, if unseen."""
+    known.elected_cleanly = frozenset({"t-0"})
+    known.set_partition("t-0", SeenPartition(3, 5, (3,)))
+    assert told == [("election", 9, "t-0", 3, 5, (3,), False, "")]
+
+
+def test_a_controller_is_asked_why_it_has_elected() -> None:
+    told: Told = []
+    asked: list[tuple[int, str]] = []
+
+    def why(controller: int, partition: str) -> str:
+        asked.append((controller, partition))
+        return "broker failure"
+
+    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)), why)
+    seen.set_controller(9, 1)
+    seen.set_partition("t-0", SeenPartition(0, 4, (0, 1, 2)))
+    assert told[-1] == ("election", 9, "t-0", 0, 4, (0, 1, 2), False, "broker failure")
+    # A smaller ISR has a cause too, which may explain no more than that, also where the leader epoch stays (KRaft).
+    seen.set_partition("t-0", SeenPartition(0, 5, (0, 2)))
+    seen.set_partition("t-0", SeenPartition(0, 5, (0,)))
+    assert asked == [(9, "t-0")] * 3

@@ -27,6 +27,7 @@ SEEDS: Final = (0, 1)
 
 FLUSHING: Final = "log.flush.interval.messages=1"
 KIP_101: Final = "KIP-101, from 0.11 on"
+KAFKA_9338: Final = "KAFKA-9338, from 2.5 on"
 CLEAN: Final = ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 
 
@@ -74,6 +75,20 @@ def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...
         ("copied", None, record),
         ("acked", 0, f"all of the ISR {list(brokers)} had it"),
         *(("unflushed-lost", broker, "lost power, and all that it had not flushed") for broker in brokers),
+    )
+
+
+def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
+    """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
+    return (
+        ("appended", 0, "m1 at offset 1 (epoch 0)"),
+        ("copied", 1, "m1"),
+        ("elected", 2, "from the ISR [0, 2], without m1 (epoch 2)"),
+        ("truncated", 0, "cut off m1"),
+        ("elected", 0, "from the ISR [2, 0], without m1 (epoch 3)"),
+        ("elected", 1, "(epoch 4)"),
+        ("not-truncated", 0, "truncated nothing: it still has m2"),
+        *end,
     )
 
 
@@ -160,6 +175,27 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ("divergence-by-hw[2.4]", "inconsistent-offsets", "m2"): (
         (*forgotten("m2", M3), BOTH_CLAIM_1),
         (FLUSHING,),
+    ),
+    ("fetch-session-forgets-epoch[base]", "lost-write", "m2"): (
+        (
+            ("appended", 0, "m2 at offset 1 (epoch 3)"),
+            ("acked", 0, "all of the ISR [2, 0] had it"),
+            ("stopped", 0, "crashed"),
+            ("elected", 1, "without m2 (epoch 4)"),
+            ("not-truncated", 0, "truncated nothing: it still has m2"),
+            ("conclusion", None, "m2 was committed, and no setting permits that it goes"),
+        ),
+        (KAFKA_9338,),
+    ),
+    ("fetch-session-forgets-epoch[base]", "inconsistent-offsets", "m1"): (
+        rewritten(("conclusion", None, "offset 1 is m1 (broker 1's log, polled) and m2")),
+        (KAFKA_9338,),
+    ),
+    ("fetch-session-forgets-epoch[base]", "log-divergence", None): (
+        rewritten(
+            ("conclusion", None, "offset 1 is m2 (epoch 3) on brokers 0 and 2 and m1 (epoch 0) on broker 1"),
+        ),
+        (KAFKA_9338,),
     ),
     ("divergence-by-hw[unclean-election]", "lost-write", "m2"): (unclean("m2", cut=False), CLEAN),
     ("divergence-by-hw[unclean-election]", "inconsistent-offsets", "m2"): (
@@ -266,6 +302,35 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("appended", 0, "m1 at offset 2"),
         ),
         ("enable.idempotence=true", "max.in.flight.requests.per.connection=1"),
+    ),
+    ("log-truncation-not-allowed[base]", "lost-write", "m2"): (forgotten("m2", cut=False), (FLUSHING,)),
+    ("log-truncation-not-allowed[unclean-elections-on]", "lost-write", "m2"): (
+        (
+            *forgotten("m2")[:-1],
+            ("truncated", 0, "truncated to 1, where its leader's log ends, and cut off m2"),
+        ),
+        (FLUSHING,),
+    ),
+    ("log-truncation-not-allowed[0.11]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("paused-leader[base]", "lost-write", "m1"): (
+        (
+            ("appended", 0, "m1 at offset 1 (epoch 0)"),
+            ("acked", 0, "acked m1 (acks=1) before any follower had it"),
+            ("elected", 1, "from the ISR [0, 1, 2], without m1 (epoch 1)"),
+            ("truncated", 0, "cut off m1"),
+            ("conclusion", None, "acks=1 does not wait for followers, and m1 was never committed"),
+        ),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("paused-leader[request-waits]", "lost-write", "m1"): (
+        (
+            ("elected", 1, "(epoch 1)"),
+            ("appended", 0, "m1 at offset 1 (epoch 0, which had ended)"),
+            ("acked", 0, "acked m1 (acks=1) before any follower had it"),
+            ("truncated", 0, "cut off m1"),
+            ("conclusion", None, "acks=1 does not wait for followers, and m1 was never committed"),
+        ),
+        ("acks=all with min.insync.replicas=2",),
     ),
     ("unclean-election[base]", "lost-write", "m1"): (unclean("m1"), CLEAN),
     ("unclean-election[base]", "inconsistent-offsets", "m1"): (

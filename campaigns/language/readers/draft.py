@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import ValidationError
-
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.catalogue_sections import action_section
+from harrow.campaigns.language.readers.shape import mistake_of, validated
 from harrow.campaigns.language.schema import body_section, file_section
-from harrow.campaigns.language.section import Section, nearest_section, to_data
+from harrow.campaigns.language.section import Section, nearest_section
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.settings import PRODUCER, scopes_of
@@ -114,43 +113,18 @@ class Draft:
         return not _has_all(nodes.lookup(self.tree, path)[2])
 
     def _validated(self) -> Any:
-        body, errors = _validate(self.tree)
+        body, errors = validated(body_section(), self.tree)
         for error in errors:
-            self._report_error(error)
+            self.report.add(*mistake_of(error, self.tree, self._unknown_key), self.variant)
         for _ in range(_ROUNDS):
             if body is not None:
                 return body
             wrong = (nodes.lookup(self.tree, error["loc"])[0] for error in errors)
             self.tree = nodes.without(self.tree, [path for path in wrong if path], is_mistake=True)
-            body, errors = _validate(self.tree)
+            body, errors = validated(body_section(), self.tree)
         # What is left is not worth looking at; the problems are reported in any case.
         self.tree = nodes.MapNode({}, self.tree.mark, frozenset(file_section().keys()))
         return body_section()()
-
-    def _report_error(self, error: dict[str, Any]) -> None:
-        location: nodes.Path = error["loc"]
-        found, key_mark, node = nodes.lookup(self.tree, location)
-        kind = error["type"]
-        owner = location[:-1] if kind == "missing" else location
-        key = next((part for part in reversed(owner) if isinstance(part, str)), "")
-        prefix = f"{printable(key)}: " if key else ""
-        if kind == "extra_forbidden":
-            # A name that stands alone, without a mapping, has no key.
-            mark = key_mark if found[-1:] == location[-1:] else node.mark
-            message = self._unknown_key(location)
-        elif kind == "missing":
-            mark, message = node.mark, f"{prefix}`{location[-1]}` is missing"
-        elif kind == "list_type":
-            mark, message = node.mark, f"{prefix}expected a list"
-        elif kind == "dict_type":
-            mark, message = node.mark, f"{prefix}expected a mapping (`key: value`)"
-        else:
-            at_key = location[-1:] == ("[key]",)
-            text = f"this is not valid here ({error['msg']})"
-            if kind == "value_error":
-                text = str(error["ctx"]["error"])
-            mark, message = (key_mark, text) if at_key else (node.mark, prefix + text)
-        self.report.add(mark, message, self.variant)
 
     def _unknown_key(self, location: nodes.Path) -> str:
         key = str(location[-1])
@@ -190,13 +164,6 @@ def _mutant(key: str, section: type[Section]) -> str | None:
     if mutant is None:
         return None
     return f"; the mutant `{mutant.name}` is `{mutant.switch}: {str(mutant.value).lower()}`"
-
-
-def _validate(tree: nodes.Node) -> tuple[Any, list[dict[str, Any]]]:
-    try:
-        return body_section().model_validate(to_data(tree)), []
-    except ValidationError as error:
-        return None, [dict(item) for item in error.errors(include_url=False, include_input=False)]
 
 
 def _has_all(node: nodes.Node) -> bool:

@@ -18,7 +18,7 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     UpdateMetadataRequest,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
@@ -62,18 +62,18 @@ class Office:
 class Life:
     """Broker 1, registered, leader of t-0 with the ISR [1, 2]."""
 
-    def __init__(self, *, registered: bool = True, **settings: bool) -> None:
+    def __init__(self, *, registered: bool = True, release: str = "2.4", **settings: bool) -> None:
         self.host, self.disk, self.did = FakeHost("broker-1"), Disk(), list[str]()
         self.office = Office(self.did)
         given = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
-        config = broker_config("2.4", given)
+        config = broker_config(release, given)
         self.broker = Broker(
             1,
             self.host,
             self.disk,
             config,
             lambda _: topic_config({}, config),
-            Behaviours(),
+            RELEASES[release].behaviours,
             cast("ControlPlane", self.office),
         )
         self.broker.start()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSessionCache, FetchWatchers
+from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.protocol import FetchRequest, FetchResponse
 from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Q, Replicas
@@ -147,6 +148,39 @@ def test_a_session_that_the_broker_does_not_know_is_refused() -> None:
     assert answer(replicas, following(77, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_session_without_partitions_ends_with_the_fetch_that_leaves_it_so() -> None:
+    replicas = Replicas()
+    opened = answer(replicas, opening()).session_id
+    last = following(opened, 1)
+    last.forgotten = (P,)
+    assert answer(replicas, last) == FetchResponse({}, errors.NONE, protocol.NO_SESSION)
+    assert answer(replicas, following(opened, 2)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_fetch_that_ends_its_session_is_answered_what_it_names() -> None:
+    replicas = Replicas()
+    last = following(answer(replicas, opening()).session_id, 1)
+    last.partitions, last.forgotten = {P: (0, -1)}, (P,)
+    told = answer(replicas, last)
+    assert (told.session_id, list(told.partitions)) == (protocol.NO_SESSION, [P])
+
+
+def test_a_fetch_of_a_session_counts_for_the_replica_that_it_names() -> None:
+    replicas = Replicas()
+    next_one = following(answer(replicas, opening()).session_id, 1)
+    next_one.replica_id, next_one.partitions = 1, {P: (0, -1)}
+    answer(replicas, next_one)
+    assert replicas.host.named("fetch") == [(0, P, 1, 0)]
+
+
+@pytest.mark.parametrize("offset", [-1, 2])
+def test_a_fetch_outside_the_log_is_out_of_range(offset: int) -> None:
+    replicas = Replicas()
+    replicas.produce("m0", acks=1)
+    request = FetchRequest(-1, 0, 1_000, {P: (offset, -1)})
+    assert answer(replicas, request).partitions[P].error == errors.OFFSET_OUT_OF_RANGE
+
+
 def test_a_repeated_request_is_refused_from_kip_227_on() -> None:
     for release, error in (("0.11", errors.NONE), ("2.4", errors.INVALID_FETCH_SESSION_EPOCH)):
         replicas = Replicas(release=release)
@@ -215,6 +249,18 @@ def test_nor_is_one_of_a_partition_that_only_the_full_fetch_named(*, keeps_epoch
     replicas.lead(P, 0, (0, 1), epoch=2)
     fetched = answer(replicas, following(session_id, 1)).partitions.get(P)
     assert (errors.NONE if fetched is None else fetched.error) == error
+
+
+@pytest.mark.parametrize(("leaves", "known"), [(False, UNKNOWN_OFFSET), (True, 0)])
+@pytest.mark.parametrize("moved", [(0, 0), (0, 5), (9, -1)], ids=["fenced", "unknown epoch", "out of range"])
+def test_up_to_2_3_a_follower_whose_fetch_is_refused_is_forgotten(
+    *, leaves: bool, known: int, moved: tuple[int, int]
+) -> None:
+    replicas = Replicas(failed_fetch_leaves_follower=leaves)
+    replicas.lead(P, 0, (0, 1), epoch=2)
+    answer(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
+    answer(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
+    assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == known
 
 
 def caught_up_us(replicas: Replicas) -> int:
@@ -373,8 +419,8 @@ def test_a_client_says_everything_again_after_an_error() -> None:
     assert (request.partitions, request.session_id) == ({P: (0, 1)}, protocol.NO_SESSION)
 
 
-def test_a_follower_that_ignored_an_answer_is_told_the_high_watermark_again() -> None:
-    """It ignores what it asked for in a former leader epoch, and the leader thinks that it knows."""
+def test_a_follower_that_ignored_an_answer_is_told_the_high_watermark_with_the_next_change() -> None:
+    """It ignores what it asked for in a former leader epoch, and the session has told it."""
     replicas = Replicas()
     replicas.produce("m0", acks=1)
     follower = FetchSessionHandler()
@@ -387,4 +433,8 @@ def test_a_follower_that_ignored_an_answer_is_told_the_high_watermark_again() ->
     follower.handle_response(response)
     follower.remove(P)
     follower.put(P, 1, -1)
+    told = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
+    assert told.partitions == {}
+    follower.handle_response(told)
+    replicas.produce("m1", acks=1)
     assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1

@@ -73,6 +73,7 @@ class Led:
         self.store = Writes(self)
         self.rose: list[bool] = []
         self.replicas = replicas
+        self.unregistered: set[int] = set()
         self.sent = 0
         behaviours = replace(RELEASES[release].behaviours, **switches)
         disk = disk_with(P, *((0, f"old{n}") for n in range(leo)))
@@ -87,6 +88,8 @@ class Led:
             lambda _, rose: self.rose.append(rose),
             LAG_US,
             min_isr,
+            lambda broker: broker not in self.unregistered,
+            unclean_leader_election=False,
         )
         self.partition.log.high_watermark = hw
         self.lead(isr, epoch=1)
@@ -209,8 +212,66 @@ def test_what_is_a_change_for_a_follower(
 def test_the_leader_epoch_of_a_reader_is_checked(known: int, error: str) -> None:
     led = Led()
     assert led.partition.check_epoch(known) == error
+
+
+@pytest.mark.parametrize(
+    ("known", "error"),
+    [
+        (-1, errors.NOT_LEADER_FOR_PARTITION),
+        (2, errors.NOT_LEADER_FOR_PARTITION),
+        (1, errors.FENCED_LEADER_EPOCH),
+        (3, errors.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_a_follower_too_checks_the_leader_epoch_of_a_reader_first(known: int, error: str) -> None:
+    led = Led()
     led.partition.make_follower(led.state(1, (), 2))
-    assert led.partition.check_epoch(known) == errors.NOT_LEADER_FOR_PARTITION
+    assert led.partition.check_epoch(known) == error
+
+
+@pytest.mark.parametrize(("release", "lags"), [("2.0", False), ("2.4", True)])
+def test_a_new_leader_tells_no_end_before_its_high_watermark_has_reached_its_epoch(
+    release: str, lags: bool
+) -> None:
+    led = Led(leo=2, hw=1, release=release)
+    assert led.partition.high_watermark_lags() == lags
+    led.fetch(r1=2, r2=2)
+    assert not led.partition.high_watermark_lags()
+
+
+@pytest.mark.parametrize(("release", "known"), [("2.0", UNKNOWN_OFFSET), ("2.4", 1)])
+def test_up_to_2_3_a_fetch_outside_the_log_has_the_leader_forget_how_far_its_follower_is(
+    release: str, known: int
+) -> None:
+    led = Led(leo=2, release=release)
+    led.fetch(r1=1)
+    led.partition.follower_failed(1)
+    led.partition.follower_failed(7)
+    assert led.partition.remote_replicas[1].log_end_offset == known
+
+
+@pytest.mark.parametrize(("checked", "isr"), [(True, (0,)), (False, (0, 1))])
+def test_a_follower_whose_broker_is_not_registered_may_not_join_the_isr(
+    checked: bool, isr: tuple[int, ...]
+) -> None:
+    led = Led(isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=checked)
+    led.unregistered.add(1)
+    led.fetch(r1=0)
+    assert [write for write, _ in led.store.writes] == ([] if checked else [isr])
+    led.unregistered.clear()
+    led.fetch(r1=0)
+    assert [write for write, _ in led.store.writes] == [(0, 1)]
+
+
+@pytest.mark.parametrize(("hw_checks", "hw"), [(False, 0), (True, 1)])
+def test_up_to_3_5_the_hw_waits_for_a_follower_that_may_not_join_the_isr(hw_checks: bool, hw: int) -> None:
+    led = Led(
+        isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=True, hw_checks_registration=hw_checks
+    )
+    led.unregistered.add(1)
+    led.fetch(r1=0)
+    led.append()
+    assert led.hw == hw
 
 
 # The high watermark

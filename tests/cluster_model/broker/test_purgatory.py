@@ -15,6 +15,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     PendingAck,
 )
 from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.log.disk import Disk
@@ -194,6 +195,8 @@ class Replicas:
         self.responses: list[tuple[int, Any]] = []
         config = broker_config(release, {"min.insync.replicas": min_isr, **settings})
         behaviours = replace(RELEASES[release].behaviours, **switches)
+        metadata = MetadataCache()
+        metadata.live_brokers = (0, 1, 2, 3)
         self.manager = ReplicaManager(
             0,
             self.host,
@@ -203,6 +206,7 @@ class Replicas:
             behaviours,
             ZkAlterPartitionManager(self.host, self.zookeeper, behaviours),
             lambda message, body: self.responses.append((message[1], body)),
+            metadata,
         )
         self.connections: dict[str, Connection] = {}
         self.correlation_id = 0
@@ -222,7 +226,7 @@ class Replicas:
     def lead(self, name: str, leader: int, isr: tuple[int, ...], epoch: int) -> None:
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, isr, 0), (0, 1, 2))
         request = LeaderAndIsrRequest(3, 1, 0, {name: state})
-        self.manager.handle_leader_and_isr(self.message(request, "broker-3"), (0, 1, 2, 3))
+        self.manager.handle_leader_and_isr(self.message(request, "broker-3"))
 
     def produce(
         self, *values: str, acks: int = -1, partitions: Iterable[str] = (P,), client: str = "p"
@@ -451,7 +455,7 @@ def test_a_controller_of_an_older_epoch_is_refused_and_an_older_leader_epoch_ign
     assert partition.is_leader()
     state = LeaderAndIsrPartitionState(0, LeaderAndIsr(1, 9, (1,), 0), (0, 1, 2))
     message = replicas.message(LeaderAndIsrRequest(4, 0, 0, {P: state}), "broker-4")
-    replicas.manager.handle_leader_and_isr(message, (0, 1, 2))
+    replicas.manager.handle_leader_and_isr(message)
     assert partition.is_leader()
     assert replicas.responses[-1][1].error == errors.STALE_CONTROLLER_EPOCH
 

@@ -52,6 +52,8 @@ class NotedLogs(LogManager):
 class Follower:
     """Broker 1 with replicas that follow broker 0."""
 
+    unclean = False
+
     def __init__(self, release: str = "2.4", **switches: Any) -> None:
         self.host = FakeHost("broker-1")
         self.config = broker_config(release, {})
@@ -69,7 +71,17 @@ class Follower:
     def replica(self, name: str, *epochs_and_values: tuple[int, str], hw: int = 0) -> Partition:
         write_log(self.disk, name, *epochs_and_values)
         partition = Partition(
-            name, 1, self.host, self.logs, self.behaviours, Unused(), lambda *_: None, 10 * SECOND, 1
+            name,
+            1,
+            self.host,
+            self.logs,
+            self.behaviours,
+            Unused(),
+            lambda *_: None,
+            10 * SECOND,
+            1,
+            lambda _: True,
+            unclean_leader_election=self.unclean,
         )
         partition.log.high_watermark = hw
         self.partitions[name] = partition
@@ -373,12 +385,47 @@ def test_a_leader_that_is_silent_is_given_up_after_replica_socket_timeout() -> N
 @pytest.mark.parametrize(("leader_leo", "kept"), [(2, "ab"), (0, ""), (4, "abcd"), (7, "abcd")])
 def test_out_of_range_cuts_the_log_to_the_end_of_the_leaders(leader_leo: int, kept: str) -> None:
     """`fetchOffsetAndTruncate`: if the leader has caught up meanwhile, the log stays as it is."""
-    follower = follower_with(*FOUR, release="0.10.2")
+    follower = follower_with(*FOUR, release="0.10.2", out_of_range_follower="truncates")
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
     assert follower.asked() == [("ListOffsets", {P: -1})]
     follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
     assert follower.log() == kept
     assert follower.asked() == [("Fetch", {P: (len(kept), -1)})]
+
+
+@pytest.mark.parametrize(
+    ("release", "unclean", "leader_leo", "outcome"),
+    [
+        ("0.10.2", False, 3, "refused"),
+        ("0.10.2", False, 4, "abcd"),
+        ("0.10.2", True, 3, "abc"),
+        ("0.11", False, 3, "refused"),
+        ("0.11", True, 3, "abc"),
+        ("2.0", False, 3, "abc"),
+        ("2.4", False, 3, "abc"),
+    ],
+)
+def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
+    release: str, unclean: bool, leader_leo: int, outcome: str
+) -> None:
+    """Unless unclean elections are on, for then it may well be ahead (``handleOffsetOutOfRange``)."""
+    follower = Follower(release)
+    follower.unclean = unclean
+    follower.replica(P, *FOUR)
+    follower.follow(P, 5)
+    if release != "0.10.2":
+        follower.answer_epoch(1, 4)
+    follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
+    follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
+    refused = follower.host.named("truncation_refused")
+    if outcome == "refused":
+        assert (refused, follower.host.exits) == ([(1, P, 0, 3, 4)], 1)
+        follower.follow(P, 6)
+        follower.host.advance(60 * SECOND)
+        assert (follower.asked(), follower.log()) == ([], "abcd")
+    else:
+        assert (refused, follower.host.exits) == ([], 0)
+        assert follower.log() == outcome
 
 
 def test_out_of_range_is_tried_again_when_the_leader_does_not_say_where_it_ends() -> None:

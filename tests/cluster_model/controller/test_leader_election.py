@@ -73,6 +73,15 @@ def test_the_preferred_leader(leader: int, isr: Isr, live: set[int], elected: tu
     assert found(elect_preferred(state(leader, isr), (2, 4), frozenset(live))) == elected
 
 
+def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_more() -> None:
+    def elected(leader: int, live: set[int], *, once_more: bool) -> object:
+        return found(elect_preferred(state(leader, (2, 4)), (2, 4), frozenset(live), once_more=once_more))
+
+    assert elected(2, {2, 4}, once_more=False) is None
+    assert elected(2, {2, 4}, once_more=True) == elected(4, {2, 4}, once_more=False)
+    assert elected(2, {4}, once_more=True) is None
+
+
 @pytest.mark.parametrize(
     ("leader", "isr", "gone", "left"),
     [

@@ -135,6 +135,24 @@ class TestProducerStateMatchesLog:
         self.send(watched, 3, "c")
         assert watched.names() == ["producer-state-matches-log"]
 
+    def test_a_producer_begins_anywhere_in_a_log_that_has_nothing_of_it(self) -> None:
+        watched = Watched(behaviours=replace(Behaviours(), unknown_producer_begins_anywhere=True))
+        for sequence in range(3, 12):
+            self.send(watched, sequence, "a")
+        self.send(watched, 0, "b", epoch=1)
+        assert watched.broken == []
+
+    def test_a_producer_that_begins_anywhere_is_remembered_from_there_on(self) -> None:
+        watched = Watched(
+            behaviours=replace(
+                Behaviours(), unknown_producer_begins_anywhere=True, producer_batches_retained=1
+            )
+        )
+        self.send(watched, 3, "a")
+        assert watched.broken == []
+        self.send(watched, 4, "b")
+        assert watched.names() == ["producer-state-matches-log"]
+
     def test_with_one_batch_retained_gaps_cannot_be_seen(self) -> None:
         watched = Watched(
             behaviours=replace(Behaviours(), producer_batches_retained=1, idempotent_in_flight_max=1)

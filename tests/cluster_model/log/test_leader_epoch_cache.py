@@ -53,6 +53,12 @@ def test_end_offset_for_a_requested_epoch(
     assert cache.end_offset_for(requested, leo) == answer
 
 
+def test_before_kafka_7415_nothing_is_answered_for_an_epoch_before_the_first() -> None:
+    cache = cache_of((5, 11), (6, 12))
+    assert cache.end_offset_for(4, 20, answers_below_first=False) == (-1, -1)
+    assert cache.end_offset_for(5, 20, answers_below_first=False) == (5, 12)
+
+
 @pytest.mark.parametrize(
     ("assigned", "entries"),
     [

@@ -7,14 +7,14 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release import Behaviours, behaviours_in
 from tests.cluster_model.fakes import batch
 
 PID = 4000
 
 
 def states_after(*stored: RecordBatch, release: str = "2.4", **switches: object) -> ProducerStates:
-    behaviours: Behaviours = replace(RELEASES[release].behaviours, **switches)  # type: ignore[arg-type]  # switches by name
+    behaviours: Behaviours = replace(behaviours_in(release), **switches)  # type: ignore[arg-type]  # switches by name
     states = ProducerStates(behaviours)
     for one in stored:
         states.append(one)
@@ -101,6 +101,7 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
         ("2.0", 0, errors.NONE),
         ("2.0", 3, errors.UNKNOWN_PRODUCER_ID),
         ("2.4", 3, errors.UNKNOWN_PRODUCER_ID),
+        ("2.5", 3, errors.NONE),  # KIP-360
     ],
 )
 def test_a_producer_of_which_the_log_has_nothing(release: str, first_sequence: int, error: str) -> None:

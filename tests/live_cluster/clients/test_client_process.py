@@ -16,7 +16,14 @@ NOBODY = "127.0.0.1:1"
 
 def producer(**more: Any) -> dict[str, Any]:
     settings = {"bootstrap.servers": NOBODY, "delivery.timeout.ms": 300, "log_level": 0}
-    given = {"role": "producer", "name": "p", "partitions": ["t-0", "t-1"], "gaps_ns": [], "start_ns": 0}
+    given = {
+        "role": "producer",
+        "library": "confluent-kafka",
+        "name": "p",
+        "partitions": ["t-0", "t-1"],
+        "gaps_ns": [],
+        "start_ns": 0,
+    }
     return {**given, "stop_ns": None, "settings": settings, **more}
 
 

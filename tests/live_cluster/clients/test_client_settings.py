@@ -1,35 +1,209 @@
-"""Settings of the Java client, as librdkafka takes them."""
+"""Settings of the Java client, as the libraries take them."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.release import RELEASES
-from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.cluster_model.settings import CONSUMER, PRODUCER, SETTINGS, Value, producer_config
+from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
+from harrow.live_cluster.clients.client_settings import (
+    LIBRARIES,
+    LibrarySettings,
+    consumer_settings,
+    producer_settings,
+)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_library_takes_all_of_them(release: str) -> None:
-    Producer(producer_settings(release, {}))
-    Consumer({**consumer_settings(release, {}), "group.id": "g"})
+def test_librdkafka_takes_all_of_them(release: str) -> None:
+    Producer(producer_settings(CONFLUENT_KAFKA, release, {}))
+    Consumer({**consumer_settings(CONFLUENT_KAFKA, release, {}), "group.id": "g"})
     if release != "0.10.2":
-        Producer(producer_settings(release, {"enable.idempotence": True}))
+        Producer(producer_settings(CONFLUENT_KAFKA, release, {"enable.idempotence": True}))
 
 
-def test_what_a_campaign_leaves_open_is_as_in_the_java_client_of_its_release() -> None:
-    old, new = producer_settings("2.0", {}), producer_settings("2.4", {"linger.ms": 7})
-    assert (old["retries"], new["retries"]) == (0, 2**31 - 1)
-    assert (old["acks"], new["acks"], old["linger.ms"], new["linger.ms"]) == ("1", "1", 0, 7)
-    assert "delivery.timeout.ms" in new
-    idempotent = producer_settings("2.0", {"enable.idempotence": True})
-    assert (idempotent["acks"], idempotent["retries"]) == ("all", 2**31 - 1)
-    assert producer_settings("2.0", {"enable.idempotence": True, "retries": 3})["retries"] == 3
+@pytest.mark.parametrize("release", RELEASES)
+def test_kafka_python_takes_all_of_them(release: str) -> None:
+    assert producer_settings(KAFKA_PYTHON, release, {}).keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
+    assert consumer_settings(KAFKA_PYTHON, release, {}).keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
 
 
-def test_a_consumer_calls_some_by_other_names() -> None:
-    settings = consumer_settings(
-        "2.4", {"fetch.max.wait.ms": 9, "auto.offset.reset": "none", "max.poll.records": 3}
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("scope", [PRODUCER, CONSUMER])
+def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
+    names = [name for of, name in SETTINGS if of == scope]
+    assert list(LIBRARIES[library].lacking(scope, names)) == []
+
+
+def test_what_a_library_has_not_is_told_and_left_out() -> None:
+    without = LibrarySettings(
+        own_name=lambda scope, name: None if name == "linger.ms" else f"{scope}:{name}",
+        connection=lambda servers, client_id: {"servers": servers, "id": client_id},
+        own_security=lambda name, value: None if name == "ssl.providers" else {f"own.{name}": value},
     )
+    given: Mapping[str, Value] = {"linger.ms": 7, "acks": "all"}
+    assert list(without.lacking(PRODUCER, given)) == ["linger.ms"]
+    assert without.said(PRODUCER, given) == {"producer:acks": "all"}
+    assert list(without.lacking_security({"ssl.providers": "x", "sasl.username": "y"})) == ["ssl.providers"]
+    assert without.secured({"sasl.username": "y"}) == {"own.sasl.username": "y"}
+
+
+@pytest.mark.parametrize(
+    ("library", "retries", "acks", "linger", "idempotence", "timeout"),
+    [
+        (
+            CONFLUENT_KAFKA,
+            "retries",
+            {"1": "1", "all": "all"},
+            "linger.ms",
+            "enable.idempotence",
+            "delivery.timeout.ms",
+        ),
+        (
+            KAFKA_PYTHON,
+            "retries",
+            {"1": 1, "all": "all"},
+            "linger_ms",
+            "enable_idempotence",
+            "delivery_timeout_ms",
+        ),
+    ],
+)
+def test_what_a_campaign_leaves_open_is_as_in_the_java_client_of_its_release(
+    library: str, retries: str, acks: Mapping[str, Value], linger: str, idempotence: str, timeout: str
+) -> None:
+    def settings(release: str, **given: Any) -> dict[str, Any]:
+        named = {name.replace("_", "."): value for name, value in given.items()}
+        return producer_settings(library, release, named)
+
+    oldest, old, new = settings("0.10.2"), settings("2.0"), settings("2.4", linger_ms=7)
+    assert (oldest[retries], old[retries], new[retries]) == (0, 0, 2**31 - 1)
+    assert (oldest["acks"], old["acks"], new["acks"]) == (acks["1"],) * 3
+    assert (old[linger], new[linger]) == (0, 7)
+    # Libraries of today have it on.
+    assert (oldest[idempotence], new[idempotence]) == (False, False)
+    assert timeout in new
+    assert timeout not in old
+    idempotent = settings("2.0", enable_idempotence=True)
+    assert (idempotent["acks"], idempotent[retries]) == (acks["all"], 2**31 - 1)
+    assert settings("2.0", enable_idempotence=True, retries=3)[retries] == 3
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"acks": "all"},
+        {"retries": 7, "max.in.flight.requests.per.connection": 2},
+        {"enable.idempotence": True},
+        {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1, "retries": 3},
+        {"request.timeout.ms": 200_000, "reconnect.backoff.ms": 9},
+    ],
+)
+def test_a_real_producer_is_told_what_the_model_of_its_release_goes_by(
+    library: str, release: str, given: Mapping[str, Value]
+) -> None:
+    """So a campaign about an old release means the same on both: up to 2.0, say, that a producer does not retry."""
+    told, config = producer_settings(library, release, given), producer_config(release, given)
+    said = LIBRARIES[library]
+
+    def of(name: str) -> Any:
+        own_name = said.own_name(PRODUCER, name)
+        assert own_name is not None
+        return told.get(own_name)
+
+    assert str(of("acks")).replace("all", "-1") == str(config.acks)
+    assert of("retries") == config.retries
+    assert of("enable.idempotence") == config.idempotence
+    assert of("max.in.flight.requests.per.connection") == config.max_in_flight
+    assert of("request.timeout.ms") * 1_000 == config.request_timeout_us
+    if release == "2.4":
+        assert of("delivery.timeout.ms") * 1_000 == config.delivery_timeout_us
+    if release != "0.10.2":
+        assert of("reconnect.backoff.max.ms") * 1_000 == config.reconnect_backoff_max_us
+
+
+def test_librdkafka_calls_some_of_a_consumer_by_other_names() -> None:
+    given: Mapping[str, Value] = {
+        "fetch.max.wait.ms": 9,
+        "auto.offset.reset": "none",
+        "max.poll.records": 3,
+        "request.timeout.ms": 305_000,
+    }
+    settings = consumer_settings(CONFLUENT_KAFKA, "2.4", given)
     assert settings["fetch.wait.max.ms"] == 9
-    assert settings["socket.timeout.ms"] == 30_000
+    assert settings["socket.timeout.ms"] == 300_000
     assert settings["auto.offset.reset"] == "error"
     assert "max.poll.records" not in settings
+
+
+def test_kafka_python_calls_them_as_python_does() -> None:
+    settings = consumer_settings(KAFKA_PYTHON, "2.4", {"fetch.max.wait.ms": 9, "auto.offset.reset": "none"})
+    assert (settings["fetch_max_wait_ms"], settings["auto_offset_reset"]) == (9, "none")
+    assert "max_poll_records" not in settings
+
+
+def test_each_finds_brokers_in_its_own_way() -> None:
+    servers = ["a:1", "b:2"]
+    assert LIBRARIES[CONFLUENT_KAFKA].connection(servers, "c")["bootstrap.servers"] == "a:1,b:2"
+    assert LIBRARIES[KAFKA_PYTHON].connection(servers, "c") == {
+        "bootstrap_servers": servers,
+        "client_id": "c",
+    }
+
+
+SECURITY: Mapping[str, str] = {
+    "security.protocol": "sasl_ssl",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "harrow",
+    "sasl.password": "secret",
+    "ssl.ca.location": "ca.pem",
+    "ssl.certificate.location": "own.pem",
+    "ssl.key.location": "key.pem",
+    "ssl.key.password": "hidden",
+    "ssl.endpoint.identification.algorithm": "none",
+    "enable.ssl.certificate.verification": "true",
+}
+
+
+def test_librdkafka_is_let_in_by_what_the_file_of_a_cluster_says() -> None:
+    assert list(LIBRARIES[CONFLUENT_KAFKA].lacking_security(SECURITY)) == []
+    assert LIBRARIES[CONFLUENT_KAFKA].secured(SECURITY) == SECURITY
+
+
+def test_kafka_python_is_let_in_by_the_same_in_its_own_words() -> None:
+    assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(SECURITY)) == []
+    said = LIBRARIES[KAFKA_PYTHON].secured(SECURITY)
+    assert said == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "harrow",
+        "sasl_plain_password": "secret",
+        "ssl_cafile": "ca.pem",
+        "ssl_certfile": "own.pem",
+        "ssl_keyfile": "key.pem",
+        "ssl_password": "hidden",
+        "ssl_check_hostname": False,
+    }
+    assert said.keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
+    assert said.keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("enable.ssl.certificate.verification", "false"),
+        ("ssl.ca.pem", "..."),
+        ("sasl.kerberos.principal", "x"),
+    ],
+)
+def test_what_kafka_python_cannot_be_told_is_not_left_out_in_silence(setting: tuple[str, str]) -> None:
+    assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(dict([setting]))) == [setting[0]]
+    with pytest.raises(AssertionError, match="would speak otherwise"):
+        LIBRARIES[KAFKA_PYTHON].secured(dict([setting]))

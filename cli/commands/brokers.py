@@ -1,0 +1,148 @@
+"""What ``--target`` names: the model, brokers that are started, or a cluster of the user's."""
+
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from harrow.cli.console import say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.session import Refusal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harrow.campaigns.language.plan import Plan
+    from harrow.live_cluster.live_run import Brokers, StartedBrokers
+    from harrow.live_cluster.user_cluster.users_brokers import UserBrokers
+
+MODEL: Final = "model"
+_KAFKA: Final = "kafka:"
+_FILES: Final = (".yaml", ".yml")
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def real_brokers(
+    target: str,
+    plans: Iterable["Plan"],
+    interrupts: Interrupts,
+    messages: "Console",
+    *,
+    kafka_home: Path | None,
+    consent: bool,
+    quiet: bool,
+) -> Iterator["Brokers"]:
+    """Have the brokers that a target names; on a cluster of the user's nothing is done without *consent*, or leave in its file.
+
+    What ends harrow there is an interrupt, after which all is healed.
+
+    Raises:
+        FileError: the file of a cluster has mistakes.
+        Refusal: the brokers cannot be had, may not be touched, or harrow's extra `live` is not installed.
+        typer.BadParameter: it names nothing that can be run on.
+
+    """
+    if not is_cluster_file(target):
+        yield started_brokers(target, kafka_home, messages, quiet=quiet)
+        return
+    need_live()
+    from harrow.live_cluster.errors import LiveError
+    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+    from harrow.live_cluster.user_cluster.journal import JournalError
+    from harrow.live_cluster.user_cluster.users_brokers import user_brokers
+
+    file = load_cluster_file(Path(target))
+    interrupts.heed(*_ENDING)
+    try:
+        with user_brokers(
+            file, everything=consent, say=lambda line: None if quiet else say(messages, line)
+        ) as brokers:
+            _need_consent(brokers, plans, target)
+            try:
+                yield brokers
+            finally:
+                for left in brokers.left():
+                    say(messages, f"left in force: {left}; heal it: harrow heal {target}", style="red")
+    except JournalError as error:
+        raise Refusal(f"nothing was done: {error}; see `harrow heal {target}`") from error
+    except LiveError as error:
+        raise Refusal(f"nothing was done: {error}") from error
+
+
+def is_cluster_file(target: str) -> bool:
+    """Return whether a target is the file of a cluster."""
+    return target.endswith(_FILES) or (not target.startswith(_KAFKA) and Path(target).is_file())
+
+
+def need_live() -> None:
+    """See whether what real brokers need is installed.
+
+    Raises:
+        Refusal: it is not.
+
+    """
+    try:
+        import_module("harrow.live_cluster.live_run")
+    except ModuleNotFoundError as error:
+        raise Refusal(f"{error.name} is not installed: pip install 'kafka-harrow[live]'") from error
+
+
+def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) -> None:
+    from harrow.live_cluster.user_cluster.cluster_file import words_of
+    from harrow.live_cluster.user_cluster.users_brokers import missing_consent
+
+    missing = missing_consent(brokers, plans)
+    if missing:
+        would = "".join(f"\n  {words}" for words in words_of(brokers.file, missing))
+        raise Refusal(
+            f"nothing was done: {target} does not allow what this would do there:{would}\n"
+            f"give --yes, or `allow: [{', '.join(missing)}]` in {target}"
+        )
+
+
+def started_brokers(
+    target: str, kafka_home: Path | None, messages: "Console", *, quiet: bool
+) -> "StartedBrokers":
+    """Return the brokers that a target names, with Kafka in place to start them.
+
+    Raises:
+        Refusal: there is no Java or no Kafka, or harrow's extra `live` is not installed.
+        typer.BadParameter: it names nothing that can be started.
+
+    """
+    if not target.startswith(_KAFKA):
+        raise typer.BadParameter(
+            f"{target!r} is no target: give model, or a release such as kafka:2.4.1, or the file of a cluster",
+            param_hint="--target",
+        )
+    need_live()
+    from harrow.live_cluster.getting.java import JavaError, find_java
+    from harrow.live_cluster.getting.kafka_cache import CacheError, default_cache
+    from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of
+    from harrow.live_cluster.getting.maven import MavenError
+    from harrow.live_cluster.live_run import StartedBrokers
+
+    number, _, mode = target.removeprefix(_KAFKA).partition("-")
+    try:
+        release = release_of(number)
+        metadata = mode or release.modes[0]
+        if metadata not in release.modes:
+            known = " or ".join(f"kafka:{number}-{known}" for known in release.modes)
+            raise typer.BadParameter(f"{target!r} is no target: give {known}", param_hint="--target")
+        java = find_java()
+        if kafka_home is not None:
+            jars = kafka_home / "libs"
+            if not jars.is_dir():
+                raise Refusal(f"{kafka_home} is no distribution of Kafka: it has no libs")
+            return StartedBrokers(release=release, metadata=metadata, java=java, jars=jars.absolute())
+        cache = default_cache()
+        if not cache.has(release) and not quiet:
+            say(messages, f"getting Kafka {release.name} ...")
+        return StartedBrokers(release=release, metadata=metadata, java=java, jars=cache.get(release))
+    except (CacheError, JavaError, MavenError, ReleaseError) as error:
+        raise Refusal(str(error)) from error

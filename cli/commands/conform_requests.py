@@ -1,0 +1,131 @@
+"""`harrow conform --requests`: the same requests to a real broker and to the model's."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.record.markdown import table, text
+from harrow.campaigns.version import VERSION
+from harrow.cli import exit_code
+from harrow.cli.commands.brokers import is_cluster_file, started_brokers
+from harrow.cli.console import message_console, say, show
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.progress import ProgressLine
+from harrow.cli.render.layout import DIM, FAILED, indented
+from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.session import Refusal, data, write_json
+from harrow.live_cluster.conformity import AGREED, DIFFERS
+from harrow.live_cluster.errors import LiveError
+
+if TYPE_CHECKING:
+    from harrow.live_cluster.live_run import StartedBrokers
+    from harrow.live_cluster.single_requests.comparison import ComparedSequence
+    from harrow.live_cluster.single_requests.measure import Measure
+
+_SCHEMA: Final = "harrow.conform-requests/1"
+_INDENT: Final = 2
+
+
+def requests_session(request: ConformRequest) -> int:
+    """Compare as many requests as were asked for, print what differs, and return the exit code."""
+    assert request.requests is not None
+    if is_cluster_file(request.target):
+        raise typer.BadParameter(
+            "single requests go to a broker that harrow starts: give a release such as kafka:2.4.1",
+            param_hint="--target",
+        )
+    messages = message_console(no_color=request.no_color)
+    brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
+    try:
+        from harrow.live_cluster.single_requests.measure import SETTINGS, Measure, measure
+    except ModuleNotFoundError as error:
+        raise Refusal(
+            f"{error.name} is not installed: pip install 'kafka-harrow[hypothesis,live]'"
+        ) from error
+    from harrow.live_cluster.single_requests.real_broker import RealBrokers
+
+    progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)
+    measured = Measure()
+
+    def compared() -> None:
+        interrupts.check()
+        progress.update(measured.requests, f"{counted(measured.sequences, 'sequence')} compared")
+
+    with Interrupts() as interrupts, data(request) as console:
+        try:
+            progress.update(0, "starting a broker")
+            with (
+                tempfile.TemporaryDirectory(prefix="harrow-", ignore_cleanup_errors=True) as folder,
+                RealBrokers(brokers, Path(folder), SETTINGS) as real,
+            ):
+                measure(brokers.release, real, request.requests, request.seed or 0, measured, compared)
+        except KeyboardInterrupt:
+            progress.clear()
+            _print(request, console, measured, brokers)
+            return exit_code.INTERRUPTED
+        except LiveError as error:
+            progress.clear()
+            say(messages, str(error), style="red")
+            _print(request, console, measured, brokers)
+            return exit_code.BROKEN if measured.differing else exit_code.INCONCLUSIVE
+        finally:
+            progress.clear()
+        _print(request, console, measured, brokers)
+    return exit_code.BROKEN if measured.differing else exit_code.OK
+
+
+def _print(request: ConformRequest, console: Console, measured: "Measure", brokers: "StartedBrokers") -> None:
+    if request.output_format == "json":
+        write_json(console, _document(request, measured))
+    elif request.output_format == "markdown":
+        heads = (f"Kafka {brokers.release.name}", "requests", "sequences", "differ")
+        told = (brokers.metadata, measured.requests, measured.sequences, sum(measured.differing.values()))
+        console.file.write(table(heads, [tuple(text(str(value)) for value in told)]) + "\n")
+    else:
+        for kind, found in measured.shortest.items():
+            show(console, *_lines(measured.differing[kind], found))
+        said = AGREED if measured.requests else "nothing compared"
+        if measured.differing:
+            said = f"{counted(sum(measured.differing.values()), 'sequence')} differ"
+        show(
+            console,
+            Text(
+                f"{counted(measured.requests, 'request')} in {counted(measured.sequences, 'sequence')} "
+                f"on {request.target}: {said}"
+            ),
+        )
+
+
+def _lines(count: int, found: "ComparedSequence") -> Iterator[Any]:
+    """Yield a difference: how often it came up, the shortest way to it, and what the two brokers answered."""
+    from harrow.live_cluster.single_requests.comparison import where
+
+    last = found.exchanges[-1]
+    yield Text.assemble((DIFFERS, FAILED), f"  {where(last)}  ({counted(count, 'sequence')})")
+    for exchange in found.exchanges:
+        yield indented(str(exchange.request or exchange.step), _INDENT, DIM)
+    yield indented(f"model:  {last.modelled}", _INDENT)
+    yield indented(f"broker: {last.real}", _INDENT)
+
+
+def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
+    from harrow.live_cluster.single_requests.recording import recording
+
+    return {
+        "schema": _SCHEMA,
+        "version": VERSION,
+        "target": request.target,
+        "seed": request.seed or 0,
+        "requests": measured.requests,
+        "sequences": measured.sequences,
+        "differences": [
+            {"count": measured.differing[kind], "kind": kind, "shortest": recording(found)}
+            for kind, found in measured.shortest.items()
+        ],
+    }

@@ -1,0 +1,71 @@
+"""`harrow heal`: what was left in force on users' clusters is undone."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from harrow.campaigns.language.problem import FileError
+from harrow.cli import exit_code
+from harrow.cli.commands.brokers import need_live
+from harrow.cli.console import message_console, say
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.requests.heal import HealRequest
+
+if TYPE_CHECKING:
+    from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
+
+
+def session(request: HealRequest) -> int:
+    """Heal what is asked for, and return the exit code."""
+    need_live()
+    from harrow.live_cluster.user_cluster.journal import journals, state_folder
+
+    messages = message_console(no_color=request.no_color)
+    wanted = None if request.file is None else request.file.absolute()
+    codes = []
+    with Interrupts():
+        for path in list(journals(state_folder())):
+            code = _heal(path, wanted, messages, quiet=request.quiet)
+            if code is not None:
+                codes.append(code)
+    if not codes and not request.quiet:
+        say(messages, "nothing is in force")
+    return max(codes, default=exit_code.OK)
+
+
+def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) -> int | None:
+    """Heal what a journal has, and return an exit code; None for the journal of another cluster."""
+    from harrow.live_cluster.errors import LiveError
+    from harrow.live_cluster.user_cluster.healing import Healing
+    from harrow.live_cluster.user_cluster.journal import Journal
+
+    try:
+        with Journal(path, Path(), Path()) as journal:
+            if wanted not in (None, journal.cluster_file):
+                return None
+            file = _file(journal.cluster_file, messages)
+            with tempfile.TemporaryDirectory(prefix="harrow-") as folder:
+
+                def tell(line: str) -> None:
+                    if not quiet:
+                        say(messages, line)
+
+                Healing(journal, file, Path(folder) / "commands.log", tell).heal()
+            tell(f"{journal.cluster_file}: nothing is in force any more")
+    except LiveError as error:
+        say(messages, str(error), style="red")
+        return exit_code.BROKEN
+    return exit_code.OK
+
+
+def _file(path: Path, messages: Console) -> "ClusterFile | None":
+    """Return the file of a cluster, None where it cannot be read any more: what undoes a fault stands in the journal."""
+    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+
+    try:
+        return load_cluster_file(path)
+    except FileError as error:
+        say(messages, f"{error}; going on without it", style="yellow")
+        return None

@@ -1,0 +1,95 @@
+"""The log of a broker or a controller, followed while that writes it."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.broker_logs.log_lines import (
+    CONTROLLER_FAILOVER,
+    CauseLine,
+    LogReader,
+    RefusalLine,
+    TruncationLine,
+)
+
+_READ_BYTES: Final = 1 << 20
+"""How much is read at once."""
+
+
+class BrokerLog:
+    """What a log has told so far. Any thread may ask; each question reads what has been written since the last.
+
+    A file that is not there yet tells nothing. A process that is started again writes on at its end.
+    """
+
+    def __init__(self, file: Path, default_reason: str) -> None:
+        self._file = file
+        self._reader = LogReader(default_reason)
+        self._lock = threading.Lock()
+        self._read = 0
+        self._rest = b""
+        self._truncations: dict[str, TruncationLine] = {}
+        self._refusals: list[RefusalLine] = []
+        self._causes: list[CauseLine] = []
+        # How many of the causes have explained a change of a partition, where each explains one.
+        self._explained: dict[str, int] = {}
+
+    def truncation_reason(self, partition: str, to_offset: int) -> str:
+        """Return why a log has lost what it had from an offset on; empty where it is not told. Asked again, it is not."""
+        with self._lock:
+            self._look()
+            told = self._truncations.pop(partition, None)
+        # A batch goes as a whole: what is left may end before the offset.
+        return told.reason if told is not None and told.to_offset >= to_offset else ""
+
+    def refusals(self) -> list[RefusalLine]:
+        """Return the truncations that a broker has refused since this was asked last."""
+        with self._lock:
+            self._look()
+            refusals, self._refusals = self._refusals, []
+        return refusals
+
+    def election_reason(self, partition: str) -> str:
+        """Return why a controller that has changed a partition just now has done so; empty where it does not tell."""
+        with self._lock:
+            self._look()
+            newest = next((cause for cause in reversed(self._causes) if _may_explain(cause, partition)), None)
+            if newest is None:
+                return ""
+            if not newest.is_summary:
+                return newest.reason
+            explained, self._explained[partition] = self._explained.get(partition, 0), len(self._causes)
+            return newest.reason if len(self._causes) > explained else ""
+
+    def _look(self) -> None:
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._read)
+                while data := file.read(_READ_BYTES):
+                    self._read += len(data)
+                    *lines, self._rest = (self._rest + data).split(b"\n")
+                    for line in lines:
+                        self._take(line.decode("utf-8", "backslashreplace"))
+        except FileNotFoundError:
+            return
+
+    def _take(self, line: str) -> None:
+        told = self._reader.read(line)
+        if isinstance(told, TruncationLine):
+            self._truncations[told.partition] = told
+        elif isinstance(told, RefusalLine):
+            self._refusals.append(told)
+        elif told is not None:
+            if told.reason == CONTROLLER_FAILOVER:
+                # What it did when it was controller before is over.
+                self._causes.clear()
+            self._causes.append(told)
+
+
+ReasonOf = Callable[[str], str]
+"""Returns why the controller has changed a partition just now."""
+
+
+def _may_explain(cause: CauseLine, partition: str) -> bool:
+    return cause.partitions is None or partition in cause.partitions

@@ -1,0 +1,168 @@
+"""Which lines of a broker's or a controller's log say why something was done, and what they say.
+
+Each release words them in its own way. What follows was read in the source of each (named by class), and is held to
+lines that brokers of each have logged. Lines say what is about to be done, so they are in the log before it is.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+HIGH_WATERMARK: Final = "high watermark"
+LEADER_EPOCH: Final = "leader epoch"
+OUT_OF_RANGE: Final = "out of range"
+
+BROKER_FAILURE: Final = "broker failure"
+BROKER_STARTUP: Final = "broker startup"
+CONTROLLER_FAILOVER: Final = "controller failover"
+CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
+PREFERRED_LEADER: Final = "preferred leader"
+TOPIC_CREATION: Final = "topic creation"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationLine:
+    """A broker cuts a log back to an offset; nothing may be behind it."""
+
+    partition: str
+    to_offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalLine:
+    """A broker stops itself, for its log ends behind that of its leader (None: it does not say of which)."""
+
+    partition: str
+    leader: int | None
+    end_offset: int
+    leo: int
+
+
+@dataclass(frozen=True, slots=True)
+class CauseLine:
+    """A controller does something that may elect leaders: of any partition, or of these alone.
+
+    It explains what follows up to the next one, or, where ``is_summary``, one change of each partition.
+    """
+
+    reason: str
+    partitions: frozenset[str] | None = None
+    is_summary: bool = False
+
+
+LogLine = TruncationLine | RefusalLine | CauseLine
+
+_PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
+
+# Log.truncateTo: "Truncating log t-0 to offset 1." up to 1.0, then "[Log partition=t-0, dir=...] Truncating to offset 1"; from 3.0 on it
+# is a UnifiedLog.
+_CUT: Final = re.compile(
+    rf"(?:Truncating log {_PARTITION} to offset (?P<offset>\d+)|"
+    rf"Log partition={_PARTITION.replace('partition', 'logged', 1)}, dir=[^\]]*\] Truncating to offset (?P<to>\d+))"
+)
+# The same, where nothing is behind the offset: "Truncating t-0 to 2 has no effect", "Truncating to 2 has no effect".
+_NO_EFFECT: Final = re.compile(
+    rf"(?:Truncating {_PARTITION} to \d+|Log partition={_PARTITION.replace('partition', 'logged', 1)}, dir=[^\]]*\] Truncating to \d+)"
+    " has no effect"
+)
+_REASONS: Final = (
+    # AbstractFetcherThread.truncateToHighWatermark, from 2.2 on; with the state since 3.0.
+    (rf"Truncating partition {_PARTITION} (?:to|with .* due to) local high watermark", HIGH_WATERMARK),
+    # AbstractFetcherThread.maybeTruncateToEpochEndOffsets and truncateOnFetchResponse.
+    (rf"Truncating partition {_PARTITION} with .* due to leader epoch", LEADER_EPOCH),
+    # ReplicaFetcherThread.maybeTruncate of 0.11 and 1.0; AbstractFetcherThread.getOffsetTruncationState since.
+    (rf"leader replied with an unknown offset in {_PARTITION}\. ", HIGH_WATERMARK),
+    # ReplicaFetcherThread.handleOffsetOutOfRange; AbstractFetcherThread.fetchOffsetAndTruncate.
+    (
+        rf"Replica \d+ for partition {_PARTITION} reset its fetch offset from \d+ to current leader \d+'s latest offset",
+        OUT_OF_RANGE,
+    ),
+    (
+        rf"Reset fetch offset for partition {_PARTITION} from \d+ to current leader's latest offset",
+        OUT_OF_RANGE,
+    ),
+)
+_REASON_LINES: Final = tuple((re.compile(pattern), reason) for pattern, reason in _REASONS)
+# ReplicaFetcherThread.handleOffsetOutOfRange, up to 2.0.0.
+_REFUSED: Final = re.compile(
+    rf"log truncation is not allowed for partition {_PARTITION}, +current leader(?: (?P<leader>\d+))?'s latest offset "
+    r"(?P<end_offset>\d+) is less than replica(?: \d+)?'s latest offset (?P<leo>\d+)",
+    re.IGNORECASE,
+)
+
+# KafkaController; the controller of KRaft says what it did at the end of ReplicationControlManager.generateLeaderAndIsrUpdates.
+_CAUSES: Final = (
+    (re.compile(r"Broker failure callback for "), BROKER_FAILURE),
+    (re.compile(r"New broker startup callback for "), BROKER_STARTUP),
+    (re.compile(r"Shutting down broker \d"), CONTROLLED_SHUTDOWN),
+    (re.compile(r"New (?:topic|partition) creation callback for "), TOPIC_CREATION),
+    (
+        re.compile(r"starting become controller state transition|successfully elected as the controller"),
+        CONTROLLER_FAILOVER,
+    ),
+)
+_PREFERRED: Final = re.compile(
+    r"Starting (?:preferred )?replica leader election (?:\(PREFERRED\) )?for partitions (?P<partitions>.*?)"
+    r"(?: triggered by .*)? \("
+)
+_NAMED: Final = re.compile(r"\[(?P<topic>[^,\]]+),(?P<number>\d+)\]|(?P<name>[a-zA-Z0-9._-]+-\d+)")
+_KRAFT_CAUSES: Final = (
+    (re.compile(r"handleBrokerFenced: changing \d+ partition"), BROKER_FAILURE),
+    (re.compile(r"handleBrokerUnfenced: changing \d+ partition"), BROKER_STARTUP),
+    (re.compile(r"enterControlledShutdown\[\d+\]: changing \d+ partition"), CONTROLLED_SHUTDOWN),
+)
+
+
+class LogReader:
+    """Makes sense of the lines of one log, in their order.
+
+    A follower truncates by *default_reason* where no line before says another: its release has one way to begin.
+    """
+
+    def __init__(self, default_reason: str) -> None:
+        self._default_reason = default_reason
+        self._reasons: dict[str, str] = {}
+
+    def read(self, line: str) -> LogLine | None:
+        """Return what a line tells; None where it is about something else."""
+        if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
+            return self._truncation(line)
+        return _cause(line)
+
+    def _truncation(self, line: str) -> LogLine | None:
+        if (refused := _REFUSED.search(line)) is not None:
+            leader = refused["leader"]
+            return RefusalLine(
+                refused["partition"],
+                None if leader is None else int(leader),
+                int(refused["end_offset"]),
+                int(refused["leo"]),
+            )
+        for pattern, reason in _REASON_LINES:
+            if (named := pattern.search(line)) is not None:
+                self._reasons[named["partition"]] = reason
+                return None
+        if (nothing := _NO_EFFECT.search(line)) is not None:
+            self._reasons.pop(nothing["partition"] or nothing["logged"], None)
+        elif (cut := _CUT.search(line)) is not None:
+            partition = cut["partition"] or cut["logged"]
+            reason = self._reasons.pop(partition, self._default_reason)
+            return TruncationLine(partition, int(cut["offset"] or cut["to"]), reason)
+        return None
+
+
+def _cause(line: str) -> CauseLine | None:
+    for pattern, reason in _CAUSES:
+        if pattern.search(line) is not None:
+            return CauseLine(reason)
+    for pattern, reason in _KRAFT_CAUSES:
+        if pattern.search(line) is not None:
+            return CauseLine(reason, is_summary=True)
+    if (preferred := _PREFERRED.search(line)) is not None:
+        named = (
+            found["name"] or f"{found['topic']}-{found['number']}"
+            for found in _NAMED.finditer(preferred["partitions"])
+        )
+        return CauseLine(PREFERRED_LEADER, frozenset(named))
+    return None

@@ -1,0 +1,68 @@
+"""What a worker needs of a library that applications use, and which libraries there are.
+
+A campaign's client names one (``library``). Each is a module of its own, which alone imports it, so that a worker needs no
+other than its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Protocol, cast
+
+from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
+
+Ended = Callable[[str, int | None, str | None], None]
+"""Called with what became of a record: ``ok``, ``fail`` or ``info``, its offset where that is known, the error."""
+
+
+class LibraryProducer(Protocol):
+    """A producer."""
+
+    def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
+        """Take a record. *ended* is called once, by any thread, also before this returns."""
+
+    def poll(self, timeout_s: float) -> None:
+        """Let the library work, for so long at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """What a consumer has read since the poll before, and where it is: ``at_end`` are the partitions without news."""
+
+    records: Mapping[str, list[tuple[int, str]]]
+    positions: Mapping[str, int]
+    at_end: frozenset[str]
+
+
+class LibraryConsumer(Protocol):
+    """A consumer without a group."""
+
+    def assign(self, partitions: list[str]) -> None:
+        """Begin to read partitions at their beginnings."""
+
+    def poll(self, records_max: int, timeout_s: float) -> Poll:
+        """Read what there is; wait for so long at the most where there is nothing."""
+
+
+class ClientLibrary(Protocol):
+    """The module of a library. Settings are by its own names.
+
+    Both raise what the library raises where it does not take the settings.
+    """
+
+    def make_producer(self, settings: dict[str, Any]) -> LibraryProducer:
+        """Return a producer."""
+
+    def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer:
+        """Return a consumer."""
+
+
+_MODULES: Final[Mapping[str, str]] = {
+    CONFLUENT_KAFKA: "confluent_clients",
+    KAFKA_PYTHON: "kafka_python_clients",
+}
+
+
+def load_library(name: str) -> ClientLibrary:
+    """Return a library by the name that campaigns call it."""
+    return cast("ClientLibrary", import_module(f"harrow.live_cluster.clients.{_MODULES[name]}"))

@@ -1,0 +1,103 @@
+"""Clients of kafka-python (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
+
+import time
+from typing import Any, Final
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError, MessageSizeTooLargeError
+
+from harrow.cluster_model.history import FAIL, INFO, OK
+from harrow.live_cluster.clients.client_library import Ended, Poll
+
+_BOOTSTRAP_MS: Final = 50_000
+"""How long a client looks for a first broker before it gives up."""
+_NEVER_SENT: Final = (MessageSizeTooLargeError,)
+"""Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
+
+
+class KafkaPythonProducer:
+    """A producer whose records end in a thread of the library's."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._has_offsets = settings.get("acks") != 0
+        self._producer = KafkaProducer(
+            bootstrap_timeout_ms=_BOOTSTRAP_MS, allow_auto_create_topics=False, **settings
+        )
+
+    def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
+        try:
+            sent = self._producer.send(topic, value, key, partition=partition)
+        except KafkaError as error:
+            # It was not even taken.
+            ended(FAIL, None, _name_of(error))
+            return
+        sent.add_callback(lambda stored: ended(OK, self._offset(stored.offset), None))
+        sent.add_errback(
+            lambda error: ended(FAIL if isinstance(error, _NEVER_SENT) else INFO, None, _name_of(error))
+        )
+
+    def _offset(self, stored: int) -> int | None:
+        # -1 for a duplicate of a batch that the leader no longer remembers.
+        return stored if self._has_offsets and stored >= 0 else None
+
+    def poll(self, timeout_s: float) -> None:
+        time.sleep(timeout_s)
+
+
+class KafkaPythonConsumer:
+    """A consumer that is at the end of a partition when it has reached the high watermark that it was told last."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._consumer = KafkaConsumer(
+            bootstrap_timeout_ms=_BOOTSTRAP_MS,
+            group_id=None,
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+            **settings,
+        )
+        self._partitions: dict[TopicPartition, str] = {}
+        self._positions: dict[str, int] = {}
+
+    def assign(self, partitions: list[str]) -> None:
+        for partition in partitions:
+            topic, _, number = partition.rpartition("-")
+            self._partitions[TopicPartition(topic, int(number))] = partition
+            self._positions[partition] = 0
+        self._consumer.assign(list(self._partitions))
+        self._consumer.seek_to_beginning()
+
+    def poll(self, records_max: int, timeout_s: float) -> Poll:
+        records: dict[str, list[tuple[int, str]]] = {}
+        try:
+            read = self._consumer.poll(int(timeout_s * 1_000), records_max)
+        except KafkaError:  # An offset out of range, where the campaign says that it is an error.
+            read = {}
+        for name, messages in read.items():
+            records[self._partitions[name]] = [
+                (message.offset, (message.value or b"").decode("utf-8", "backslashreplace"))
+                for message in messages
+            ]
+        at_end = set()
+        for name, partition in self._partitions.items():
+            position, high_watermark = self._position(name), self._consumer.highwater(name)
+            if position is not None:
+                self._positions[partition] = position
+                if high_watermark is not None and position >= high_watermark:
+                    at_end.add(partition)
+        return Poll(records, self._positions, frozenset(at_end))
+
+    def _position(self, name: TopicPartition) -> int | None:
+        """Return where it reads next; None while it looks for the place."""
+        try:
+            position: int | None = self._consumer.position(name, timeout_ms=0)
+        except KafkaError:
+            return None
+        return position
+
+
+def _name_of(error: KafkaError) -> str:
+    return str(getattr(error, "message", None) or type(error).__name__)
+
+
+make_producer = KafkaPythonProducer
+make_consumer = KafkaPythonConsumer

@@ -1,0 +1,63 @@
+"""Links that go through proxies: they are cut, and single messages held, dropped and repeated, on their way."""
+
+from collections.abc import Callable
+
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.fault import process_name
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+
+
+class ProxiedLinks:
+    """The links of a cluster whose processes find each other behind proxies (`harrow.live_cluster.real_cluster.Links`)."""
+
+    def __init__(self, proxies: Proxies, requests: RequestsSeen) -> None:
+        self._proxies = proxies
+        self._requests = requests
+
+    def cut(self, sender: int | str, receiver: int | str) -> None:
+        self._in_loop(lambda faults: faults.cut(process_name(sender), process_name(receiver)))
+
+    def restore(self, sender: int | str, receiver: int | str) -> None:
+        self._in_loop(lambda faults: faults.restore(process_name(sender), process_name(receiver)))
+
+    def restore_all(self) -> None:
+        self._in_loop(LinkFaults.restore_all)
+
+    def add(self, rule: MessageRule) -> None:
+        self._in_loop(lambda faults: faults.add(rule))
+
+    def remove(self, is_meant: Callable[[MessageRule], bool]) -> None:
+        def remove(faults: LinkFaults) -> None:
+            for rule in filter(is_meant, faults.rules()):
+                faults.remove(rule)
+
+        self._in_loop(remove)
+
+    def has_rule(self, name: str) -> bool:
+        return self._proxies.in_loop(lambda faults: any(rule.name == name for rule in faults.rules()))
+
+    def are_disturbed(self, broker: int, control: str) -> bool:
+        name = process_name(broker)
+
+        def are_so(faults: LinkFaults) -> bool:
+            is_cut_off = faults.is_cut(name, control) or faults.is_cut(control, name)
+            return faults.disturbs(name) and not is_cut_off
+
+        return self._proxies.in_loop(are_so)
+
+    def remote_leo(self, leader: int, partition: str, replica: int) -> int:
+        return self._requests.remote_leo(leader, partition, replica)
+
+    def forget(self, broker: int) -> None:
+        self._in_loop(lambda _: self._requests.forget(broker))
+
+    def watch_messages(self) -> None:
+        self._requests.watches_messages = True
+
+    def watch_fetches(self) -> None:
+        self._requests.watches_fetches = True
+
+    def _in_loop(self, do: Callable[[LinkFaults], None]) -> None:
+        self._proxies.in_loop(do)

@@ -1,0 +1,1 @@
+"""Single requests to a broker of the model and to a real one, and whether both answer the same."""

@@ -1,0 +1,158 @@
+"""A sequence on two brokers, up to the first answer in which they differ, and the shortest sequence in which they do."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harrow.cluster_model.protocol import FetchRequest
+from harrow.live_cluster.single_requests.answers import Answer
+from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, SingleRequest
+from harrow.live_cluster.single_requests.model_broker import ModelBroker
+from harrow.live_cluster.single_requests.resolution import FetchSessions, Resolution
+from harrow.live_cluster.single_requests.steps import FollowerStep, Step
+
+_SHRINK_TRIES_MAX: Final = 200
+_NUMBER: Final = re.compile(r"\d+")
+_PRODUCER_ID: Final = "producer_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A step, the request that it became (None of an election), and what both brokers answered."""
+
+    step: Step
+    request: SingleRequest | None
+    modelled: Answer
+    real: Answer
+
+    @property
+    def differs(self) -> bool:
+        return self.modelled != self.real
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSequence:
+    """What came of the steps of a sequence; where the two brokers part, that is the last of the exchanges."""
+
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def requests(self) -> int:
+        """How many requests were compared; elections are none."""
+        return sum(exchange.request is not None for exchange in self.exchanges)
+
+    @property
+    def difference(self) -> Exchange | None:
+        """The exchange in which the two differ, None where they agree to the end."""
+        return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(exchange.step for exchange in self.exchanges)
+
+
+class _Side:
+    """One of the two brokers, with what it draws taken out of its answers."""
+
+    def __init__(self, driver: BrokerDriver) -> None:
+        self._driver = driver
+        self._sessions = FetchSessions()
+        # The first that it has given away.
+        self._producer_id: int | None = None
+
+    def ask(self, request: SingleRequest) -> Answer:
+        answer = self._sessions.with_number(self._driver.ask(self._sessions.with_id(request)))
+        if _PRODUCER_ID in answer:
+            answer = {**answer, _PRODUCER_ID: self._since_first(answer[_PRODUCER_ID])}
+        if isinstance(request, FetchRequest) and request.replica_id >= 0:
+            # What a follower fetches may bring it into the ISR.
+            answer = {**answer, "states": self._driver.partition_states()}
+        return answer
+
+    def _since_first(self, producer_id: int) -> int:
+        if self._producer_id is None:
+            self._producer_id = producer_id
+        return producer_id - self._producer_id
+
+    def elect(self, step: FollowerStep) -> Answer:
+        if step.does == "comes":
+            self._driver.register_follower()
+        elif step.does == "goes":
+            self._driver.unregister_follower()
+        else:
+            self._driver.elect_follower()
+        return {"states": self._driver.partition_states()}
+
+
+def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
+    """Take the steps on both brokers, which are new, up to the first difference."""
+    resolution = Resolution(model)
+    sides = _Side(model), _Side(real)
+    exchanges: list[Exchange] = []
+    for step in steps:
+        if isinstance(step, FollowerStep):
+            exchanges.append(Exchange(step, None, *(side.elect(step) for side in sides)))
+        else:
+            request = resolution.request(step)
+            exchanges.append(Exchange(step, request, *(side.ask(request) for side in sides)))
+            resolution.answered(request, exchanges[-1].modelled)
+        if exchanges[-1].differs:
+            break
+    return ComparedSequence(tuple(exchanges))
+
+
+def kind_of(exchange: Exchange) -> str:
+    """Return in which respect two answers differ, the same for other numbers."""
+    return _NUMBER.sub("n", where(exchange))
+
+
+def where(exchange: Exchange) -> str:
+    """Return in words what two answers say differently."""
+    request = "election" if exchange.request is None else exchange.request.api
+    return f"{request}: {'; '.join(_parts(exchange.modelled, exchange.real, ''))}"
+
+
+def _parts(modelled: Any, real: Any, path: str) -> list[str]:
+    if modelled == real:
+        return []
+    if isinstance(modelled, dict) and isinstance(real, dict):
+        keys = list(dict.fromkeys((*modelled, *real)))
+        return [
+            part
+            for key in keys
+            for part in _parts(modelled.get(key), real.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    if isinstance(modelled, list) and isinstance(real, list) and len(modelled) == len(real):
+        pairs = enumerate(zip(modelled, real, strict=True))
+        return [
+            part for number, (ours, theirs) in pairs for part in _parts(ours, theirs, f"{path}[{number}]")
+        ]
+    return [f"{path} is {modelled!r} in the model, {real!r} on the broker"]
+
+
+def shortest(
+    found: ComparedSequence, compare: Callable[[Sequence[Step]], ComparedSequence]
+) -> ComparedSequence:
+    """Leave out what can be left out of a sequence that differs, first in halves, then step by step.
+
+    What is left differs in the same respect; without any one of its steps it would not.
+    """
+    tries = 0
+    size = max(1, (len(found.steps) - 1) // 2)
+    while size:
+        start, shorter = len(found.steps) - 1 - size, False
+        while start >= 0 and tries < _SHRINK_TRIES_MAX:
+            steps = found.steps
+            tries += 1
+            tried = compare((*steps[:start], *steps[start + size :]))
+            if tried.difference is not None and _alike(tried.difference, found.difference):
+                found, shorter = tried, True
+            start = min(start, len(found.steps) - 1) - size
+        if size > 1 or not shorter:
+            size //= 2
+    return found
+
+
+def _alike(one: Exchange, other: Exchange | None) -> bool:
+    return other is not None and kind_of(one) == kind_of(other)

@@ -1,0 +1,57 @@
+"""A compared sequence as plain data, and the broker that answers out of it: what was seen once, without a broker."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from pydantic import Field, TypeAdapter
+
+from harrow.live_cluster.single_requests.answers import Answer
+from harrow.live_cluster.single_requests.broker_driver import PartitionStates, SingleRequest
+from harrow.live_cluster.single_requests.comparison import ComparedSequence
+from harrow.live_cluster.single_requests.steps import Step
+
+_STEPS: Final[TypeAdapter[tuple[Step, ...]]] = TypeAdapter(
+    tuple[Annotated[Step, Field(discriminator="kind")], ...]
+)
+
+
+def recording(compared: ComparedSequence) -> list[dict[str, Any]]:
+    """Return the steps of a sequence, each with what the real broker answered."""
+    return [{"step": asdict(exchange.step), "answer": exchange.real} for exchange in compared.exchanges]
+
+
+def steps_of(recorded: list[dict[str, Any]]) -> tuple[Step, ...]:
+    """Return the steps of what has been recorded.
+
+    Raises:
+        pydantic.ValidationError: there is one that is none.
+
+    """
+    return _STEPS.validate_python([entry["step"] for entry in recorded])
+
+
+class RecordedBroker:
+    """Answers as a real broker did, one answer after the other (`BrokerDriver`)."""
+
+    def __init__(self, recorded: list[dict[str, Any]]) -> None:
+        self._answers = [entry["answer"] for entry in recorded]
+        self._asked = 0
+
+    def ask(self, request: SingleRequest) -> Answer:  # noqa: ARG002 - the recording knows which it is
+        return self._next()
+
+    def register_follower(self) -> None:
+        """Go on to the states that this came to."""
+        self._next()
+
+    unregister_follower = elect_follower = register_follower
+
+    def partition_states(self) -> PartitionStates:
+        """Return the states that belong to the last answer."""
+        states: PartitionStates = self._answers[self._asked - 1]["states"]
+        return states
+
+    def _next(self) -> Answer:
+        self._asked += 1
+        answer: Answer = self._answers[self._asked - 1]
+        return answer

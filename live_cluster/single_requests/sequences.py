@@ -1,0 +1,151 @@
+"""Sequences of steps, drawn by Hypothesis."""
+
+import warnings
+from itertools import chain
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
+
+from harrow.live_cluster.single_requests.steps import (
+    CLOSING,
+    EndStep,
+    EpochEndStep,
+    FetchedPlace,
+    FetchStep,
+    FollowerStep,
+    MetadataStep,
+    ProducerIdStep,
+    ProduceStep,
+    RetryStep,
+    Step,
+)
+
+LENGTH: Final = 30
+"""Steps that a sequence has at the most, beside those that close it."""
+
+DRAWN_AT_ONCE: Final = 20
+"""Sequences that one seed brings."""
+
+_PARTITION: Final = st.sampled_from((*(0,) * 9, *(1,) * 4, 7))
+"""The last one there is not."""
+_EPOCH: Final = st.sampled_from((0, 0, 0, 0, None, -1, 1))
+_ACKS: Final = st.sampled_from((1, 1, -1))
+
+_PRODUCE: Final = st.builds(
+    ProduceStep,
+    partition=_PARTITION,
+    records=st.integers(1, 3),
+    acks=_ACKS,
+    producer=st.sampled_from((None, 0, 0, 0, 1)),
+    epoch=st.sampled_from((0, 0, 0, 0, 1, 2)),
+    sequence=st.sampled_from((0, 0, 0, 0, 0, 0, None, -1, -2, 1, 3)),
+)
+_RETRY: Final = st.builds(RetryStep, partition=_PARTITION, back=st.integers(0, 6), acks=_ACKS)
+_PLACE: Final = st.builds(
+    FetchedPlace,
+    partition=_PARTITION,
+    place=st.sampled_from(("start", "hw", "end", "end")),
+    plus=st.sampled_from((0, 0, 0, 0, 1, -1, -2, 5)),
+    epoch=_EPOCH,
+)
+_PLACES: Final = st.lists(_PLACE, max_size=2, unique_by=lambda place: place.partition).map(tuple)
+
+
+def _fetches(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[FetchStep]:
+    return st.builds(
+        FetchStep,
+        places=_PLACES,
+        follower=followers,
+        committed=st.booleans(),
+        session=st.sampled_from(("none", "new", "last", "last", "last", "first", "unknown", "close")),
+        session_epoch=st.sampled_from((0, 0, 0, 0, 0, -1, 1)),
+        forgotten=st.lists(st.sampled_from((0, 1)), max_size=1).map(tuple),
+        waits=st.sampled_from((False, False, False, True)),
+    )
+
+
+def _ends(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[EndStep]:
+    return st.builds(EndStep, partition=_PARTITION, follower=followers, committed=st.booleans(), epoch=_EPOCH)
+
+
+_REPLICATION: Final = st.builds(
+    FetchStep,
+    places=st.lists(
+        st.builds(
+            FetchedPlace,
+            partition=st.sampled_from((0, 0, 1)),
+            place=st.sampled_from(("end", "end", "hw")),
+            plus=st.sampled_from((0, 0, 0, -1)),
+        ),
+        min_size=1,
+        max_size=2,
+        unique_by=lambda place: place.partition,
+    ).map(tuple),
+    follower=st.just(value=True),
+)
+"""What a follower that keeps up asks."""
+_EPOCH_END: Final = st.builds(
+    EpochEndStep, partition=_PARTITION, epoch=_EPOCH, requested=st.sampled_from((0, 0, -1, -2, -3, 1))
+)
+_FOLLOWER: Final = st.builds(FollowerStep, does=st.sampled_from(("comes", "comes", "goes", "leads")))
+_COMES: Final = (
+    FollowerStep(does="comes"),
+    *(FetchStep(places=(FetchedPlace(partition=number),), follower=True) for number in (0, 1)),
+)
+_LEADS: Final = FollowerStep(does="leads")
+_CATCHING_UP: Final = st.sampled_from(
+    ((), (_LEADS,), (_LEADS, FollowerStep(does="goes")), (_LEADS, FollowerStep(does="goes"), *_COMES))
+).map(lambda then: (*_COMES, *then))
+"""What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
+_OF_CLIENTS: Final[tuple[st.SearchStrategy[Step], ...]] = (
+    *(_PRODUCE,) * 4,
+    *(_RETRY,) * 2,
+    _EPOCH_END,
+    st.one_of(st.just(ProducerIdStep()), st.just(MetadataStep())),
+)
+
+
+def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
+    """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
+    if not followed:
+        nobody = st.just(value=False)
+        alone = st.one_of(*_OF_CLIENTS, _fetches(nobody), _fetches(nobody), _ends(nobody))
+        return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
+    anybody = st.booleans()
+    step = st.one_of(
+        *_OF_CLIENTS,
+        *(_fetches(anybody),) * 3,
+        *(_REPLICATION,) * 2,
+        _ends(anybody),
+        _FOLLOWER,
+    )
+    parts = st.one_of(*(step.map(lambda drawn: (drawn,)),) * 6, _CATCHING_UP)
+    return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
+        lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
+    )
+
+
+def drawn_sequences(number: int, *, followed: bool) -> list[tuple[Step, ...]]:
+    """Return the sequences of a seed.
+
+    They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it
+    connects again, changes nothing, though Hypothesis warns of it.
+    """
+    found: list[tuple[Step, ...]] = []
+
+    def keep(steps: tuple[Step, ...]) -> None:
+        found.append(steps)
+
+    draw = settings(
+        max_examples=DRAWN_AT_ONCE,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )(seed(number)(given(sequences(followed=followed))(keep)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        draw()
+    return found

@@ -1,0 +1,126 @@
+"""A cluster that is started for a run, with proxies in front of its brokers, and a look at their disks and what they log."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
+from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.topology import BrokerSpec
+from harrow.live_cluster.broker_logs import log_lines
+from harrow.live_cluster.broker_logs.broker_log import BrokerLog
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
+from harrow.live_cluster.control_plane import ControlPlaneAccess
+from harrow.live_cluster.getting.kafka_release import KRAFT
+from harrow.live_cluster.kraft_control_plane import CONTROLLER_FOLDER
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxied_links import ProxiedLinks
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.live_disk import LiveDisk
+from harrow.live_cluster.local_cluster import LocalCluster, broker_folder
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.processes.java_program import LOG_FILE
+from harrow.live_cluster.real_cluster import BrokerProcess, Links, ReplicaLogs, Surroundings
+
+
+class StartedCluster:
+    """Brokers of a release on this machine, and all that is theirs (`harrow.live_cluster.real_cluster.RealCluster`)."""
+
+    follows_logs = True
+    names: Names = SAME
+    security: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, surroundings: Surroundings, *, java: Path, jars: Path, metadata: str) -> None:
+        self._surroundings = surroundings
+        self._open = ExitStack()
+        # What is open ends also where something that follows cannot be had.
+        with ExitStack() as opened:
+            self._make(opened, java, jars, metadata)
+            self._open = opened.pop_all()
+
+    def _make(self, opened: ExitStack, java: Path, jars: Path, metadata: str) -> None:
+        given = self._surroundings
+        report = given.report
+        by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
+        default_reason = log_lines.HIGH_WATERMARK if by_high_watermark else log_lines.LEADER_EPOCH
+        self._broker_logs = {
+            broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
+            for broker in given.plan.cluster.brokers
+        }
+        controllers = self._broker_logs
+        if metadata == KRAFT:
+            controllers = {
+                NO_CONTROLLER: BrokerLog(given.folder / CONTROLLER_FOLDER / LOG_FILE, default_reason)
+            }
+
+        def election_reason(controller: int, partition: str) -> str:
+            return controllers[controller].election_reason(partition) if controller in controllers else ""
+
+        self._requests = RequestsSeen(report)
+        given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
+
+        def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
+            report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
+
+        proxies = opened.enter_context(Proxies(LinkFaults(given.choices.network, applied), self._requests))
+        local = self._local = opened.enter_context(
+            LocalCluster(
+                given.plan.cluster,
+                java=java,
+                jars=jars,
+                folder=given.folder,
+                proxies=proxies,
+                seen=MetadataSeen(report, election_reason),
+                metadata=metadata,
+            )
+        )
+        self.spec = local.spec
+        self.seen = local.seen
+        self.children = local.children
+        self.control: ControlPlaneAccess = local.control
+        self.brokers: Mapping[int, BrokerProcess] = local.brokers
+        self.servers: Mapping[int, tuple[str, int]] = local.addresses
+        self.replicas_of, self.connect = local.replicas_of, local.connect
+        self.links: Links = ProxiedLinks(proxies, self._requests)
+        self.logs: Mapping[int, ReplicaLogs] = {
+            broker.id: self._disk(broker) for broker in local.spec.brokers
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def start(self) -> None:
+        self._local.start()
+        self._requests.topics_by_id = self._local.topics_by_id()
+
+    def refusals(self) -> Iterator[tuple[int, RefusalLine]]:
+        for broker, log in self._broker_logs.items():
+            yield from ((broker, refusal) for refusal in log.refusals())
+
+    def _disk(self, broker: BrokerSpec) -> LiveDisk:
+        given, spec = self._surroundings, self._local.spec
+        config = broker_config(given.plan.kafka, {**spec.settings, **broker.settings})
+        topics = {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
+        partitions = given.partitions_of(broker.id, self.replicas_of)
+        return LiveDisk(
+            broker.id,
+            self._local.brokers[broker.id].logs,
+            partitions,
+            writeback_us=spec.disk.writeback_us,
+            flushed_at_once=frozenset(
+                name for name in partitions if topics[name.rpartition("-")[0]].flush_messages == 1
+            ),
+            truncation_reason=self._broker_logs[broker.id].truncation_reason,
+            emit=given.trace.emit,
+        )

@@ -1,0 +1,149 @@
+"""Commands of the user's that do something to a broker, and what stands in them for it."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.errors import LiveError
+
+_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
+"""``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
+_SHELL: Final = "/bin/sh"
+_LOOK_S: Final = 0.02
+_TOLD: Final = 500
+
+
+class CommandError(LiveError):
+    """A command of the user's has failed, or took too long; the message has what it said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its arguments, or a line for the shell (``/bin/sh -c``), with placeholders; and how long it may take."""
+
+    run: tuple[str, ...] | str
+    limit_s: float
+
+    def placeholders(self) -> Iterator[str]:
+        """Yield the names of the placeholders."""
+        for part in (self.run,) if isinstance(self.run, str) else self.run:
+            for found in _PLACEHOLDER.finditer(part):
+                if found[2] is not None:
+                    yield found[2]
+
+    def filled(self, values: Mapping[str, object]) -> "FilledCommand":
+        """Return the command for one broker. In a line for the shell each value is one word, whatever is in it."""
+        if isinstance(self.run, str):
+            line = _filled(self.run, {name: shlex.quote(str(value)) for name, value in values.items()})
+            return FilledCommand((_SHELL, "-c", line), self.limit_s)
+        return FilledCommand(tuple(_filled(part, values) for part in self.run), self.limit_s)
+
+    def __str__(self) -> str:
+        return self.run if isinstance(self.run, str) else shlex.join(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class FilledCommand:
+    """A command line, as the system takes it, and how long it may take."""
+
+    argv: tuple[str, ...]
+    limit_s: float
+
+    def begin(self, folder: Path, log: Path) -> "RunningCommand":
+        """Start it in a folder; what it prints goes to the end of *log*.
+
+        Raises:
+            CommandError: it cannot be started.
+
+        """
+        try:
+            with log.open("ab") as output:
+                output.write(f"$ {self}\n".encode())
+                output.flush()
+                begin = output.tell()
+                process = subprocess.Popen(  # noqa: S603 - the user's own command
+                    self.argv,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    # Ctrl-C is for harrow, which then heals.
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise CommandError(f"cannot run {self}: {error.strerror}") from error
+        return RunningCommand(self, process, log, begin)
+
+    def __str__(self) -> str:
+        return self.argv[2] if self.argv[:2] == (_SHELL, "-c") else shlex.join(self.argv)
+
+
+class RunningCommand:
+    """A command that was started. One that takes too long is killed, with what it has started in its session."""
+
+    def __init__(
+        self, command: FilledCommand, process: "subprocess.Popen[bytes]", log: Path, begin: int
+    ) -> None:
+        self.pid = process.pid
+        self._command = command
+        self._process = process
+        self._log = log
+        self._begin = begin
+        self._until_s = time.monotonic() + command.limit_s
+
+    def has_ended(self) -> bool:
+        """Return whether it has done what it should.
+
+        Raises:
+            CommandError: it has failed, or takes too long.
+
+        """
+        code = self._process.poll()
+        if code is None and time.monotonic() < self._until_s:
+            return False
+        if code is None:
+            self.end()
+            raise CommandError(f"{self._command} took longer than {self._command.limit_s:g} s{self._said()}")
+        if code:
+            raise CommandError(f"{self._command} failed with {code}{self._said()}")
+        return True
+
+    def wait(self) -> None:
+        """Wait until it has done what it should.
+
+        Raises:
+            CommandError: it has failed, or takes too long.
+
+        """
+        try:
+            while not self.has_ended():
+                time.sleep(_LOOK_S)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Kill it, unless it has ended."""
+        if self._process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _said(self) -> str:
+        with self._log.open("rb") as output:
+            output.seek(self._begin)
+            said = output.read()[-_TOLD:].decode("utf-8", "backslashreplace").strip()
+        return f": {said.splitlines()[-1]}" if said else ""
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    value_of: Callable[[re.Match[str]], str] = lambda found: (  # noqa: E731 - of one place
+        f"{{{found[1]}}}" if found[2] is None else str(values[found[2]])
+    )
+    return _PLACEHOLDER.sub(value_of, text)

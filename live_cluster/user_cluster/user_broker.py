@@ -1,0 +1,203 @@
+"""Brokers and links of a user's cluster: what is done to them is done by the user's commands, and is in the journal before."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.live_cluster.control_plane import CannotBeDoneError
+from harrow.live_cluster.rehearsal import Deed
+from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, ClusterFile
+from harrow.live_cluster.user_cluster.command import FilledCommand, RunningCommand
+from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
+from harrow.live_cluster.wire.survey import SeenBroker
+
+
+class Deeds:
+    """What is done to the brokers of a cluster, with the commands of its *file*; of what can be undone all is *permitted*, or some.
+
+    *brokers* are the cluster's by their ids there. What commands print goes to *log*.
+    """
+
+    def __init__(
+        self,
+        file: ClusterFile,
+        brokers: Mapping[int, SeenBroker],
+        journal: Journal,
+        log: Path,
+        permitted: frozenset[str],
+    ) -> None:
+        self._file = file
+        self._brokers = brokers
+        self._journal = journal
+        self._log = log
+        self._permitted = permitted
+
+    def begin(self, deed: Deed, broker: int, peer: int | None = None) -> RunningCommand:
+        """Begin to do something to a broker, or to what a *peer* sends to it; by then the journal has it.
+
+        Raises:
+            CannotBeDoneError: there is no command that does it, or none that may.
+            CommandError: the command does not start.
+
+        """
+        if deed not in self._permitted:
+            raise CannotBeDoneError(f"{deed} is not allowed on this cluster")
+        command, cure = self._filled(deed, broker, peer), self._filled(HEALED_BY[deed], broker, peer)
+        fault = self._journal.strikes(deed, broker, self.address(broker), cure, peer)
+        running = command.begin(self._journal.folder, self._log)
+        self._journal.is_done_by(fault, running.pid)
+        return running
+
+    def undo(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
+        """Undo what was done, and strike it out.
+
+        Raises:
+            CannotBeDoneError: there is no command that does it.
+            CommandError: the command fails; what was done is in force still.
+
+        """
+        self._filled(HEALED_BY[deeds[0]], broker, peer).begin(self._journal.folder, self._log).wait()
+        self.is_over(deeds, broker, peer)
+
+    def is_over(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
+        """Strike out what has come to its end by something else."""
+        for fault in self._journal.in_force():
+            if self._is_of(fault, deeds, broker, peer):
+                self._journal.is_over(fault)
+
+    def address(self, broker: int) -> tuple[str, int]:
+        """Return where a broker listens."""
+        seen = self._brokers[broker]
+        return seen.host, seen.port
+
+    def _is_of(self, fault: JournalledFault, deeds: tuple[Deed, ...], broker: int, peer: int | None) -> bool:
+        return fault.deed in deeds and (fault.broker, fault.peer) == (broker, peer)
+
+    def _filled(self, deed: Deed, broker: int, peer: int | None) -> FilledCommand:
+        command = self._file.command(deed, broker)
+        if command is None:
+            raise CannotBeDoneError(f"no command does {deed} to broker {broker}")
+        seen = self._brokers[broker]
+        values: dict[str, object] = {
+            "broker": broker,
+            "host": seen.host,
+            "port": seen.port,
+            "rack": seen.rack or "",
+        }
+        if peer is not None:
+            other = self._brokers[peer]
+            values |= {"peer": peer, "peer_host": other.host, "peer_port": other.port}
+        listed = self._file.brokers.get(broker)
+        return command.filled({**({} if listed is None else listed.variables), **values})
+
+
+class UserBroker:
+    """A broker's process, as far as harrow knows of it: what it has done to it itself (`harrow.live_cluster.real_cluster.BrokerProcess`).
+
+    ``id`` is the campaign's, *called* what the cluster calls it.
+    """
+
+    def __init__(self, broker: int, called: int, deeds: Deeds) -> None:
+        self.id = broker
+        self.is_paused = False
+        self._called = called
+        self._deeds = deeds
+        self._is_up = True
+        self._stopping: RunningCommand | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it is there. One that is told to stop is, until its command is back."""
+        if self._stopping is not None and self._stopping.has_ended():
+            self._stopping = None
+            self._is_up = False
+        return self._is_up
+
+    def start(self) -> None:
+        if not self.is_running:
+            self._deeds.undo((Deed.KILL, Deed.STOP), self._called)
+            self._is_up, self.is_paused = True, False
+
+    def kill(self) -> None:
+        self._deeds.begin(Deed.KILL, self._called).wait()
+        # What stood still is gone as well.
+        self._deeds.is_over((Deed.PAUSE,), self._called)
+        self._stopping = None
+        self._is_up, self.is_paused = False, False
+
+    def stop(self) -> None:
+        self._stopping = self._deeds.begin(Deed.STOP, self._called)
+
+    def pause(self) -> None:
+        self._deeds.begin(Deed.PAUSE, self._called).wait()
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self._deeds.undo((Deed.PAUSE,), self._called)
+        self.is_paused = False
+
+
+class UserLinks:
+    """The links between brokers, as far as the user's commands cut them (`harrow.live_cluster.real_cluster.Links`).
+
+    What passes is not seen.
+    """
+
+    def __init__(self, deeds: Deeds, called: Callable[[int], int]) -> None:
+        self._deeds = deeds
+        self._called = called
+        self._cuts: Counter[tuple[int, int]] = Counter()
+
+    def cut(self, sender: int | str, receiver: int | str) -> None:
+        link = _link(sender, receiver)
+        self._cuts[link] += 1
+        if self._cuts[link] == 1:
+            self._deeds.begin(Deed.CUT, self._called(link[1]), self._called(link[0])).wait()
+
+    def restore(self, sender: int | str, receiver: int | str) -> None:
+        link = _link(sender, receiver)
+        self._cuts[link] -= 1
+        if not self._cuts[link]:
+            self._restore(link)
+
+    def restore_all(self) -> None:
+        for link in [link for link, cuts in self._cuts.items() if cuts]:
+            self._restore(link)
+
+    def add(self, rule: MessageRule) -> None:
+        raise CannotBeDoneError(
+            f"messages of a cluster that harrow has not started do not pass it: {rule.name}"
+        )
+
+    def remove(self, is_meant: Callable[[MessageRule], bool]) -> None:
+        """Do nothing: there are no rules."""
+
+    def has_rule(self, name: str) -> bool:  # noqa: ARG002 - there are none
+        return False
+
+    def are_disturbed(self, broker: int, control: str) -> bool:  # noqa: ARG002 - from that it is never cut off
+        return any(cuts and broker in link for link, cuts in self._cuts.items())
+
+    def remote_leo(self, leader: int, partition: str, replica: int) -> int:
+        raise CannotBeDoneError(f"what {leader} knows of {partition} on {replica} is not seen")
+
+    def forget(self, broker: int) -> None:
+        """Do nothing: what passes is not seen."""
+
+    def watch_messages(self) -> None:
+        """Do nothing: see `forget`."""
+
+    def watch_fetches(self) -> None:
+        """Do nothing: see `forget`."""
+
+    def _restore(self, link: tuple[int, int]) -> None:
+        sender, receiver = link
+        self._deeds.undo((Deed.CUT,), self._called(receiver), self._called(sender))
+        del self._cuts[link]
+
+
+def _link(sender: int | str, receiver: int | str) -> tuple[int, int]:
+    if isinstance(sender, str) or isinstance(receiver, str):
+        raise CannotBeDoneError(f"no command cuts the link between {sender} and {receiver}")
+    return sender, receiver

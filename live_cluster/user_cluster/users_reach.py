@@ -1,0 +1,125 @@
+"""What a campaign asks for that a user's cluster cannot do or show."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model import events
+from harrow.cluster_model.release import version_of
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.faults.actions import ElectPreferredLeaders
+from harrow.live_cluster.clients.client_settings import LIBRARIES
+from harrow.live_cluster.feasible import Reach, obstacles
+from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
+from harrow.live_cluster.rehearsal import Deed, Rehearsed, faults_of, rehearsed
+from harrow.live_cluster.user_cluster.cluster_file import COMMANDS, HEALED_BY, TOPICS, ClusterFile
+from harrow.live_cluster.user_cluster.user_cluster import OF_TOPICS, mapped_brokers
+from harrow.live_cluster.wire.survey import Survey
+
+OLDEST: Final = (2, 1)
+"""From here on brokers tell leader epochs (KIP-320)."""
+_FIRST_WITH_ELECTIONS: Final = (2, 4)
+
+SEEN_OUTSIDE: Final = frozenset(
+    kind.name
+    for kind in (
+        *(events.BrokerStarted, events.BrokerStopped, events.BrokerStopping, events.BrokerPaused),
+        *(events.BrokerResumed, events.BrokerRegistered, events.SessionExpired, events.SessionClosed),
+        *(events.ClientStopped, events.FaultStruck, events.FaultEnded, events.Healed),
+        *(events.ControllerElected, events.ControllerChanged, events.LeaderElected, events.IsrReduced),
+        *(events.IsrChanged, events.IsrWritten, events.BecameLeader, events.BecameFollower),
+        events.HighWatermarkSet,
+    )
+)
+"""The events that are told by metadata, by offsets and by what harrow does: nothing that passes, nothing on disk."""
+UNSEEN_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
+
+Settings = Mapping[int, Mapping[str, str]]
+"""The settings that brokers have, by their ids on the cluster."""
+
+_NOT_AT_HAND: Final = {
+    Deed.LOSE_POWER: "no command cuts the power, and what is on disk is not seen",
+    Deed.EXPIRE_SESSION: "ZooKeeper is not at hand",
+    Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
+    Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
+}
+
+
+def obstacles_on(plan: Plan, file: ClusterFile, seen: Survey, settings: Settings) -> Iterator[str]:
+    """Yield what a campaign asks for that cannot be had on a cluster, in words."""
+    if version_of(seen.release.name) < OLDEST:
+        yield f"brokers of {seen.release.name} do not tell leader epochs: it takes 2.1 or newer"
+        return
+    present = [each.id for each in seen.brokers if each.id in (file.brokers or {each.id})]
+    brokers = mapped_brokers(plan, present)
+    if brokers is None:
+        yield f"it has {len(plan.cluster.brokers)} brokers, and the cluster {len(present)}"
+        return
+    reach = Reach(
+        release=seen.release,
+        metadata=seen.metadata,
+        events=SEEN_OUTSIDE,
+        unseen=UNSEEN_COLUMNS,
+        lack=partial(_lack, file, brokers),
+    )
+    yield from obstacles(plan, reach)
+    if plan.cluster.controller is not None and seen.metadata == ZOOKEEPER:
+        yield "which broker is the controller cannot be chosen"
+    elects = any(isinstance(action, ElectPreferredLeaders) for step in plan.script for action in step.actions)
+    if elects and version_of(seen.release.name) < _FIRST_WITH_ELECTIONS:
+        yield "clients cannot ask for preferred leaders before 2.4 (KIP-460)"
+    clients: list[ProducerSpec | ConsumerSpec] = [*plan.producers, *plan.consumers]
+    for client in clients:
+        for name in LIBRARIES[client.library].lacking_security(file.security.settings):
+            yield f"{client.library}, which {client.name} is, cannot be told {name}"
+    yield from _obstacles_of_settings(plan, brokers, seen, settings)
+
+
+def deeds_of(plan: Plan) -> frozenset[str]:
+    """Return what a campaign does to a cluster that asks for consent."""
+    faults = [
+        *faults_of(plan),
+        *(() if plan.swarm is None or plan.swarm.faults is None else plan.swarm.faults.kinds),
+    ]
+    done = {each.deed for fault in faults for each in rehearsed(fault, plan)}
+    return frozenset({TOPICS, *(deed for deed in HEALED_BY if deed in done)})
+
+
+def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str | None:
+    if done.deed not in COMMANDS:
+        return _NOT_AT_HAND[done.deed]
+    stranger = next((end for end in done.ends if isinstance(end, str)), None)
+    if stranger is not None:
+        return f"no command cuts a link with {stranger}"
+    # A link is cut and restored where it ends.
+    broker = done.ends[-1]
+    assert isinstance(broker, int)
+    if file.command(done.deed, brokers[broker]) is None:
+        return f"there is no command that does {done.deed}"
+    return None
+
+
+def _obstacles_of_settings(
+    plan: Plan, brokers: Mapping[int, int], seen: Survey, settings: Settings
+) -> Iterator[str]:
+    """Yield where brokers have other settings than the campaign gives them; what topics can have is set there."""
+    for broker in plan.cluster.brokers:
+        own = sorted(OF_TOPICS & broker.settings.keys())
+        if own:
+            yield f"broker {broker.id} alone cannot be given {', '.join(own)}"
+        given = {**plan.cluster.settings, **broker.settings}
+        found = settings[brokers[broker.id]]
+        for name, value in given.items():
+            is_about_zookeeper = name.startswith("zookeeper.")
+            if name in OF_TOPICS or (is_about_zookeeper and seen.metadata != ZOOKEEPER):
+                continue
+            if name not in found:
+                yield f"broker {brokers[broker.id]} does not tell {name}, the campaign has {_text(value)}"
+            elif found[name].lower() != _text(value):
+                yield f"{name} is {found[name]} on broker {brokers[broker.id]}, the campaign has {_text(value)}"
+
+
+def _text(value: Value) -> str:
+    return str(value).lower()

@@ -1,0 +1,91 @@
+"""How a connection to a broker is encrypted, and whom it is made for."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from socket import socket
+from typing import Any, Final
+
+from kafka.errors import KafkaError
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""What harrow's own connections can authenticate by: with a name and a password."""
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class AuthenticationError(OSError):
+    """A broker takes neither name nor password, or none of the kind."""
+
+
+@dataclass(frozen=True)
+class Security:
+    """Settings of a client under the names of librdkafka (``security.protocol``, ``sasl.*``, ``ssl.*``), which may be secrets."""
+
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def protocol(self) -> str:
+        """Return one of `PROTOCOLS`."""
+        return self.settings.get("security.protocol", "PLAINTEXT").upper()
+
+    @property
+    def mechanism(self) -> str | None:
+        """Return how clients authenticate, None where they need not."""
+        if not self.protocol.startswith("SASL"):
+            return None
+        return self.settings.get("sasl.mechanism") or self.settings.get("sasl.mechanisms")
+
+    def secured(self, plain: socket, host: str) -> socket:
+        """Return the socket to speak through.
+
+        Raises:
+            OSError: the other end is not to be trusted.
+
+        """
+        return (
+            self._context.wrap_socket(plain, server_hostname=host) if self.protocol.endswith("SSL") else plain
+        )
+
+    def authenticate(self, ask: Any) -> None:
+        """Say who we are, where the broker wants to know; *ask* sends a request and returns the answer (KIP-152).
+
+        Raises:
+            AuthenticationError: the broker does not believe it.
+
+        """
+        if self.mechanism is None:
+            return
+        if ask(SaslHandshakeRequest[1](mechanism=self.mechanism)).error_code:
+            raise AuthenticationError(f"it does not authenticate by {self.mechanism}")
+        mechanism = get_sasl_mechanism(self.mechanism)(
+            sasl_mechanism=self.mechanism,
+            sasl_plain_username=self.settings.get("sasl.username", ""),
+            sasl_plain_password=self.settings.get("sasl.password", ""),
+        )
+        try:
+            while not mechanism.is_done():
+                answer = ask(SaslAuthenticateRequest[0](auth_bytes=mechanism.auth_bytes()))
+                if answer.error_code:
+                    raise AuthenticationError("it refuses the name or the password")
+                mechanism.receive(answer.auth_bytes)
+        except (KafkaError, ValueError) as error:
+            raise AuthenticationError(f"authenticating failed: {type(error).__name__}") from error
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        given = self.settings
+        context = ssl.create_default_context(cafile=given.get("ssl.ca.location"))
+        if given.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
+            context.check_hostname = False
+        if given.get("enable.ssl.certificate.verification", "true").lower() == "false":
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if (certificate := given.get("ssl.certificate.location")) is not None:
+            context.load_cert_chain(certificate, given.get("ssl.key.location"), given.get("ssl.key.password"))
+        return context
+
+
+PLAINTEXT: Final = Security()

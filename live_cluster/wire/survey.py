@@ -1,0 +1,146 @@
+"""What a cluster is that somebody else has started: its brokers, its topics, its settings, its release."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka.protocol.admin import DeleteTopicsRequest, DescribeConfigsRequest, DescribeQuorumRequest
+from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from harrow.live_cluster.wire.connection import BrokerConnection
+
+_METADATA: Final = 7
+_CONFIGS: Final = (1, 2, 4)
+_DELETE: Final = (1, 3)
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_TIMEOUT_MS: Final = 30_000
+_UNKNOWN_TOPIC: Final = 3
+
+
+class SurveyError(LiveError):
+    """A cluster does not tell what it is asked; the message has the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenBroker:
+    """A broker as others are told to find it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """A cluster by its id. ``assignments`` has the replicas of each partition, by topic; Kafka's own topics are left out."""
+
+    cluster_id: str
+    release: KafkaRelease
+    metadata: str
+    brokers: tuple[SeenBroker, ...]
+    controller: int | None
+    assignments: Mapping[str, tuple[tuple[int, ...], ...]]
+
+
+def survey(connection: BrokerConnection, release: KafkaRelease | None = None) -> Survey:
+    """Return what a broker tells of its cluster, from 2.1 on; without a *release* it is taken for that of its newest requests.
+
+    Raises:
+        ConnectionLostError: it does not answer, or is too old.
+
+    """
+    told = connection.ask(ApiVersionsRequest[0]()).api_keys
+    spoken = {api.api_key: (api.min_version, api.max_version) for api in told}
+    if release is None:
+        numbers = infer_broker_version_from_api_versions(spoken)
+        release = KafkaRelease(".".join(map(str, numbers)))
+    version = connection.version_of(MetadataRequest, _METADATA)
+    answer = connection.ask(MetadataRequest[version](topics=None, allow_auto_topic_creation=False))
+    return Survey(
+        cluster_id=answer.cluster_id or "",
+        release=release,
+        # Brokers of clusters with ZooKeeper do not know it (KIP-595).
+        metadata=KRAFT if DescribeQuorumRequest.API_KEY in spoken else ZOOKEEPER,
+        brokers=tuple(
+            SeenBroker(id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+            for broker in sorted(answer.brokers, key=lambda broker: int(broker.node_id))
+        ),
+        controller=None if answer.controller_id < 0 else answer.controller_id,
+        assignments={
+            topic.name: tuple(
+                tuple(partition.replica_nodes)
+                for partition in sorted(topic.partitions, key=lambda each: int(each.partition_index))
+            )
+            for topic in answer.topics
+            if not topic.error_code and not topic.is_internal
+        },
+    )
+
+
+def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]:
+    """Return the settings that a broker has, its defaults included; what it keeps secret is left out.
+
+    Raises:
+        ConnectionLostError: it does not answer.
+        SurveyError: it does not tell.
+
+    """
+    return _described(connection, _BROKER, [str(broker)])[str(broker)]
+
+
+def topic_settings(connection: BrokerConnection, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the settings that were made for each topic itself.
+
+    Raises:
+        ConnectionLostError: it does not answer.
+        SurveyError: it does not tell.
+
+    """
+    return _described(connection, _TOPIC, topics, own_alone=True)
+
+
+def delete_topics(connection: BrokerConnection, names: Iterable[str]) -> None:
+    """Have the controller, or any broker of a KRaft cluster, delete topics; one that is not there is as good as deleted.
+
+    Raises:
+        ConnectionLostError: it does not answer.
+        SurveyError: it does not do it.
+
+    """
+    version = connection.version_of(DeleteTopicsRequest, *_DELETE)
+    answer = connection.ask(DeleteTopicsRequest[version](topic_names=list(names), timeout_ms=_TIMEOUT_MS))
+    for told in answer.responses:
+        if told.error_code not in (0, _UNKNOWN_TOPIC):
+            raise SurveyError(f"topic {told.name} was not deleted: error {told.error_code}")
+
+
+_OF_TOPIC: Final = 1
+"""Where a setting of a topic comes from that somebody made for it (``DescribeConfigsResponse.ConfigSource``)."""
+
+
+def _described(
+    connection: BrokerConnection, kind: int, names: Iterable[str], *, own_alone: bool = False
+) -> dict[str, dict[str, str]]:
+    resource: Any = DescribeConfigsRequest.DescribeConfigsResource
+    version = connection.version_of(DescribeConfigsRequest, *_CONFIGS)
+    request = DescribeConfigsRequest[version](
+        resources=[
+            resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names
+        ],
+        include_synonyms=False,
+    )
+    found = {}
+    for told in connection.ask(request).results if request.resources else ():
+        if told.error_code:
+            raise SurveyError(f"settings of {told.resource_name} are not told: {told.error_message}")
+        found[told.resource_name] = {
+            setting.name: setting.value
+            for setting in told.configs
+            if setting.value is not None and (not own_alone or setting.config_source == _OF_TOPIC)
+        }
+    return found

@@ -1,0 +1,139 @@
+"""`harrow conform --requests`: what it prints, and with what it ends; a broker of the model stands for the real one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from harrow.cli import exit_code
+from harrow.cli.commands import conform_requests
+from harrow.cli.requests.conform import ConformRequest
+from harrow.cluster_model.release import behaviours_in
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
+from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.single_requests import real_broker
+from harrow.live_cluster.single_requests.measure import SETTINGS
+from harrow.live_cluster.single_requests.model_broker import ModelBroker
+from harrow.live_cluster.single_requests.recording import steps_of
+from tests.cli.conftest import Harrow
+
+RELEASE = KafkaRelease("2.4.1")
+
+
+def broker(**switches: Any) -> ModelBroker:
+    return ModelBroker("2.4", replace(behaviours_in(RELEASE.name), **switches), SETTINGS)
+
+
+class StandIns:
+    """Brokers that *make* makes, in place of real ones."""
+
+    is_followed = True
+
+    def __init__(self, make: Callable[[], ModelBroker]) -> None:
+        self._make = make
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave nothing: there is no process."""
+
+    def next_broker(self) -> ModelBroker:
+        return self._make()
+
+
+Session = Callable[..., int]
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Return a function that compares requests with brokers that it is given, and returns the exit code."""
+
+    def compare(make: Callable[[], ModelBroker], **asked: Any) -> int:
+        nowhere = Path("nowhere")
+        started = StartedBrokers(release=RELEASE, metadata="zookeeper", java=nowhere, jars=nowhere)
+        monkeypatch.setattr(conform_requests, "started_brokers", lambda *_, **__: started)
+        monkeypatch.setattr(real_broker, "RealBrokers", lambda *_: StandIns(make))
+        request = ConformRequest(target="kafka:2.4.1", **{"requests": 60, "quiet": True, **asked})
+        return conform_requests.requests_session(request)
+
+    return compare
+
+
+def test_brokers_that_answer_alike_agree(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert session(broker) == exit_code.OK
+    out = capsys.readouterr().out
+    assert int(out.split()[0]) >= 60
+    assert out.endswith("on kafka:2.4.1: agreed\n")
+
+
+def test_what_differs_is_told_with_the_shortest_way_to_it(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert session(lambda: broker(sequence_check=False), requests=600) == exit_code.BROKEN
+    out = capsys.readouterr().out
+    assert "differs  Produce: " in out
+    assert "ProduceRequest(acks=" in out
+    assert "  model:  {'partitions': {'t-" in out
+    assert "  broker: {'partitions': {'t-" in out
+    assert out.rstrip().endswith("differ")
+
+
+def test_json_has_what_replays_a_difference(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    code = session(lambda: broker(sequence_check=False), requests=600, output_format="json", seed=3)
+    assert code == exit_code.BROKEN
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["target"], told["seed"]) == (
+        "harrow.conform-requests/1",
+        "kafka:2.4.1",
+        3,
+    )
+    assert told["requests"] >= 600
+    assert all(steps_of(found["shortest"]) for found in told["differences"])
+    assert sum(found["count"] for found in told["differences"]) <= told["sequences"]
+
+
+def test_markdown_is_a_row_of_a_table(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert session(broker, output_format="markdown") == exit_code.OK
+    assert capsys.readouterr().out.startswith("| Kafka 2.4.1 | requests | sequences | differ |\n")
+
+
+def test_brokers_that_do_not_hold_out_are_inconclusive(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone() -> ModelBroker:
+        raise LiveError("waited 30 s in vain for an election")
+
+    assert session(gone) == exit_code.INCONCLUSIVE
+    told = capsys.readouterr()
+    assert "waited 30 s in vain for an election" in told.err
+    assert told.out == "0 requests in 0 sequences on kafka:2.4.1: nothing compared\n"
+
+
+def test_what_was_compared_before_an_interrupt_is_told(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[ModelBroker] = []
+
+    def interrupted() -> ModelBroker:
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(broker())
+        return made[-1]
+
+    assert session(interrupted) == exit_code.INTERRUPTED
+    assert " in 2 sequences on kafka:2.4.1: agreed\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [(), ("ack-lost", "--requests", "5")])
+def test_it_is_campaigns_or_requests(harrow: Harrow, arguments: tuple[str, ...]) -> None:
+    ended = harrow("conform", *arguments, "--target", "kafka:2.4.1")
+    assert ended.returncode == exit_code.USAGE
+    assert "give campaigns, or --requests N" in ended.stderr

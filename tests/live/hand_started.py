@@ -1,0 +1,146 @@
+"""A cluster as somebody has one who runs brokers by a shell script: harrow knows nothing of its processes."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.getting.kafka_release import KRAFT
+from harrow.live_cluster.processes.java_program import properties
+from harrow.live_cluster.processes.kraft_controller import new_uuid
+from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+
+BROKERS: Final = (1, 2, 3)
+_CONTROLLER: Final = 3_000
+
+_SCRIPT: Final = """\
+#!/bin/sh
+# start.sh NAME MAIN: starts what has its files in the folder NAME, unless it runs.
+cd "$(dirname "$0")/$1" || exit 1
+if [ -f pid ] && kill -0 "$(cat pid)" 2>/dev/null; then exit 0; fi
+setsid {java} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '{jars}/*' "$2" server.properties >>log 2>&1 </dev/null &
+echo $! >pid
+"""
+
+_END_SCRIPT: Final = """\
+#!/bin/sh
+# end.sh SIGNAL NAME: ends what runs in the folder NAME, and waits until it is gone.
+cd "$(dirname "$0")/$2" || exit 1
+kill "$1" "$(cat pid)" || exit 1
+while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.05; done
+"""
+
+CLUSTER: Final = """\
+bootstrap: [{bootstrap}]
+commands:
+  kill: ./end.sh -KILL broker-{{broker}}
+  stop: ./end.sh -TERM broker-{{broker}}
+  start: [./start.sh, "broker-{{broker}}", kafka.Kafka]
+  pause: kill -STOP "$(cat broker-{{broker}}/pid)"
+  resume: kill -CONT "$(cat broker-{{broker}}/pid)"
+  # Nothing is cut here: what is looked at is whether each cut is undone.
+  cut: [touch, "cut-{{peer}}-{{broker}}"]
+  restore: [rm, -f, "cut-{{peer}}-{{broker}}"]
+timeout: 30s
+"""
+
+
+class HandStarted:
+    """Three brokers below a folder, each with its process's number in ``broker-N/pid``."""
+
+    def __init__(self, folder: Path, java: Path, jars: Path, metadata: str) -> None:
+        self.folder = folder
+        self.file = folder / "cluster.yaml"
+        folder.mkdir(parents=True)
+        for name, text in (("start.sh", _SCRIPT.format(java=java, jars=jars)), ("end.sh", _END_SCRIPT)):
+            (folder / name).write_text(text, encoding="utf-8")
+            (folder / name).chmod(0o755)
+        with Ports() as ports:
+            self.ports = {broker: ports.take() for broker in BROKERS}
+            control = ports.take()
+        shared = self._kraft(java, jars, control) if metadata == KRAFT else self._zookeeper(control)
+        for broker, port in self.ports.items():
+            own = {"node.id": broker} if metadata == KRAFT else {"broker.id": broker}
+            logs = folder / f"broker-{broker}" / "data"
+            self._write(
+                f"broker-{broker}",
+                {
+                    "listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+                    "log.dirs": logs,
+                    "offsets.topic.num.partitions": 3,
+                    "log.cleaner.dedupe.buffer.size": 4_194_304,
+                    "replica.lag.time.max.ms": 10_000,
+                    **own,
+                    **shared,
+                },
+            )
+            if metadata == KRAFT:
+                logs.mkdir()
+                known = {"version": 1, "cluster.id": self._cluster_id, "node.id": broker}
+                text = properties({**known, "directory.id": new_uuid()})
+                (logs / "meta.properties").write_text(text, encoding="utf-8")
+            self._start(f"broker-{broker}", "kafka.Kafka")
+        bootstrap = ", ".join(f'"{LOOPBACK}:{port}"' for port in self.ports.values())
+        self.file.write_text(CLUSTER.format(bootstrap=bootstrap), encoding="utf-8")
+
+    def pid(self, broker: int) -> int:
+        return int((self.folder / f"broker-{broker}" / "pid").read_text())
+
+    def state(self, broker: int) -> str:
+        """Return ``up``, ``down`` or ``paused``, as the system has it."""
+        try:
+            status = Path(f"/proc/{self.pid(broker)}/stat").read_text(encoding="utf-8")
+        except OSError:
+            return "down"
+        return {"T": "paused", "Z": "down"}.get(status.rpartition(")")[2].split()[0], "up")
+
+    def cuts(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("cut-*"))
+
+    def end(self) -> None:
+        """End everything that was started."""
+        for file in self.folder.glob("*/pid"):
+            with suppress(OSError):
+                os.kill(int(file.read_text()), signal.SIGKILL)
+
+    def _zookeeper(self, port: int) -> dict[str, object]:
+        data = self.folder / "control" / "data"
+        given = {"dataDir": data, "clientPort": port, "clientPortAddress": LOOPBACK, "tickTime": 2_000}
+        self._write("control", {**given, "admin.enableServer": False})
+        self._start("control", "org.apache.zookeeper.server.quorum.QuorumPeerMain")
+        return {"zookeeper.connect": f"{LOOPBACK}:{port}", "zookeeper.session.timeout.ms": 6_000}
+
+    def _kraft(self, java: Path, jars: Path, port: int) -> dict[str, object]:
+        quorum: dict[str, object] = {
+            "controller.quorum.voters": f"{_CONTROLLER}@{LOOPBACK}:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        }
+        own = {"process.roles": "controller", "node.id": _CONTROLLER}
+        listener = {
+            "listeners": f"CONTROLLER://{LOOPBACK}:{port}",
+            "log.dirs": self.folder / "control" / "data",
+        }
+        self._cluster_id = new_uuid()
+        file = self._write("control", {**own, **listener, **quorum})
+        subprocess.run(
+            [
+                *(java, "-cp", f"{jars}/*", "kafka.tools.StorageTool"),
+                *("format", "--cluster-id", self._cluster_id, "--config", file),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        self._start("control", "kafka.Kafka")
+        return {"process.roles": "broker", **quorum}
+
+    def _write(self, name: str, values: dict[str, object]) -> Path:
+        file = self.folder / name / "server.properties"
+        file.parent.mkdir()
+        file.write_text(properties(values), encoding="utf-8")
+        return file
+
+    def _start(self, name: str, main: str) -> None:
+        subprocess.run([self.folder / "start.sh", name, main], check=True)

@@ -1,0 +1,22 @@
+"""Single requests to a real broker and to the model's: a few hundred of each release, where `harrow conform --requests` tries thousands."""
+
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.single_requests.comparison import where
+from harrow.live_cluster.single_requests.measure import SETTINGS, Measure, measure
+from harrow.live_cluster.single_requests.real_broker import RealBrokers
+
+_REQUESTS: Final = 300
+
+
+def test_the_model_answers_single_requests_as_a_real_broker_does(
+    brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    measured = Measure()
+    with RealBrokers(brokers, tmp_path, SETTINGS) as real:
+        measure(brokers.release, real, _REQUESTS, 0, measured, lambda: None)
+    differences = [found.difference for found in measured.shortest.values()]
+    assert [where(difference) for difference in differences if difference is not None] == []
+    assert measured.requests >= _REQUESTS

@@ -1,0 +1,148 @@
+"""A cluster that was started by hand, and a file of shell commands: campaigns run there, and nothing of them stays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harrow.cluster_model.release import version_of
+from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+from harrow.live_cluster.user_cluster.journal import STATE_VARIABLE, journals
+from harrow.live_cluster.user_cluster.users_brokers import surveyed
+from harrow.live_cluster.user_cluster.users_reach import OLDEST
+from harrow.live_cluster.wire.connection import ConnectionLostError
+from tests.live.conftest import Wait
+from tests.live.hand_started import BROKERS, HandStarted
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+CAMPAIGN = """
+name: bumpy
+kafka: "{release}"
+cluster: {{brokers: 3, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
+settings: {{acks: all, min.insync.replicas: 2, enable.idempotence: true}}
+workload:
+  duration: {duration}
+  producers: [{{rate: 20/s}}, {{rate: 10/s, library: kafka-python}}]
+  consumers: [{{}}, {{library: kafka-python}}]
+faults:
+  - {{at: 2s, do: {{broker_crash: {{broker: leader of t-0, restart_after: 2s}}}}}}
+  - {{every: 4s, do: {{broker_pause: {{broker: any, duration: 1s}}}}}}
+  - {{at: 3s, do: {{partition: {{between: 0, and: 1, duration: 2s}}}}}}
+"""
+
+Run = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def by_hand(brokers: StartedBrokers, tmp_path: Path, wait_until: Wait) -> Iterator[HandStarted]:
+    if version_of(brokers.release.name) < OLDEST:
+        pytest.skip("brokers tell leader epochs from 2.1 on")
+    cluster = HandStarted(tmp_path / "ours", brokers.java, brokers.jars, brokers.metadata)
+
+    def is_up() -> bool:
+        try:
+            return len(surveyed(load_cluster_file(cluster.file)).brokers) == len(BROKERS)
+        except ConnectionLostError:
+            return False
+
+    try:
+        wait_until(is_up)
+        yield cluster
+    finally:
+        cluster.end()
+
+
+@pytest.fixture
+def harrow(tmp_path: Path) -> Run:
+    def run(*arguments: object) -> "subprocess.Popen[str]":
+        state = {STATE_VARIABLE: str(tmp_path / "state")}
+        return subprocess.Popen(
+            [sys.executable, "-m", "harrow", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **plain_environment(), **state, "PYTHONPATH": PYTHONPATH},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return run
+
+
+def campaign(folder: Path, brokers: StartedBrokers, duration: str) -> Path:
+    file = folder / "bumpy.yaml"
+    file.write_text(CAMPAIGN.format(release=brokers.release.model_release, duration=duration))
+    return file
+
+
+def topics_of_harrow(cluster: HandStarted) -> list[str]:
+    seen = surveyed(load_cluster_file(cluster.file))
+    return [name for name in seen.assignments if name.startswith("harrow-")]
+
+
+def test_a_campaign_runs_there_once_it_may(
+    by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
+) -> None:
+    file = campaign(tmp_path, brokers, "8s")
+    refused = harrow("run", file, "--target", by_hand.file)
+    _, said = refused.communicate()
+    assert (refused.returncode, "give --yes, or `allow: [topics, kill, pause, cut]`" in said) == (2, True)
+    assert topics_of_harrow(by_hand) == []
+    ended = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
+    text, said = ended.communicate()
+    assert ended.returncode == 0, said
+    (run,) = json.loads(text)["runs"]
+    assert run["target"]["kind"] == "cluster"
+    assert (run["verdict"], run["reasons"]) == ("held", [])
+    # A pause that is meant for the broker that is down finds nothing to do.
+    assert {fault["fault"] for fault in run["faults"]} >= {"broker_crash", "partition"}
+    leos = {replica["leo"] for partition in run["replicas"].values() for replica in partition.values()}
+    assert min(leos) > 0
+    assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
+    wait_until(lambda: not topics_of_harrow(by_hand))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_whatever_ends_harrow_nothing_stays_in_force(
+    by_hand: HandStarted,
+    brokers: StartedBrokers,
+    harrow: Run,
+    wait_until: Wait,
+    tmp_path: Path,
+    how: signal.Signals,
+) -> None:
+    file, state = campaign(tmp_path, brokers, "10m"), tmp_path / "state" / "faults"
+    running = harrow("run", file, "--target", by_hand.file, "--yes")
+    wait_until(lambda: any('"in_force"' in path.read_text() for path in journals(state)))
+    running.send_signal(how)
+    running.communicate()
+    if how is signal.SIGKILL:
+        healed = harrow("heal", by_hand.file)
+        _, said = healed.communicate()
+        assert healed.returncode == 0, said
+    else:
+        assert running.returncode == 130
+    assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
+    assert list(journals(state)) == []
+    # The controller has deleted the topic; brokers may hear of it a little later.
+    wait_until(lambda: not topics_of_harrow(by_hand))
+
+
+def test_a_cluster_is_looked_at_and_told_as_a_campaign(
+    by_hand: HandStarted, harrow: Run, tmp_path: Path
+) -> None:
+    checked = harrow("target", "check", by_hand.file, "--set", "kafka=2.4")
+    told, said = checked.communicate()
+    assert checked.returncode == 0, said
+    assert "can run" in told
+    written = harrow("new", "ours", "--from", by_hand.file)
+    _, said = written.communicate()
+    assert written.returncode == 0, said
+    ran = harrow("run", tmp_path / "ours.yaml", "--no-results")
+    text, said = ran.communicate()
+    assert ran.returncode in (0, 1), text + said

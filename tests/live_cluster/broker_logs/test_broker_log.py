@@ -1,0 +1,108 @@
+"""A log is read while it is written, and answers why something has just happened."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.broker_logs.broker_log import BrokerLog
+from harrow.live_cluster.broker_logs.log_lines import LEADER_EPOCH, RefusalLine
+
+CUT = "Truncating log t-0 to offset {}."
+
+
+class Written:
+    """A log, and the file that it follows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "log"
+        self.log = BrokerLog(self.file, LEADER_EPOCH)
+
+    def write(self, *lines: str, end: str = "\n") -> None:
+        with self.file.open("a") as file:
+            file.write("\n".join(lines) + end)
+
+    def cause(self, text: str) -> None:
+        self.write(f"[Controller id=0] {text} (kafka.controller.KafkaController)")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    return Written(tmp_path)
+
+
+def test_a_log_that_is_not_there_tells_nothing(written: Written) -> None:
+    assert written.log.truncation_reason("t-0", 1) == ""
+    assert written.log.election_reason("t-0") == ""
+    assert written.log.refusals() == []
+
+
+def test_a_reason_is_told_once_for_each_truncation(written: Written) -> None:
+    written.write(CUT.format(1))
+    assert written.log.truncation_reason("t-1", 1) == ""
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 1) == ""
+    written.write(CUT.format(0))
+    assert written.log.truncation_reason("t-0", 0) == LEADER_EPOCH
+
+
+def test_a_batch_that_reaches_beyond_the_offset_goes_as_a_whole(written: Written) -> None:
+    written.write(CUT.format(5))
+    assert written.log.truncation_reason("t-0", 3) == LEADER_EPOCH
+
+
+def test_a_log_that_has_lost_less_has_lost_it_otherwise(written: Written) -> None:
+    written.write(CUT.format(1))
+    assert written.log.truncation_reason("t-0", 3) == ""
+
+
+def test_half_a_line_waits_for_its_end(written: Written) -> None:
+    written.write(CUT.format(1)[:20], end="")
+    assert written.log.truncation_reason("t-0", 1) == ""
+    written.write(CUT.format(1)[20:])
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+
+
+def test_what_is_no_text_is_in_nobodys_way(written: Written) -> None:
+    written.file.write_bytes(b"\xff\xfe\n" + CUT.format(1).encode() + b"\n")
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+
+
+def test_a_refusal_is_told_once(written: Written) -> None:
+    written.write(
+        "Exiting because log truncation is not allowed for partition t-0, current leader's latest offset 1 is less than replica's"
+        " latest offset 2"
+    )
+    assert written.log.refusals() == [RefusalLine("t-0", None, 1, 2)]
+    assert written.log.refusals() == []
+
+
+def test_a_controller_has_elected_for_what_it_deals_with(written: Written) -> None:
+    written.cause("Broker failure callback for 0")
+    assert written.log.election_reason("t-0") == "broker failure"
+    # An ISR without the dead leader, and then a leader: one cause has two changes.
+    assert written.log.election_reason("t-0") == "broker failure"
+    written.cause("New broker startup callback for 0")
+    assert written.log.election_reason("t-0") == "broker startup"
+
+
+def test_preferred_leaders_are_no_reason_for_others(written: Written) -> None:
+    written.cause("Broker failure callback for 0")
+    written.cause("Starting preferred replica leader election for partitions t-1")
+    assert written.log.election_reason("t-1") == "preferred leader"
+    assert written.log.election_reason("t-0") == "broker failure"
+
+
+def test_what_a_controller_did_in_an_earlier_term_is_over(written: Written) -> None:
+    written.cause("Starting preferred replica leader election for partitions t-1")
+    written.cause("0 successfully elected as the controller")
+    assert written.log.election_reason("t-1") == "controller failover"
+
+
+def test_in_kraft_a_cause_explains_one_change_of_a_partition(written: Written) -> None:
+    """What a controller of KRaft does without a line, such as electing a preferred leader, is not told."""
+    written.write("[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)")
+    assert written.log.election_reason("t-0") == "broker failure"
+    assert written.log.election_reason("t-1") == "broker failure"
+    assert written.log.election_reason("t-0") == ""
+    written.write("[QuorumController id=3000] handleBrokerUnfenced: changing 1 partition(s) (x)")
+    assert written.log.election_reason("t-0") == "broker startup"

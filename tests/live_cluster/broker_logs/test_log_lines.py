@@ -1,0 +1,240 @@
+"""What lines of brokers' logs tell: recorded on brokers of each release, and such as their sources have."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.broker_logs.log_lines import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    CONTROLLER_FAILOVER,
+    HIGH_WATERMARK,
+    LEADER_EPOCH,
+    OUT_OF_RANGE,
+    PREFERRED_LEADER,
+    TOPIC_CREATION,
+    CauseLine,
+    LogLine,
+    LogReader,
+    RefusalLine,
+    TruncationLine,
+)
+
+RECORDED = Path(__file__).parent / "recorded"
+"""A file a release: lines of all of its brokers and controllers, in which acks-1-leader-crash ran, about the partition t-0."""
+FETCHER = "[ReplicaFetcher replicaId=0, leaderId=1, fetcherId=0]"
+
+
+def told(lines: list[str], default_reason: str = LEADER_EPOCH) -> list[LogLine]:
+    reader = LogReader(default_reason)
+    return [found for line in lines if (found := reader.read(line)) is not None]
+
+
+def told_in(release: str) -> list[LogLine]:
+    lines = (RECORDED / f"{release}.log").read_text().splitlines()
+    return told(lines, HIGH_WATERMARK if release.startswith("0.10") else LEADER_EPOCH)
+
+
+def test_each_release_that_is_pinned_has_recorded_lines() -> None:
+    assert {file.stem for file in RECORDED.glob("*.log")} == set(CUT_BACK)
+
+
+CUT_BACK = {
+    "0.10.2.2": HIGH_WATERMARK,
+    "0.11.0.3": LEADER_EPOCH,
+    "2.0.1": LEADER_EPOCH,
+    "2.4.1": LEADER_EPOCH,
+    "2.8.2": LEADER_EPOCH,
+    "3.9.2-zookeeper": LEADER_EPOCH,
+    "3.9.2": LEADER_EPOCH,
+    "4.3.1": LEADER_EPOCH,
+}
+
+
+@pytest.mark.parametrize("release", CUT_BACK)
+def test_the_former_leader_cuts_off_what_it_alone_had(release: str) -> None:
+    assert TruncationLine("t-0", 1, CUT_BACK[release]) in told_in(release)
+
+
+def test_a_broker_of_0_10_2_refuses_to_truncate() -> None:
+    """There log-truncation-not-allowed ran too."""
+    assert RefusalLine("t-0", 1, 1, 2) in told_in("0.10.2.2")
+
+
+@pytest.mark.parametrize("release", CUT_BACK)
+def test_its_failure_had_another_elected(release: str) -> None:
+    is_kraft = release in ("3.9.2", "4.3.1")
+    assert CauseLine(BROKER_FAILURE, is_summary=is_kraft) in told_in(release)
+
+
+@pytest.mark.parametrize("release", [name for name in CUT_BACK if name not in ("3.9.2", "4.3.1")])
+def test_before_that_a_controller_took_over_and_the_topic_was_created(release: str) -> None:
+    causes = [cause.reason for cause in told_in(release) if isinstance(cause, CauseLine)]
+    assert {CONTROLLER_FAILOVER, TOPIC_CREATION, BROKER_STARTUP} <= set(causes)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        # 0.11: ReplicaFetcherThread.maybeTruncate.
+        (
+            (
+                "Based on follower's leader epoch, leader replied with an unknown offset in t-0. High watermark 1 will be used for"
+                " truncation. (kafka.server.ReplicaFetcherThread)"
+            ),
+            HIGH_WATERMARK,
+        ),
+        # 2.0: AbstractFetcherThread.getOffsetTruncationState.
+        (
+            (
+                f"{FETCHER} Based on replica's leader epoch, leader replied with an unknown offset in t-0. The initial fetch offset 1"
+                " will be used for truncation. (kafka.server.ReplicaFetcherThread)"
+            ),
+            HIGH_WATERMARK,
+        ),
+        (f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)", HIGH_WATERMARK),
+        (
+            f"{FETCHER} Truncating partition t-0 with TruncationState(offset=1, completed=true) due to local high watermark 1 (x)",
+            HIGH_WATERMARK,
+        ),
+        (
+            (
+                f"{FETCHER} Truncating partition t-0 with TruncationState(offset=1, completed=true) due to leader epoch and offset"
+                " EpochEndOffset(...) (x)"
+            ),
+            LEADER_EPOCH,
+        ),
+        (
+            (
+                "[ReplicaFetcherThread-0-1], Replica 0 for partition t-0 reset its fetch offset from 2 to current leader 1's latest"
+                " offset 1 (x)"
+            ),
+            OUT_OF_RANGE,
+        ),
+        (
+            f"{FETCHER} Reset fetch offset for partition t-0 from 2 to current leader's latest offset 1 (x)",
+            OUT_OF_RANGE,
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "Truncating log t-0 to offset 1. (kafka.log.Log)",
+        "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)",
+        "[UnifiedLog partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.UnifiedLog)",
+    ],
+)
+def test_a_line_before_says_what_a_follower_goes_by(line: str, reason: str, cut: str) -> None:
+    other = "other than the default"
+    assert told([line, cut], other) == [TruncationLine("t-0", 1, reason)]
+    # The next one is another matter, and so is another partition.
+    assert told([line, cut, cut], other)[1:] == [TruncationLine("t-0", 1, other)]
+    assert told([line.replace("t-0", "t-1"), cut], other) == [TruncationLine("t-0", 1, other)]
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "Truncating t-0 to 1 has no effect as the largest offset in the log is 0. (kafka.log.Log)",
+        "[Log partition=t-0, dir=/data] Truncating to 1 has no effect as the largest offset in the log is 0 (kafka.log.Log)",
+    ],
+)
+def test_a_truncation_without_effect_tells_nothing_and_takes_its_reason_along(nothing: str) -> None:
+    reason = f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)"
+    cut = "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)"
+    assert told([reason, nothing, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH)]
+
+
+@pytest.mark.parametrize(
+    ("line", "leader"),
+    [
+        # 0.10.2, 0.11 and 1.0, each with its own words.
+        (
+            (
+                "Exiting because log truncation is not allowed for partition t-0, Current leader 1's latest offset 1 is less than"
+                " replica 0's latest offset 2"
+            ),
+            1,
+        ),
+        (
+            (
+                "Exiting because log truncation is not allowed for partition t-0, current leader 1's latest offset 1 is less than"
+                " replica 0's latest offset 2"
+            ),
+            1,
+        ),
+        (
+            (
+                "Exiting because log truncation is not allowed for partition t-0, current leader's latest offset 1 is less than"
+                " replica's latest offset 2"
+            ),
+            None,
+        ),
+    ],
+)
+def test_a_broker_says_that_it_refuses_to_truncate(line: str, leader: int | None) -> None:
+    assert told([f"[2026-11-23 17:00:00,000] FATAL [ReplicaFetcherThread-0-1], {line} (x)"]) == [
+        RefusalLine("t-0", leader, 1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[Controller 2]: Shutting down broker 0 (kafka.controller.KafkaController)", CONTROLLED_SHUTDOWN),
+        ("[Controller id=2] Shutting down broker 0 (kafka.controller.KafkaController)", CONTROLLED_SHUTDOWN),
+        (
+            "[Controller id=2] New broker startup callback for 1 (kafka.controller.KafkaController)",
+            BROKER_STARTUP,
+        ),
+    ],
+)
+def test_a_controller_says_what_it_deals_with(line: str, reason: str) -> None:
+    assert told([line]) == [CauseLine(reason)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("handleBrokerUnfenced: changing 1 partition(s)", BROKER_STARTUP),
+        ("enterControlledShutdown[0]: changing 2 partition(s)", CONTROLLED_SHUTDOWN),
+    ],
+)
+def test_a_controller_of_kraft_says_what_it_has_changed(line: str, reason: str) -> None:
+    assert told([f"[QuorumController id=3000] {line} (x)"]) == [CauseLine(reason, is_summary=True)]
+
+
+@pytest.mark.parametrize(
+    ("named", "partitions"),
+    [
+        ("[t,0],[my-topic,1]", {"t-0", "my-topic-1"}),
+        ("t-0,my-topic-1", {"t-0", "my-topic-1"}),
+        ("", set()),
+    ],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Starting preferred replica leader election for partitions {} (kafka.controller.KafkaController)",
+        "Starting replica leader election (PREFERRED) for partitions {} triggered by AdminClientTriggered (x)",
+    ],
+)
+def test_preferred_leaders_are_elected_of_the_partitions_that_are_named(
+    line: str, named: str, partitions: set[str]
+) -> None:
+    assert told([line.format(named)]) == [CauseLine(PREFERRED_LEADER, frozenset(partitions))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "\tlog.dirs = [/data/Truncating log t-0 to offset]",
+        "[Controller id=2] Processing automatic preferred replica leader election (kafka.controller.KafkaController)",
+        "Corruption found in segment 0, truncating to offset 7 (kafka.log.Log)",
+    ],
+)
+def test_other_lines_tell_nothing(line: str) -> None:
+    assert told([line]) == []

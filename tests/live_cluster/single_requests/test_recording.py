@@ -1,0 +1,42 @@
+"""Sequences in which the model once differed from a real broker, with what that answered: the model answers the same today."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pydantic import ValidationError
+
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
+from harrow.live_cluster.single_requests.comparison import compared_sequence, where
+from harrow.live_cluster.single_requests.measure import model_broker
+from harrow.live_cluster.single_requests.recording import RecordedBroker, recording, steps_of
+from harrow.live_cluster.single_requests.sequences import sequences
+from harrow.live_cluster.single_requests.steps import Step
+
+ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed").glob("*.json"))
+RELEASE = KafkaRelease("2.4.1")
+
+
+@pytest.mark.parametrize("file", ONCE_DIFFERED, ids=lambda file: file.stem)
+def test_the_model_answers_as_a_real_broker_did(file: Path) -> None:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    model = model_broker(KafkaRelease(kept["release"]))
+    compared = compared_sequence(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
+    assert compared.difference is None, where(compared.difference)
+    assert len(compared.exchanges) == len(kept["sequence"])
+
+
+@settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(sequences(followed=True))
+def test_what_is_recorded_is_answered_again(steps: tuple[Step, ...]) -> None:
+    compared = compared_sequence(steps, model_broker(RELEASE), model_broker(RELEASE))
+    recorded = json.loads(json.dumps(recording(compared)))
+    assert steps_of(recorded) == steps
+    again = compared_sequence(steps, model_broker(RELEASE), RecordedBroker(recorded))
+    assert json.loads(json.dumps(recording(again))) == recorded
+
+
+def test_what_is_no_step_is_refused() -> None:
+    with pytest.raises(ValidationError, match="kind"):
+        steps_of([{"step": {"kind": "dance"}, "answer": {}}])

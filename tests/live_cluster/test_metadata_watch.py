@@ -1,0 +1,60 @@
+"""What brokers tell of metadata, and what becomes known of it."""
+
+import threading
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harrow.live_cluster import metadata_watch
+from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.metadata_watch import MetadataWatch
+from harrow.live_cluster.names import Names
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.metadata import BrokerMetadata
+
+NAMES = Names({0: 7, 1: 5}, {"t": "harrow-x-t"})
+
+
+def metadata(leader: int, epoch: int, isr: tuple[int, ...]) -> BrokerMetadata:
+    return BrokerMetadata(
+        frozenset({0, 1}),
+        {"t-0": (leader, epoch, isr), "u-0": (0, 0, (0,))},
+        {},
+        under_replicated=frozenset({"t-0"} if len(isr) < 2 else ()),
+    )
+
+
+def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KIP-966, on a cluster with KRaft whoever has started it."""
+    told: list[tuple[Any, ...]] = []
+    asked: list[tuple[list[str], Names]] = []
+    states = [metadata(0, 4, (0, 1)), metadata(0, 4, (0,)), metadata(1, 6, (1, 0))]
+    newest: list[BrokerMetadata] = []
+    was_taken = threading.Event()
+
+    def broker_metadata(_: BrokerConnection, topics: Any, names: Names) -> BrokerMetadata:
+        assert (tuple(topics), names) == (("t", "u"), NAMES)
+        if states:
+            newest.append(states.pop(0))
+        else:
+            # What was told before has been taken by now.
+            was_taken.set()
+        return newest[-1]
+
+    def eligible_leaders(_: BrokerConnection, topics: list[str], names: Names) -> Mapping[str, Any]:
+        asked.append((topics, names))
+        return {"t-0": (1,)}
+
+    monkeypatch.setattr(metadata_watch, "broker_metadata", broker_metadata)
+    monkeypatch.setattr(metadata_watch, "eligible_leaders", eligible_leaders)
+    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
+    watch = MetadataWatch(seen, ["t", "u"], NAMES)
+    watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: True)
+    assert was_taken.wait(60)
+    watch.close()
+    assert asked == [(["t"], NAMES)]
+    assert ("election", -1, "t-0", 1, 6, (1, 0), False, "") in told

@@ -1,0 +1,271 @@
+"""The journal of a user's cluster, and healing by it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.control_plane import CannotBeDoneError
+from harrow.live_cluster.processes.ports import LOOPBACK
+from harrow.live_cluster.rehearsal import Deed
+from harrow.live_cluster.user_cluster import healing
+from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, load_cluster_file
+from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand
+from harrow.live_cluster.user_cluster.healing import Healing, HealingError
+from harrow.live_cluster.user_cluster.journal import Journal, JournalError, journals
+from harrow.live_cluster.user_cluster.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.wire.survey import SeenBroker
+from tests.live_cluster.user_cluster_files import TEXT, notes, written
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+BROKERS = {broker: SeenBroker(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
+EVERYTHING = frozenset(map(str, ALLOWED))
+
+
+def journal_in(folder: Path) -> Journal:
+    return Journal.of(folder / "state", "some cluster", folder / "cluster.yaml")
+
+
+def deeds_in(
+    folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
+) -> Deeds:
+    file = load_cluster_file(written(folder, text))
+    return Deeds(file, BROKERS, journal, folder / "log", permitted)
+
+
+def heal(folder: Path, journal: Journal) -> None:
+    file = load_cluster_file(folder / "cluster.yaml")
+    Healing(journal, file, folder / "log", lambda _: None).heal()
+
+
+def test_what_is_done_is_struck_out_when_it_is_undone(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.pause()
+        assert (broker.is_paused, [str(fault) for fault in journal.in_force()]) == (
+            True,
+            ["pause of broker 1"],
+        )
+        broker.resume()
+        assert (broker.is_paused, journal.in_force()) == (False, [])
+        broker.kill()
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (False, [Deed.KILL])
+        broker.start()
+        assert (broker.is_running, journal.in_force()) == (True, [])
+    assert notes(tmp_path) == ["pause 1", "resume 1", "kill 1", "start 1"]
+    assert list(journals(tmp_path / "state")) == []
+
+
+def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.pause()
+        broker.kill()
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        broker.start()
+    assert notes(tmp_path) == ["pause 1", "kill 1", "start 1"]
+
+
+def test_one_that_is_told_to_stop_runs_until_its_command_is_back(tmp_path: Path) -> None:
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.stop()
+        states = [broker.is_running]
+        (tmp_path / "go").touch()
+        while states[-1]:
+            time.sleep(0.01)
+            states.append(broker.is_running)
+        assert states[0]
+        broker.start()
+    assert notes(tmp_path) == ["start 1"]
+
+
+def test_a_link_is_cut_once_and_restored_with_the_last_cut(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links.cut(0, 1)
+        links.cut(0, 1)
+        links.cut(1, 0)
+        links.restore(0, 1)
+        assert notes(tmp_path) == ["cut 1 2", "cut 2 1"]
+        links.restore(0, 1)
+        links.restore_all()
+        links.restore_all()
+    assert notes(tmp_path) == ["cut 1 2", "cut 2 1", "restore 1 2", "restore 2 1"]
+
+
+def test_what_is_not_allowed_is_not_done(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, permitted=frozenset({"pause"})))
+        broker.pause()
+        with pytest.raises(CannotBeDoneError, match="kill is not allowed on this cluster"):
+            broker.kill()
+        broker.resume()
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
+def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: cat state/*.journal >seen")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.pause()
+        assert '"deed": "pause"' in (tmp_path / "seen").read_text()
+        broker.resume()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("echo no such thing; exit 3", r"failed with 3: no such thing"),
+        ("{run: sleep 600, timeout: 50ms}", r"sleep 600 took longer than 0.05 s"),
+        ("[/nonexistent/program]", r"cannot run /nonexistent/program: No such file or directory"),
+    ],
+)
+def test_a_command_that_fails_is_told_and_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", f"pause: {command}")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        with pytest.raises(CommandError, match=message):
+            broker.pause()
+        heal(tmp_path, journal)
+    assert notes(tmp_path) == ["resume 1"]
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    with journal_in(tmp_path), pytest.raises(JournalError, match="another harrow is at work"):
+        journal_in(tmp_path)
+    with journal_in(tmp_path):
+        pass
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.live_cluster.user_cluster.test_journal import deeds_in, journal_in
+from harrow.live_cluster.user_cluster.user_broker import UserBroker, UserLinks
+folder = Path(sys.argv[1])
+journal = journal_in(folder)
+deeds = deeds_in(folder, journal)
+UserLinks(deeds, lambda broker: broker).cut(1, 2)
+UserBroker(1, 1, deeds).pause()
+journal.creates("harrow-x-t")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_has_left_is_healed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    path = os.pathsep.join((PYTHONPATH, str(root)))
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path],
+        cwd=root,
+        env={**os.environ, **plain_environment(), "PYTHONPATH": path},
+        check=False,
+    )
+    assert ended.returncode == -9
+    (path_of_journal,) = journals(tmp_path / "state")
+    with Journal(path_of_journal, Path(), Path()) as journal:
+        assert journal.cluster_file == tmp_path / "cluster.yaml"
+        assert [str(fault) for fault in journal.in_force()] == [
+            "pause of broker 1",
+            "cut of what broker 1 sends to broker 2",
+        ]
+        assert journal.topics() == ["harrow-x-t"]
+        journal.has_deleted("harrow-x-t")
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", "resume 1"]
+    assert not path_of_journal.exists()
+
+
+def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        path = journal.path
+    with path.open("a") as file:
+        file.write('{"in_force": {"number": 2, "deed": "ki')
+    with Journal(path, Path(), Path()) as journal:
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+        # What follows does not go on in it.
+        journal.creates("harrow-x-t")
+    with Journal(path, Path(), Path()) as journal:
+        assert (len(journal.in_force()), journal.topics()) == (1, ["harrow-x-t"])
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"over": 7}', '{"in_force": {}}', '"\\ud800', "\x00"])
+def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Path, line: str) -> None:
+    with journal_in(tmp_path) as journal:
+        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        path = journal.path
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"journal:3: this is not what harrow writes"):
+        Journal(path, Path(), Path())
+    assert path.read_bytes() == before
+
+
+def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Healing, "_delete_topics", lambda _: done.append("topics"))
+    with journal_in(tmp_path) as journal:
+        Healing(journal, None, tmp_path / "log", lambda _: None).heal(lambda: done.append("clients"))
+    assert done == ["clients", "topics"]
+
+
+def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(tmp_path: Path) -> None:
+    text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
+    with journal_in(tmp_path) as journal:
+        deeds = deeds_in(tmp_path, journal, text)
+        UserLinks(deeds, lambda broker: broker).cut(1, 2)
+        UserBroker(1, 1, deeds).pause()
+        with pytest.raises(HealingError, match=r"pause of broker 1 is in force still: exit 7 failed with 7"):
+            heal(tmp_path, journal)
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+        path = journal.path
+    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2"]
+    assert path.exists()
+
+
+def test_a_broker_that_was_killed_is_started_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    with journal_in(tmp_path) as journal:
+        UserBroker(1, 1, deeds_in(tmp_path, journal)).kill()
+        with pytest.raises(HealingError, match="came back, and the broker does not answer"):
+            heal(tmp_path, journal)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+    assert notes(tmp_path) == ["kill 1", *["start 1"] * 4]
+
+
+def test_a_paused_broker_is_resumed_before_its_stop_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
+    text = text.replace("resume: echo", "resume: touch go; echo")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(1, 1, deeds_in(tmp_path, journal, text))
+        broker.pause()
+        broker.stop()
+        with ThreadPoolExecutor(1) as reaper:
+            # Where harrow was killed somebody else waits for its children.
+            gone = reaper.submit(lambda: _until(lambda: not broker.is_running))
+            with pytest.raises(HealingError, match="the broker does not answer"):
+                heal(tmp_path, journal)
+            gone.result()
+    assert notes(tmp_path) == ["pause 1", "resume 1", *["start 1"] * 4]
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.01)

@@ -1,0 +1,31 @@
+"""A cluster of which only metadata is seen is judged like one of which everything is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.judge import judge
+from harrow.live_cluster.user_cluster.users_reach import SEEN_OUTSIDE
+
+LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
+
+
+@pytest.mark.parametrize("name", ["unclean-election", "acks-all-degrades", "acks-1-leader-crash", "acks-0"])
+def test_a_loss_is_permitted_by_what_is_seen_of_it(name: str) -> None:
+    for plan in load_campaign(LIBRARY / f"{name}.yaml").plans:
+        run = run_plan(plan, 0)
+        outside = replace(
+            run.evidence,
+            trace=[event for event in run.evidence.trace if event[1] in SEEN_OUTSIDE],
+            in_order=False,
+            follows_logs=False,
+            invariants=frozenset(),
+        )
+        found = judge(outside).rules["lost-write"]
+        assert (found.status, len(found.findings)) == (
+            run.verdict.rules["lost-write"].status,
+            len(run.verdict.rules["lost-write"].findings),
+        )
