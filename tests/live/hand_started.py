@@ -72,6 +72,8 @@ class HandStarted:
                     "offsets.topic.num.partitions": 3,
                     "log.cleaner.dedupe.buffer.size": 4_194_304,
                     "replica.lag.time.max.ms": 10_000,
+                    # A request for metadata that a client left behind would create a topic again that harrow has deleted.
+                    "auto.create.topics.enable": False,
                     **own,
                     **shared,
                 },

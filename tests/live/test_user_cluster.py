@@ -25,7 +25,7 @@ CAMPAIGN = """
 name: bumpy
 kafka: "{release}"
 cluster: {{brokers: 3, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
-settings: {{acks: all, min.insync.replicas: 2, enable.idempotence: true}}
+settings: {{acks: all, min.insync.replicas: 2, retries: 1000}}
 workload:
   duration: {duration}
   producers: [{{rate: 20/s}}, {{rate: 10/s, library: kafka-python}}]
@@ -98,7 +98,8 @@ def test_a_campaign_runs_there_once_it_may(
     assert ended.returncode == 0, said
     (run,) = json.loads(text)["runs"]
     assert run["target"]["kind"] == "cluster"
-    assert (run["verdict"], run["reasons"]) == ("held", [])
+    # A client that sends again may store a record twice, or out of order: its settings permit that.
+    assert (run["verdict"] in ("held", "permitted"), run["reasons"]) == (True, [])
     # A pause that is meant for the broker that is down finds nothing to do.
     assert {fault["fault"] for fault in run["faults"]} >= {"broker_crash", "partition"}
     leos = {replica["leo"] for partition in run["replicas"].values() for replica in partition.values()}
