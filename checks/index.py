@@ -12,14 +12,25 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
-from harrow.checks.causes.resumed_epoch import resumed_epochs
+from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
 from harrow.checks.evidence import Evidence
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.permission import Permission
+from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
-from harrow.cluster_model.events import BecameLeader, Event, UnflushedLost, event_fields
+from harrow.cluster_model.events import (
+    BecameLeader,
+    CheckpointReverted,
+    CorruptionCut,
+    Event,
+    LogLost,
+    UnflushedLost,
+    event_fields,
+)
+from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.packed_log import blocks_of, rows_at
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
@@ -49,6 +60,13 @@ def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "arra
         times_us.append(rows[0][0])
         begins.append(begin + len(rows))
     return numbers, begins, times_us
+
+
+def _is_of_power(event: BecameLeader | Loss) -> bool | None:
+    """Return whether a log has lost its end with the power, or with its disk; None for no loss."""
+    if isinstance(event, BecameLeader):
+        return None
+    return isinstance(event, UnflushedLost) or (isinstance(event, CorruptionCut) and event.torn)
 
 
 class SendsByRow(Sequence[SendRecord]):
@@ -266,14 +284,27 @@ class Index:
         return self._last_leaders.get(partition, _NO_LEADER)
 
     @cached_property
-    def _resumed_epochs(self) -> Mapping[str, int]:
-        lines: Sequence[TraceLine[BecameLeader | UnflushedLost]] = self.events(BecameLeader, UnflushedLost)
-        return resumed_epochs(event for _, event in lines)
+    def _excuses(self) -> Sequence[tuple[Permission, Mapping[str, int]]]:
+        """The lowest offset, by partition, from where on logs may have parted, and what permits that."""
+        lines: Sequence[TraceLine[BecameLeader | Loss]]
+        lines = self.events(BecameLeader, UnflushedLost, CorruptionCut, LogLost)
+        led = [event for _, event in lines]
+        forgotten = dict(resumed_epochs(event for event in led if not _is_of_power(event)))
+        for _, reverted in self.events(CheckpointReverted):
+            for partition, offset in reverted.offsets if reverted.kind == LEADER_EPOCH_CHECKPOINT else ():
+                forgotten[partition] = min(offset, forgotten.get(partition, offset))
+        return (
+            (BY_RESUMED_EPOCH, resumed_epochs(event for event in led if _is_of_power(event) is not False)),
+            (BY_FORGOTTEN_EPOCH, forgotten),
+        )
 
-    def is_excused(self, partition: str, offset: int | None) -> bool:
-        """Return whether an anomaly at an offset, or at any, can come from a leader that resumed its epoch."""
-        lowest = self._resumed_epochs.get(partition)
-        return lowest is not None and (offset is None or offset >= lowest)
+    def excuse(self, partition: str, offset: int | None) -> Permission | None:
+        """Return what permits an anomaly at an offset, or at any: a leader that resumed its epoch, a forgotten epoch."""
+        for permission, offsets in self._excuses:
+            lowest = offsets.get(partition)
+            if lowest is not None and (offset is None or offset >= lowest):
+                return permission
+        return None
 
     def readable(self, partition: str) -> frozenset[Value]:
         """Return every value that consumers can still read: those in the last leader's log.

@@ -64,6 +64,7 @@ CLEAN_ELECTIONS: Final = _setting(
 FLUSHING: Final = _setting(
     "log.flush.interval.messages", "1", log_flush_interval_messages=1, flush_messages=1
 )
+MORE_REPLICAS: Final = _setting("replication.factor", more=" above the number of disks that may fail at once")
 IDEMPOTENCE: Final = _setting("enable.idempotence", "true", enable_idempotence=True)
 ONE_IN_FLIGHT: Final = _setting(_IN_FLIGHT, "1", max_in_flight_requests_per_connection=1)
 ONE_IN_FLIGHT_ACKED: Final = _setting(
@@ -140,7 +141,13 @@ REPLICATION: Final = (
 )
 """Those that keep what is committed, and the replicas' logs equal."""
 
-SEQUENCES: Final = ("producer_batches_retained", "sequence_check", "idempotence", "followers_learn_producers")
+SEQUENCES: Final = (
+    "producer_batches_retained",
+    "sequence_check",
+    "idempotence",
+    "followers_learn_producers",
+    "empty_log_begins_at_zero",
+)
 """Those by which a leader tells a retry from a new record."""
 
 READING: Final = ("consumer_limited_by_hw",)

@@ -47,6 +47,7 @@ IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
+DISK_FAILURE: Final = "disk failure"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -87,6 +88,31 @@ _BY_POWER_LOSS_OF_SOME = (
 )
 BY_RESUMED_EPOCH = replace(BY_POWER_LOSS, when="when a leader that has lost power resumes its epoch")
 BY_POWER_LOSS_IN_ISR = replace(BY_POWER_LOSS, when="when a member of the ISR loses power before flushing")
+BY_DISK_FAILURE = Permission(
+    setting=DISK_FAILURE,
+    when="when every replica that has the record loses its disk, or what is on it",
+    prevented_by=(preventions.MORE_REPLICAS,),
+)
+BY_DISK_FAILURES = (
+    BY_DISK_FAILURE,
+    replace(
+        BY_DISK_FAILURE,
+        when="when the only replica in the ISR does, so that no other that has the record can be elected (KIP-966)",
+    ),
+    replace(
+        BY_DISK_FAILURE,
+        when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
+        prevented_by=(),
+    ),
+)
+BY_DISK_LOSS_IN_ISR = replace(
+    BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or what is on it", prevented_by=()
+)
+BY_FORGOTTEN_EPOCH = replace(
+    BY_DISK_FAILURE,
+    when="when a leader that has lost its disk resumes its epoch, or a replica has lost its leader-epoch-checkpoint",
+    prevented_by=(),
+)
 BY_ACKS = (
     Permission(
         setting=ACKS_0, stated=lambda settings: settings.acks == "0", prevented_by=(preventions.SAFE_ACKS,)
@@ -99,7 +125,7 @@ BY_ACKS = (
     ),
 )
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
-BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES)
+BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES, *BY_DISK_FAILURES)
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
     when="across a rebalance: a consumer goes on from the last commit of its group",
@@ -109,6 +135,7 @@ _LOG_CUT = "when the log was cut off below the consumer's position"
 BY_CUT_LOG = (
     replace(BY_UNCLEAN_ELECTION, when=_LOG_CUT),
     replace(BY_POWER_LOSS, when=_LOG_CUT),
+    replace(BY_DISK_FAILURE, when=_LOG_CUT, prevented_by=()),
     Permission(
         setting=AUTO_OFFSET_RESET,
         when="when a leader that has been succeeded says that the position is out of range",
@@ -129,6 +156,7 @@ _SEND_ORDER = (
         prevented_by=(preventions.IDEMPOTENCE, preventions.ONE_IN_FLIGHT_ACKED),
     ),
     BY_RESUMED_EPOCH,
+    BY_FORGOTTEN_EPOCH,
     Permission(
         setting="what permits the loss",
         when="of a record whose offset is given away again",

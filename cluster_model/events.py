@@ -444,6 +444,16 @@ class IsrWritten(Event):
     isr: Brokers
 
 
+@event("isr_pending")
+class IsrPending(Event):
+    """A leader has asked for an ISR with another member, which counts from now on, written or not (KIP-497, from 2.7 on)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    isr: Brokers
+
+
 @event("isr_refused")
 class IsrRefused(Event):
     """A leader has learned that an ISR of its making was not written."""
@@ -510,6 +520,77 @@ class UnflushedLost(Event):
     to_offset: Offset
 
 
+@event("log_lost")
+class LogLost(Event):
+    """A disk is gone, and a replica's log with it, from the one offset to the other."""
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+
+
+@event("corruption_cut")
+class CorruptionCut(Event):
+    """Recovery has cut a log at the first batch with a bad CRC, and all that followed with it.
+
+    ``torn`` says that the batch was never whole: it was being written when the power went.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+    torn: Flag
+
+
+@event("log_dir_failed")
+class LogDirFailed(Event):
+    """A broker has found that it can no longer write to a log directory, and serves these partitions no more.
+
+    A broker without another log directory ends.
+    """
+
+    broker: BrokerId
+    log_dir: Number
+    partitions: Texts
+
+
+@event("checkpoint_reverted")
+class CheckpointReverted(Event):
+    """A checkpoint file is as it was some time ago, or missing; ``offsets`` by partition, of those that have another than before.
+
+    0 is what a broker takes where it has none. Of ``leader-epoch-checkpoint`` it is where the first leader epoch begins that is
+    no longer in the file.
+    """
+
+    broker: BrokerId
+    kind: Text
+    offsets: Pairs
+
+
+@event("batch_damaged")
+class BatchDamaged(Event):
+    """A stored batch no longer matches its CRC; nobody knows until it is read."""
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+
+
+@event("corrupt_batch")
+class CorruptBatchFetched(Event):
+    """A follower or a consumer has got a batch whose CRC is wrong, and does not take it (``CorruptRecordException``).
+
+    It asks again and again. Of that only the first time is in the trace.
+    """
+
+    receiver: ProcessName
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+
+
 @event("flush")
 class LogFlushed(Event):
     """Below this offset a log is safe from power loss."""
@@ -542,7 +623,7 @@ class InvariantBroken(Event):
 
 @event("epoch_asked")
 class EpochEndAnswered(Event):
-    """A leader has said where a leader epoch ends (OffsetsForLeaderEpoch)."""
+    """A leader has said where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch that has parted from its log (KIP-595)."""
 
     broker: BrokerId
     partition: PartitionName

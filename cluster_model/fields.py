@@ -49,8 +49,12 @@ class RateRangeMarker(Marker):
     """How often, or a range of it such as ``1/m..30/m``; a pair of mean times in microseconds here."""
 
 
+class BandwidthMarker(Marker):
+    """How much in how long, such as ``64KB/s`` or ``1MB/s``; bytes a second here."""
+
+
 class BrokerMarker(Marker):
-    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``leaders of t``, ``rack a``, ``random 2``, ``50%``, or a list."""
+    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list."""
 
 
 class BrokerIdMarker(Marker):
@@ -65,8 +69,16 @@ class EndpointMarker(Marker):
     """One end of a link: a broker's id, the name of a client, or ``zookeeper``."""
 
 
+class LinkEndMarker(EndpointMarker):
+    """A broker's id, the name of a client, or ``zookeeper``; or who that is when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and whatever else a broker may be called, ``brokers``, ``clients``, or ``others``, those that stand nowhere else in the fault."""
+
+
 class ClientMarker(Marker):
     """The name of a client."""
+
+
+class StruckClientMarker(ClientMarker):
+    """The name of a client, ``any`` for one that is drawn when the fault strikes, or ``all``."""
 
 
 class ProducerMarker(ClientMarker):
@@ -163,13 +175,17 @@ Lasts = Annotated[tuple[int, int], LastsMarker]
 """How long a fault lasts (`harrow.faults.fault.LastingFault`)."""
 DurationOrNever = Annotated[int | None, DurationOrNeverMarker]
 Rate = Annotated[int, RateMarker]
+Bandwidth = Annotated[int, BandwidthMarker]
 RateRange = Annotated[tuple[int, int], RateRangeMarker]
 Broker = Annotated[Any, BrokerMarker]
 """An id or a reference; of a fault that strikes, an id."""
 BrokerId = Annotated[int, BrokerIdMarker]
 BrokerOrNone = Annotated[int, BrokerOrNoneMarker]
 Endpoint = Annotated[int | str, EndpointMarker]
+LinkEnd = Annotated[int | str, LinkEndMarker]
+"""As `Endpoint`, or a reference to some; of a fault that strikes, an end."""
 Client = Annotated[str, ClientMarker]
+StruckClient = Annotated[str, StruckClientMarker]
 Producer = Annotated[str, ProducerMarker]
 Partition = Annotated[str, PartitionMarker]
 Probability = Annotated[float, ProbabilityMarker]
@@ -232,6 +248,7 @@ class FieldOptions:
     open: str = ""
     closed_by: tuple[str, ...] = ()
     shrinks: bool = True
+    counts_if_set: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,12 +311,19 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
     upper end of a range. What is ``implied`` follows from the rest when it isn't said. A list may be
     ``numbered``: written as how many, or ``unique``: with nothing in it twice; and a section ``emptiable``: written without a value. ``open`` is
     the key under which a swarm draws it from a list of values, and ``closed_by`` are further places of a
-    campaign that decide it. The shrinker tries the default of what ``shrinks``.
+    campaign that decide it. The shrinker tries the default of what ``shrinks``. What
+    ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:
         return field(default_factory=factory, metadata=metadata)
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+@derived
+def counted_if_set(declared: type[Any]) -> Mapping[str, Any]:
+    """Return the fields that count in a digest only where they are set, with their defaults."""
+    return {item.attribute: item.default for item in all_fields_of(declared) if item.options.counts_if_set}
 
 
 @derived

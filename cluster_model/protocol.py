@@ -4,7 +4,7 @@ Names are those of Kafka's protocol (clients/src/main/resources/common/message).
 partition is written ``topic-number``, for example ``t-0``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
@@ -34,6 +34,11 @@ class ProduceRequest:
     timeout_us: int
     batches: dict[str, RecordBatch]
 
+    @property
+    def record_bytes(self) -> int:
+        """The size of its batches."""
+        return sum(batch.size_bytes for batch in self.batches.values())
+
 
 @dataclass(slots=True)
 class ProduceResponse:
@@ -47,7 +52,11 @@ class ProduceResponse:
 class FetchRequest:
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
-    ``replica_id`` is the follower's broker, or -1 for a consumer, which has an isolation level. With a session epoch above
+    ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a follower that leaves it to the leader
+    to say whether their logs have parted (KIP-595).
+
+    ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch`` (KIP-903), or -1 for a consumer,
+    which has an isolation level. With a session epoch above
     0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
     """
 
@@ -60,15 +69,26 @@ class FetchRequest:
     session_id: int = NO_SESSION
     session_epoch: int = FINAL_SESSION_EPOCH
     forgotten: tuple[str, ...] = ()
+    last_epochs: dict[str, int] = field(default_factory=dict)
+    replica_epoch: int = NO_EPOCH
 
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """What a leader answers for one partition; ``hw`` is its high watermark."""
+    """What a leader answers for one partition; ``hw`` is its high watermark.
+
+    ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's: then there are no data, and
+    the high watermark does not count.
+
+    ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
+    not know: who gets it finds out.
+    """
 
     error: str
     hw: int
     batches: tuple[RecordBatch, ...] = ()
+    diverging: tuple[int, int] | None = None
+    corrupt_offset: int = -1
 
 
 @dataclass(slots=True)
@@ -82,6 +102,11 @@ class FetchResponse:
     partitions: dict[str, FetchedPartition]
     error: str = errors.NONE
     session_id: int = NO_SESSION
+
+    @property
+    def record_bytes(self) -> int:
+        """The size of the batches that it brings."""
+        return sum(batch.size_bytes for fetched in self.partitions.values() for batch in fetched.batches)
 
 
 @dataclass(slots=True)
@@ -210,10 +235,14 @@ class StopReplicaRequest:
 
 @dataclass(slots=True)
 class ControlResponse:
-    """The answer to a control request; ``api`` names the request."""
+    """The answer to a control request; ``api`` names the request.
+
+    ``offline`` are the partitions of a LeaderAndIsr whose log directory has failed (KAFKA_STORAGE_ERROR, KIP-112).
+    """
 
     api: str
     error: str
+    offline: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

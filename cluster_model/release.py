@@ -26,7 +26,8 @@ class Switch(TypedDict):
     """What a switch does and where that stands.
 
     ``before`` has what releases before others had, oldest first, ``latest`` what all have since. ``meaning``
-    says in a few words what holds at the ``safe`` value.
+    says in a few words what holds at the ``safe`` value. One that ``is_repair`` has to have that value, or a promise
+    may be broken; others only change how a promise is kept.
     """
 
     doc: str
@@ -36,6 +37,7 @@ class Switch(TypedDict):
     safe: Any
     latest: Any
     before: tuple[tuple[str, Any], ...]
+    is_repair: bool
 
 
 def version_of(release: str) -> Version:
@@ -61,6 +63,7 @@ def _switch(
     choices: tuple[Any, ...] = (False, True),
     safe: Any = None,
     before: tuple[tuple[str, Any], ...] = (),
+    is_repair: bool = True,
 ) -> Any:
     switch = Switch(
         doc=doc,
@@ -70,6 +73,7 @@ def _switch(
         safe=latest if safe is None else safe,
         latest=latest,
         before=before,
+        is_repair=is_repair,
     )
     return field(default=_value_in(DEFAULT_RELEASE, switch), metadata=switch)
 
@@ -87,6 +91,15 @@ class Behaviours:
         choices=(HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION),
         meaning="a follower truncates to where its leader epoch ends (KIP-101, KIP-279)",
         before=(("0.11", HIGH_WATERMARK), ("2.0", LEADER_EPOCH)),
+    )
+    truncation_on_fetch: bool = _switch(
+        "A follower that truncates by leader epochs fetches at once from its LEO, and says the epoch of its last record. A leader "
+        "that has other records there answers where that epoch ends with it, in place of data and high watermark, and does not "
+        "count the fetch. Before, each new follower asked OffsetsForLeaderEpoch first.",
+        "KIP-595, Partition.readRecords, AbstractFetcherThread.truncateOnFetchResponse",
+        meaning="a leader answers a fetch that has parted from its log with where it did (KIP-595)",
+        before=(("2.7", False),),
+        is_repair=False,
     )
     out_of_range_follower: str = _switch(
         "What a follower does whose leader's log ends before its own, where unclean.leader.election.enable is false: it "
@@ -193,6 +206,13 @@ class Behaviours:
         meaning="a broker that stops waits for a controller",
         before=(("1.1", False),),
     )
+    log_dir_failure_survived: bool = _switch(
+        "A broker with several log directories goes on when one fails, without the replicas there, and the controller elects others. Before, "
+        "any error of a disk ended the broker.",
+        "KIP-112, ReplicaManager.handleLogDirFailure",
+        meaning="a broker survives the failure of one of several log directories (KIP-112)",
+        before=(("1.0", False),),
+    )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",
@@ -256,6 +276,22 @@ class Behaviours:
         "KIP-360 (KAFKA-8710), ProducerAppendInfo.checkSequence",
         meaning="a producer of which a leader remembers nothing goes on (KIP-360)",
         before=(("2.5", False),),
+    )
+    empty_log_begins_at_zero: bool = _switch(
+        "In a log that has never had a record the first batch of a producer has to begin at sequence 0, also where elsewhere it may "
+        "begin anywhere. Otherwise a batch overtakes the producer's first one, which a former leader has refused: that is never "
+        "taken, or after those behind it.",
+        "KAFKA-15591 (KAFKA-19880), ProducerAppendInfo.checkSequence",
+        meaning="the first batch in an empty log begins at sequence 0 (KAFKA-15591)",
+        before=(("2.5", True), ("4.5", False)),
+    )
+    producer_bumps_epoch: bool = _switch(
+        "An idempotent producer that has a gap in its sequences raises its epoch, and goes on with the batches of that partition from "
+        "sequence 0. Before, it failed the batch, and began again in every partition with a new producer id.",
+        "KIP-360 (KAFKA-8710), TransactionManager.bumpIdempotentProducerEpoch",
+        meaning="a producer with a gap in its sequences goes on in another epoch (KIP-360)",
+        before=(("2.5", False),),
+        is_repair=False,
     )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
@@ -353,6 +389,15 @@ class Behaviours:
         meaning="a follower that may have joined the ISR counts (KIP-497)",
         before=(("2.7", False),),
     )
+    requests_wait_for_isr_write: bool = _switch(
+        "Requests for a partition wait while its leader writes another ISR, and its high watermark stays. From KIP-497 on they do "
+        "not: a follower that is to join counts at once, and one that is to leave until the change is written.",
+        "KIP-497 (KAFKA-8836), Partition.sendAlterIsrRequest",
+        meaning="a leader goes on while its ISR is being written (KIP-497)",
+        latest=False,
+        before=(("2.7", True),),
+        is_repair=False,
+    )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",
@@ -363,6 +408,21 @@ class Behaviours:
         "acks=all is refused while the ISR is smaller than min.insync.replicas. Off is a mutant.",
         "KAFKA-1555, Partition.appendRecordsToLeader",
         meaning="acks=all is refused below min.insync.replicas (KAFKA-1555)",
+    )
+    min_isr_limited_to_replicas: bool = _switch(
+        "A min.insync.replicas above the number of replicas counts as that number. Before, such a topic took no acks=all.",
+        "KAFKA-15583, Partition.effectiveMinIsr",
+        meaning="min.insync.replicas counts as the number of replicas at the most (KAFKA-15583)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
+    hw_waits_for_min_isr: bool = _switch(
+        "The high watermark stays while the ISR is smaller than min.insync.replicas: what is appended meanwhile, with "
+        "acks=1, is not read before the ISR has grown again.",
+        "KAFKA-15583, Partition.maybeIncrementLeaderHW",
+        meaning="the high watermark stays below min.insync.replicas (KAFKA-15583)",
+        before=(("3.7", False),),
+        is_repair=False,
     )
     deposed_leader_fails_pending: bool = _switch(
         "A leader that is succeeded answers NOT_LEADER_FOR_PARTITION to the acks=all that wait with it. Off is a "
@@ -386,6 +446,39 @@ class Behaviours:
         "A replica outside the ISR is elected only where unclean.leader.election.enable says so. Off is a mutant.",
         "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         meaning="unclean elections only where they are enabled (KIP-106)",
+    )
+    replica_epoch_checked: bool = _switch(
+        "In KRaft a fetch carries its follower's broker epoch, and the controller takes into an ISR only who still has that. "
+        "Before, a follower that had restarted, and lost what it had, might join the ISR on a fetch of its former life.",
+        "KIP-903 (KAFKA-14139), ReplicationControlManager.ineligibleReplicasForIsr",
+        meaning="a follower joins the ISR only in the life in which it has fetched (KIP-903)",
+        before=(("3.5", False),),
+        is_repair=False,
+    )
+    eligible_leader_replicas: bool = _switch(
+        "In KRaft members that have left an ISR which is smaller than min.insync.replicas are remembered, and lead when "
+        "nobody in it can; the last member leaves the ISR, too, and who has stopped uncleanly is not elected. Before, the last "
+        "member stayed whatever it had lost.",
+        "KIP-966, PartitionChangeBuilder",
+        meaning="an eligible replica leads when the ISR cannot (KIP-966)",
+        before=(("4.1", False),),
+        is_repair=False,
+    )
+    pre_vote: bool = _switch(
+        "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
+        "nobody when it is back.",
+        "KIP-996, KafkaRaftClient",
+        meaning="a voter asks before it runs for office (KIP-996)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
+    fetch_tells_high_watermark: bool = _switch(
+        "In KRaft a fetch of metadata says up to where its sender knows it to be committed, and is answered when there is more. "
+        "Before, that came with the next record, or half a second later.",
+        "KIP-1166, KafkaRaftClient",
+        meaning="brokers hear at once of what is committed (KIP-1166)",
+        before=(("4.1", False),),
+        is_repair=False,
     )
     preferred_leader_elected_once_more: bool = _switch(
         "Who asks for preferred leaders gets a new leader epoch also where the preferred replica leads already.",
@@ -429,6 +522,18 @@ class ReleaseProfile:
     behaviours: Behaviours
     doc: str
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Where brokers can keep their metadata, the default first: in KRaft since 3.3, in nothing else since 4.0 (KIP-833)."""
+        if self.version < (3, 3):
+            return ("zookeeper",)
+        return ("kraft", "zookeeper") if self.version < (4,) else ("kraft",)
+
+    @property
+    def metadata(self) -> str:
+        """Where brokers keep their metadata unless a campaign says so."""
+        return self.modes[0]
+
 
 def behaviours_in(release: str) -> Behaviours:
     """Return what a release does as far as there are switches for it: any release, also one that has no profile."""
@@ -446,17 +551,34 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
     for release in (
         _profile("0.10.2", "Followers truncate to their high watermark; no idempotence."),
         _profile("0.11", "Leader epochs (KIP-101), the idempotent producer (KIP-98)."),
+        _profile(
+            "1.1", "Incremental fetch sessions (KIP-227), five batches of each producer are remembered."
+        ),
         _profile("2.0", "The epoch answer carries the epoch (KIP-279)."),
         _profile(
             "2.4", "Leader epochs in fetches (KIP-320), broker epochs (KIP-380), delivery timeout (KIP-91)."
         ),
+        _profile(
+            "2.8", "A follower that may have joined the ISR counts (KIP-497); truncation on fetch (KIP-595)."
+        ),
+        _profile(
+            "3.6",
+            "Producers are idempotent with acks=all by default (KIP-679); only a registered follower joins the ISR.",
+        ),
+        _profile(
+            "3.9", "The high watermark waits for min.insync.replicas (KAFKA-15583). The last with ZooKeeper."
+        ),
+        _profile("4.0", "Producers linger for 5 ms by default (KIP-1030)."),
+        _profile("4.3", "As 4.0, as far as it is modelled."),
     )
 }
 """The releases whose data plane is modelled, oldest first."""
 
+NEWEST_RELEASE: Final = list(RELEASES)[-1]
+
 REPAIRED_SINCE: Final[dict[str, Any]] = {
     name: switch["latest"]
     for name, switch in switch_docs().items()
-    if value_in(list(RELEASES)[-1], name) != switch["latest"]
+    if switch["is_repair"] and value_in(DEFAULT_RELEASE, name) != switch["latest"]
 }
-"""What releases after all of these do otherwise: the flaws that even the newest of them has, as repaired."""
+"""What has been repaired since the default release: the flaws that it has, as they are in the newest one."""

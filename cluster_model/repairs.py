@@ -34,8 +34,9 @@ class Repair:
         """Return whether a switch of this *value* is as some release before this repair had it."""
         if self.switch is None:
             return False
-        values = [known for _, known in history_of(self.switch)]
-        return value in values[: values.index(self.value())]
+        history = history_of(self.switch)
+        arrived = [first for first, _ in history].index(self.since)
+        return value != self.value() and value in [known for _, known in history[:arrived]]
 
 
 REPAIRS: Final[dict[str, Repair]] = {
@@ -122,6 +123,13 @@ REPAIRS: Final[dict[str, Repair]] = {
             since="2.7",
             switch="maximal_isr",
             text="a follower that a leader has tried to take into the ISR counts, whether or not the leader knows that it joined",
+        ),
+        Repair(
+            name="KAFKA-15591",
+            since="4.5",
+            switch="empty_log_begins_at_zero",
+            needs="unknown_producer_begins_anywhere",
+            text="the first batch in an empty log begins at sequence 0, so none overtakes the first of its producer",
         ),
         Repair(
             name="KIP-966",

@@ -7,7 +7,7 @@ plain: bool, int or str, times in the unit that the name ends in (``.ms``,
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -73,8 +73,8 @@ _CATALOGUE: Final = (
             "Whether a replica outside the ISR may become leader when no member of the ISR is alive (KIP-106)."),
     Setting("min.insync.replicas", BROKER, "int", _always(1),
             "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
-    Setting("replica.lag.time.max.ms", BROKER, "ms", _always(10_000),
-            "How long a follower may be behind the leader's LEO before it leaves the ISR.", minimum=1),
+    Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
+            "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
     Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
             "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
@@ -90,13 +90,35 @@ _CATALOGUE: Final = (
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
             "How many records a log takes before it is flushed to disk.", minimum=1),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
-            "How long a record stays unflushed; by default the operating system decides."),
+            "How long a log may stay unflushed when somebody looks; by default log.flush.scheduler.interval.ms."),
+    Setting("log.flush.scheduler.interval.ms", BROKER, "ms", _always(LONG_MAX),
+            "How often a broker looks for logs that have to be flushed; by default never after the first 30 s, so that "
+            "log.flush.interval.ms alone flushes nothing.", minimum=1),
+    Setting("log.segment.bytes", BROKER, "int", _always(1 << 30),
+            "How large a segment of a log gets. A new one has the old one flushed; recovery begins with the segment that has the "
+            "recovery point.", minimum=14, maximum=INT_MAX),
     Setting("log.flush.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
             "How often the flushed offsets are written to recovery-point-offset-checkpoint.", minimum=1,
             maximum=INT_MAX),
-    Setting("zookeeper.session.timeout.ms", BROKER, "ms", _always(6_000),
-            "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it.", minimum=1,
+    Setting("zookeeper.session.timeout.ms", BROKER, "ms", (("0.10.2", 6_000), ("2.5", 18_000)),
+            "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it (KIP-537).", minimum=1,
             maximum=INT_MAX),
+    Setting("broker.session.timeout.ms", BROKER, "ms", _always(9_000),
+            "In KRaft: how long the controller hears nothing of a broker before it fences it.", minimum=1,
+            maximum=INT_MAX, since="2.8"),
+    Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
+            "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
+            "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
+            maximum=INT_MAX, since="2.8"),
+    Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
+            "How long a voter that was not elected waits before it runs again, at the most.", minimum=1,
+            maximum=INT_MAX, since="2.8"),
+    Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
+            "How long a voter goes without its leader before it runs for office; a leader resigns after half as long again "
+            "without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
+            "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
             "Whether the controller gives preferred leaders their leadership back by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
@@ -119,12 +141,16 @@ _CATALOGUE: Final = (
             "The broker's setting, for one topic.", minimum=1, maximum=INT_MAX),
     Setting("flush.messages", TOPIC, "int", _always(LONG_MAX),
             "log.flush.interval.messages, for one topic.", minimum=1),
+    Setting("flush.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.flush.interval.ms, for one topic."),
+    Setting("segment.bytes", TOPIC, "int", _always(1 << 30),
+            "log.segment.bytes, for one topic.", minimum=14, maximum=INT_MAX),
     # Producers
-    Setting("acks", PRODUCER, "choice", _always("1"),
-            "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR.",
+    Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
+            "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
             choices=("0", "1", "all")),
-    Setting("enable.idempotence", PRODUCER, "bool", _always(False),
-            "Whether retries are recognised by producer id and sequence number (KIP-98).", since="0.11"),
+    Setting("enable.idempotence", PRODUCER, "bool", (("0.11", False), ("3.0", True)),
+            "Whether retries are recognised by producer id and sequence number (KIP-98, KIP-679).", since="0.11"),
     Setting("retries", PRODUCER, "int", (("0.10.2", 0), ("2.1", INT_MAX)),
             "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX),
     Setting("max.in.flight.requests.per.connection", PRODUCER, "int", _always(5),
@@ -136,8 +162,8 @@ _CATALOGUE: Final = (
             "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX),
     Setting("delivery.timeout.ms", PRODUCER, "ms", _always(120_000),
             "How long after send the outcome is reported at the latest (KIP-91).", maximum=INT_MAX, since="2.1"),
-    Setting("linger.ms", PRODUCER, "ms", _always(0),
-            "How long a batch waits for more records."),
+    Setting("linger.ms", PRODUCER, "ms", (("0.10.2", 0), ("4.0", 5)),
+            "How long a batch waits for more records (KIP-1030)."),
     Setting("batch.size", PRODUCER, "int", _always(16_384),
             "How many bytes a batch holds; one record at the least.", maximum=INT_MAX),
     Setting("metadata.max.age.ms", PRODUCER, "ms", _always(300_000),
@@ -262,9 +288,17 @@ class BrokerConfig:
     replica_socket_timeout_us: int = _setting("replica.socket.timeout.ms")
     hw_checkpoint_interval_us: int = _setting("replica.high.watermark.checkpoint.interval.ms")
     flush_interval_messages: int = _setting("log.flush.interval.messages")
-    flush_interval_us: int = _setting("log.flush.interval.ms")
+    flush_interval_us: int
+    flush_scheduler_interval_us: int = _setting("log.flush.scheduler.interval.ms")
+    segment_bytes: int = _setting("log.segment.bytes")
     recovery_point_checkpoint_interval_us: int = _setting("log.flush.offset.checkpoint.interval.ms")
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
+    broker_session_timeout_us: int = _setting("broker.session.timeout.ms")
+    broker_heartbeat_interval_us: int = _setting("broker.heartbeat.interval.ms")
+    quorum_election_timeout_us: int = _setting("controller.quorum.election.timeout.ms")
+    quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
+    quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")
+    quorum_request_timeout_us: int = _setting("controller.quorum.request.timeout.ms")
     auto_leader_rebalance: bool = _setting("auto.leader.rebalance.enable")
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
@@ -281,6 +315,8 @@ class TopicConfig:
     unclean_leader_election: bool
     min_insync_replicas: int
     flush_messages: int
+    flush_us: int
+    segment_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +353,14 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
-    return Resolved(BROKER, release, given).of(BrokerConfig)
+    s = Resolved(BROKER, release, given)
+    # ``KafkaConfig.logFlushIntervalMs``.
+    name = "log.flush.interval.ms" if "log.flush.interval.ms" in given else "log.flush.scheduler.interval.ms"
+    return s.of(BrokerConfig, flush_interval_us=s.us(name))
+
+
+def _us(milliseconds: int) -> int:
+    return min(milliseconds, LONG_MAX // US_PER_SECOND) * US_PER_MS
 
 
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
@@ -327,6 +370,8 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         ),
         min_insync_replicas=int(given.get("min.insync.replicas", broker.min_insync_replicas)),
         flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
+        flush_us=_us(int(given["flush.ms"])) if "flush.ms" in given else broker.flush_interval_us,
+        segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
     )
 
 
@@ -336,11 +381,15 @@ def producer_config(
     """Return a producer's configuration in *release*, with its behaviours or the given ones.
 
     As in Kafka, idempotence changes the defaults of what it needs: acks=all, retries
-    without end and no more requests in flight than the release allows.
+    without end and no more requests in flight than the release allows. Where it is itself
+    a default (KIP-679), it gives way to what it could not be asked for with
+    (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
-    idempotence = behaviours.idempotence and bool(s.get("enable.idempotence"))
+    idempotence = behaviours.idempotence and bool(s.get(IDEMPOTENCE))
+    if idempotence and IDEMPOTENCE not in given:
+        idempotence = not any(_idempotence_conflicts(release, given, behaviours))
     acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")
     if idempotence and "max.in.flight.requests.per.connection" not in given:
@@ -374,6 +423,7 @@ IDEMPOTENCE: Final = "enable.idempotence"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"
 _DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
+_IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,6 +445,13 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
     """Yield what Kafka's producer refuses of the settings that it is *given*."""
     if given.get(IDEMPOTENCE):
         yield from _idempotence_conflicts(release, given, behaviours)
+    elif IDEMPOTENCE not in given and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
+        # There idempotence as a default no longer gives way to this.
+        for conflict in _idempotence_conflicts(release, given, behaviours):
+            if conflict.setting == IN_FLIGHT:
+                yield replace(
+                    conflict, others=(), needed=f"{IDEMPOTENCE} is true by default: it {conflict.needed}"
+                )
     if _DELIVERY_TIMEOUT in given:
         # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
         config = producer_config(release, given, behaviours)

@@ -29,11 +29,18 @@ Settings = Annotated[Mapping[str, Value], SettingsMarker]
 BROKERS_MAX: Final = 100
 BROKER_ID_MAX: Final = 1_000
 PARTITIONS_MAX: Final = 10_000
+FIRST_CONTROLLER_ID: Final = 3_000
+"""The node id of the first controller that is no broker, as in Kafka's examples."""
 CLIENTS_MAX: Final = 100
+VOTERS_MAX: Final = 9
+LOG_DIRS_MAX: Final = 100
 _RECORD_BYTES_MAX: Final = 1_000_000
 
 CONFLUENT_KAFKA: Final = "confluent-kafka"
 KAFKA_PYTHON: Final = "kafka-python"
+ZOOKEEPER: Final = "zookeeper"
+KRAFT: Final = "kraft"
+Metadata = Literal["zookeeper", "kraft"]
 Library = Literal["confluent-kafka", "kafka-python"]
 """What stands for the Java client on real brokers. The model has the Java client alone."""
 _LIBRARY: Final = "What it is on real brokers; by default confluent-kafka. The model has the Java client."
@@ -100,13 +107,19 @@ class DiskSpec:
         key="writeback",
         open="writeback",
     )
+    log_dirs: int = described(
+        "How many log directories a broker has (`log.dirs`), each on a disk of its own.",
+        default=1,
+        minimum=1,
+        maximum=LOG_DIRS_MAX,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The servers."""
 
-    SECTIONS: ClassVar[Mapping[str, str]] = {"zookeeper": "ZooKeeper."}
+    SECTIONS: ClassVar[Mapping[str, str]] = {"zookeeper": "ZooKeeper.", "kraft": "The controllers of KRaft."}
 
     brokers: tuple[BrokerSpec, ...] = described(
         "How many brokers (ids from 0; by default 3), or a list of them.",
@@ -123,11 +136,34 @@ class ClusterSpec:
     zookeeper_tick_us: Duration = described(
         "Sessions expire at ticks.", default=2 * US_PER_SECOND, key="zookeeper.tick", minimum=1
     )
+    metadata: Metadata | None = described(
+        "Where brokers keep their metadata; by default as the release does.", default=None, shrinks=False
+    )
+    voters: int = described(
+        "How many controllers the quorum of KRaft has.",
+        default=3,
+        key="kraft.voters",
+        minimum=1,
+        maximum=VOTERS_MAX,
+        shrinks=False,
+    )
+    combined: bool = described(
+        "Whether the controllers of KRaft run in the processes of the first brokers, and not in their own.",
+        default=False,
+        key="kraft.combined",
+        shrinks=False,
+    )
     settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions, topic by topic."""
         return tuple(name for topic in self.topics for name in topic.partition_names())
+
+    def controller_ids(self) -> tuple[int, ...]:
+        """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers."""
+        if self.combined:
+            return tuple(broker.id for broker in self.brokers)[: self.voters]
+        return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +207,8 @@ class ConsumerSpec:
     )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)
+
+
+def process_name(node: int) -> str:
+    """Return what the process of a broker, or of a controller that is none, is called."""
+    return f"controller-{node}" if node >= FIRST_CONTROLLER_ID else f"broker-{node}"

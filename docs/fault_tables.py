@@ -1,6 +1,6 @@
 """The fault catalogue as Markdown, from the faults themselves."""
 
-from harrow.cli.render.catalogue import entries
+from harrow.cli.render.catalogue import entries, with_targets
 
 
 def fault_tables() -> str:
@@ -15,6 +15,21 @@ def fault_tables() -> str:
             f"### {entry.name}\n\n{text}\n\n| field | what it is |\n|---|---|\n{rows}\n\n```yaml\n{shortest}\n```"
         )
     return "\n\n".join(sections)
+
+
+def target_table() -> str:
+    """Return a table of what each target can do of each fault, and below it why not."""
+    found = with_targets(entries("faults"))
+    targets = list(found[0].columns)
+    rows = [f"| `{entry.name}` | {' | '.join(entry.columns.values())} |" for entry in found]
+    head = [f"| fault | {' | '.join(targets)} |", "|---" * (1 + len(targets)) + "|"]
+    reasons = [
+        f"- `{entry.name}`, {target}: {_cell(told.partition('; ')[2].replace(f'{entry.name}: ', ''))}"
+        for entry in found
+        for target, told in entry.parts["targets"].items()
+        if entry.columns[target] != "yes"
+    ]
+    return "\n".join([*head, *rows, "", *reasons])
 
 
 def _cell(text: str) -> str:

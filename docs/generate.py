@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from docs.event_tables import event_table
-from docs.fault_tables import fault_tables
+from docs.fault_tables import fault_tables, target_table
 from docs.promise_tables import anomaly_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
@@ -50,6 +50,7 @@ TABLES = {
     "columns": column_table,
     "events": event_table,
     "faults": fault_tables,
+    "fault_targets": target_table,
     "keys": key_tables,
     "mutants": mutant_table,
     "promises": promise_table,

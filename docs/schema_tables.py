@@ -32,6 +32,7 @@ _TITLES: Final = {
     "ExpectationSection": "expect",
     "ServiceExpectationSection": "bounds of the service",
     "InjectionSection": "an entry of faults",
+    "BlastRadiusSection": "blast_radius",
     "ProducerSection": "a producer",
     "ReplicaSection": "a replica",
     "StepSection": "a step of script",

@@ -2,9 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
+from harrow.cluster_model import topology
 from harrow.cluster_model.fields import LastsMarker, all_fields_of
+from harrow.cluster_model.sim.choices import Stream
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.action import Action, Operator
 
@@ -14,7 +17,7 @@ Link = tuple[int | str, int | str]
 
 def process_name(endpoint: int | str) -> str:
     """Return the name of the process at an end of a link."""
-    return f"broker-{endpoint}" if isinstance(endpoint, int) else endpoint
+    return topology.process_name(endpoint) if isinstance(endpoint, int) else endpoint
 
 
 def process_names(endpoints: Iterable[int | str]) -> frozenset[str]:
@@ -38,6 +41,34 @@ class BrokerProcesses(Protocol):
         """Return whether a broker's process has been told to stop and still exists."""
 
 
+class ClientApplication(Protocol):
+    """A client of the workload, as the operating system has it."""
+
+    def is_running(self) -> bool:
+        """Return whether there is a process of it (it may be paused), and it is one that faults can act on."""
+
+    def is_paused(self) -> bool:
+        """Return whether its process is paused."""
+
+    def crash(self) -> None:
+        """End its process at once (kill -9)."""
+
+    def start_again(self) -> None:
+        """Start a new process of it: a new session, which knows nothing of the one before."""
+
+    def pause(self) -> None:
+        """Stop its process (SIGSTOP)."""
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT), and all that were left behind."""
+
+    def can_be_left_behind(self) -> bool:
+        """Return whether a second process of it can run beside the first."""
+
+    def leave_behind(self) -> None:
+        """Stop its process, and start a new one while that one still exists."""
+
+
 class Environment(BrokerProcesses, Protocol):
     """What a fault can act on: processes, machines, links, sessions.
 
@@ -51,8 +82,36 @@ class Environment(BrokerProcesses, Protocol):
     def client_names(self) -> tuple[str, ...]:
         """Return the names of the clients."""
 
-    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
-        """End a broker's process, or cut its machine's power."""
+    def client(self, name: str) -> ClientApplication:
+        """Return a client's application."""
+
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        """End a broker's process, or cut its machine's power.
+
+        With *torn_after* that happens while the disk is being written to: so many unflushed batches of each log are on it, and
+        a part of the next one.
+        """
+
+    def lose_disk(self, broker: int) -> None:
+        """Empty the log directories of a broker that is down."""
+
+    def log_dirs(self) -> int:
+        """Return how many log directories each broker has."""
+
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+        """Have all writing to a log directory fail."""
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Undo a `fail_log_dir`; a running broker does not look at the directory again."""
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
+        """Return whether a broker's disk has a record at an offset of a partition, or any."""
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
+        """Change some bytes of the stored batch that has an offset, or of the last one."""
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
+        """Have a checkpoint file of a broker that is down be as it was so long ago, or missing."""
 
     def may_lose_power(self, broker: int) -> bool:
         """Return whether the campaign's budget allows a broker's unflushed records to go."""
@@ -87,6 +146,18 @@ class Environment(BrokerProcesses, Protocol):
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
         """Undo one `cut_link`."""
 
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        """Return whether nothing passes from one end to the other."""
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Have what passes from one end to the other take longer."""
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Undo one `degrade_link`."""
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        """Break the connections between two ends (RST)."""
+
     def add_message_rule(self, rule: MessageRule) -> None:
         """Put a rule for single messages in force."""
 
@@ -118,6 +189,10 @@ class Fault(Action):
     def problem(self) -> str | None:
         """Return why a campaign cannot mean this, None if it can."""
         return None
+
+    def decided(self, draw: Stream) -> Self:  # noqa: ARG002  # most faults leave no more to chance than times and brokers
+        """Return it with what it leaves to chance drawn, once it is known whom it strikes."""
+        return self
 
     def applies(self, environment: Environment) -> bool:  # noqa: ARG002  # most faults look at it
         """Return whether there is something to do it to: not where a broker is down already."""
@@ -206,6 +281,28 @@ class LinkFault(LastingFault):
     def end(self, environment: Environment) -> None:
         for sender, receiver in self.links(environment):
             environment.restore_link(sender, receiver)
+
+
+class SlowingFault(LastingFault):
+    """A lasting fault that makes links worse than they are by themselves."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def slow_links(self, environment: Environment) -> list[Link]:
+        """Return the links, in each direction that is worse."""
+
+    @abstractmethod
+    def quality(self) -> LinkQuality:
+        """Return how much worse they are."""
+
+    def inject(self, environment: Environment) -> None:
+        for sender, receiver in self.slow_links(environment):
+            environment.degrade_link(sender, receiver, self.quality())
+
+    def end(self, environment: Environment) -> None:
+        for sender, receiver in self.slow_links(environment):
+            environment.recover_link(sender, receiver, self.quality())
 
 
 class MessageFault(LastingFault):

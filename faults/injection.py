@@ -59,4 +59,23 @@ class Injection:
     timing: Timing = described("When.", key="")
     faults: tuple[Fault, ...] = described("The faults.", key="")
     together: Count = described("How many strike at once, each drawn anew; by default 1.", default=1)
+    # One after the other, each when the one before is over; else one of them is drawn.
+    serial: bool = described("Whether all strike.", default=False, key="", counts_if_set=True)
+    repeat: Count = described(
+        "How many times, each when the one before is over; of `serial`, how many rounds. By default once.",
+        default=1,
+        counts_if_set=True,
+    )
+    pause: DurationRange = described(
+        "With `serial` or `repeat`: how long between the end of one and the next; by default 0s.",
+        default=(0, 0),
+        counts_if_set=True,
+    )
+    stop_when: ConditionField | None = described(
+        "Strikes no more once this holds when it would strike.", default=None, counts_if_set=True
+    )
     line: int = described("Where it stands in the file.", default=0, key="")
+
+    def is_sequence(self) -> bool:
+        """Return whether several strike one after the other each time."""
+        return self.serial or self.repeat > 1

@@ -1,13 +1,14 @@
 """Whether what a real cluster did is among what the model allows."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
-from harrow.checks.finding import INCONCLUSIVE, SKIPPED
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED
+from harrow.checks.promise import NONMONOTONIC_SEND
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 AGREED: Final = "agreed"
@@ -56,11 +57,24 @@ class Outcome:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How clients with a workload of their own were served in a run: as real time and the model's are not the same, nothing to differ in."""
+
+    sent: int
+    acked: int
+    ack_p50_us: int
+    ack_p99_us: int
+    without_ack_us: int
+    """The longest time for which nobody who sent to a partition got an ack."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A plan on a real target and on the model. ``real`` are the runs there, ``modelled`` how often the model came to what.
 
     ``reasons`` say why nothing was compared, or in which respects the real runs part from what of the model is nearest.
+    ``service`` is of the real runs that were decided, ``modelled_service`` of the model's; of scripts there is none.
     """
 
     plan: Plan
@@ -68,12 +82,26 @@ class Comparison:
     real: tuple[RunResult, ...]
     modelled: tuple[tuple[Outcome, int], ...]
     reasons: tuple[str, ...]
+    service: tuple[Service, ...] = ()
+    modelled_service: tuple[Service, ...] = ()
+
+    def alike(self, run: RunResult) -> int:
+        """Return how many runs of the model came to what a real one did."""
+        outcome = outcome_of(run)
+        return sum(count for known, count in self.modelled if not outcome.differences(known))
 
 
 def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
     """Compare runs of a plan on real brokers with runs of it on the model."""
     decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
-    modelled = Counter(outcome_of(run) for run in model if run.verdict.status != INCONCLUSIVE).most_common()
+    outcomes: Counter[Outcome] = Counter()
+    modelled_service: list[Service] = []
+    # One at a time: with its trace a run of minutes takes a lot of memory.
+    for run in model:
+        if run.verdict.status != INCONCLUSIVE:
+            outcomes[outcome_of(run)] += 1
+            modelled_service += service_of(run)
+    modelled = outcomes.most_common()
     reasons: list[str] = []
     status: Conformity = AGREED
     if not decided or not modelled:
@@ -87,24 +115,51 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) 
             status = DIFFERS
             reasons += nearest
     return Comparison(
-        plan=plan, status=status, real=tuple(real), modelled=tuple(modelled), reasons=tuple(reasons)
+        plan=plan,
+        status=status,
+        real=tuple(real),
+        modelled=tuple(modelled),
+        reasons=tuple(reasons),
+        service=tuple(service for run in decided for service in service_of(run)),
+        modelled_service=tuple(modelled_service),
     )
+
+
+def service_of(result: RunResult) -> Iterator[Service]:
+    """Yield how clients were served, where they sent by themselves and got an ack."""
+    if _is_scripted(result.plan):
+        return
+    levels = result.measured
+    latency = levels.total.ack_latency
+    if latency is not None:
+        yield Service(
+            levels.total.sent, levels.total.acked, latency.p50_us, latency.p99_us, levels.longest_us
+        )
+
+
+def _is_scripted(plan: Plan) -> bool:
+    return all(producer.interval_us is None for producer in plan.producers)
 
 
 def outcome_of(result: RunResult) -> Outcome:
     """Return what came of a run."""
     rules = result.verdict.rules
-    is_scripted = all(producer.interval_us is None for producer in result.plan.producers)
+    is_scripted = _is_scripted(result.plan)
 
     def values(rule: str) -> tuple[str, ...]:
         found = sorted({str(finding.value) for finding in rules[rule].findings})
         return tuple(found if is_scripted else ["some"] * bool(found))
 
+    def status(name: str) -> str:
+        found = rules[name].status
+        # When a connection is lost with several requests in flight, the Java client of the model turns their order round
+        # (`oldest_request_fails_first`), and librdkafka keeps it. Where the settings permit either, either is right.
+        is_clients = name == NONMONOTONIC_SEND and not is_scripted
+        return HELD if is_clients and found == PERMITTED else found
+
     evidence = result.evidence
     return Outcome(
-        rules=tuple(
-            sorted((name, judged.status) for name, judged in rules.items() if name not in INVARIANTS)
-        ),
+        rules=tuple((name, status(name)) for name in sorted(rules) if name not in INVARIANTS),
         lost=values("lost-write"),
         doubled=values("duplicate"),
         logs=tuple(

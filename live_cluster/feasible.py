@@ -8,6 +8,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients import application_kinds
 from harrow.cluster_model import events
+from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
     RELEASES,
     behaviours_in,
@@ -20,16 +21,18 @@ from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_c
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.fault import Fault
 from harrow.faults.message import Message
 from harrow.faults.session_expiry import SessionExpiry
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
-from harrow.live_cluster.rehearsal import Lack, faults_of, rehearsed
+from harrow.live_cluster.rehearsal import Deed, Lack, faults_of, rehearsed
 
 SEEN: Final = frozenset(
     kind.name
@@ -44,7 +47,13 @@ SEEN: Final = frozenset(
         ),
         *(events.FaultStruck, events.FaultEnded, events.Healed, events.MessageDelivered),
         *(events.MessageRuleApplied, events.ControllerElected, events.ControllerChanged),
-        *(events.ControllerZnodeDeleted, events.LeaderElected, events.IsrReduced, events.BecameLeader),
+        *(
+            events.ControllerResigned,
+            events.ControllerZnodeDeleted,
+            events.LeaderElected,
+            events.IsrReduced,
+            events.BecameLeader,
+        ),
         *(events.BecameFollower, events.BatchAppended, events.BatchReplicated, events.BatchDeduplicated),
         *(
             events.HighWatermarkSet,
@@ -55,6 +64,7 @@ SEEN: Final = frozenset(
         ),
         *(
             events.UnflushedLost,
+            events.LogLost,
             events.LogFlushed,
             events.LogOpened,
             events.CheckpointWritten,
@@ -70,6 +80,13 @@ UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+_NOT_DONE: Final[Mapping[Deed, str]] = {
+    Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
+    Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
+    Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+}
+"""What is not done to the files of real brokers."""
 _FIRST_WITH_EPOCHS: Final = (2, 1)
 """Since KIP-320 a broker compares the leader epoch of a request with its own."""
 
@@ -90,8 +107,14 @@ class Reach:
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
-    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand: everything."""
-    return Reach(release=release, metadata=metadata, events=SEEN, unseen=frozenset(), lack=lambda _: None)
+    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand."""
+    return Reach(
+        release=release,
+        metadata=metadata,
+        events=SEEN,
+        unseen=frozenset(),
+        lack=lambda done: _NOT_DONE.get(done.deed),
+    )
 
 
 def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
@@ -105,9 +128,10 @@ def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
 
 def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     """Yield what a campaign asks for that cannot be had on brokers that count as its release."""
-    if reach.metadata == KRAFT:
-        yield from _obstacles_of_kraft(plan)
+    yield from _obstacles_of_metadata(plan, reach)
     yield from _obstacles_of_observation(plan, reach)
+    if plan.cluster.disk.log_dirs > 1:
+        yield "brokers have one log directory here"
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
@@ -122,6 +146,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
         if (reason := reach.lack(done)) is not None
     }
     yield from sorted(lacks)
+    if any(isinstance(fault, ClientZombie) for fault in faults):
+        yield "of a client one process at a time is followed"
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -184,15 +210,32 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
         yield "which leader epoch a replica knows cannot be seen before 2.1"
 
 
+def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
+    if plan.cluster.metadata not in (None, reach.metadata):
+        yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
+    if reach.metadata == KRAFT:
+        yield from _obstacles_of_kraft(plan)
+
+
 def _obstacles_of_kraft(plan: Plan) -> Iterator[str]:
     for fault in faults_of(plan):
         if isinstance(fault, (SessionExpiry, ControllerFailover)):
             yield f"{fault.name} is about ZooKeeper, and there is none"
-        elif getattr(fault, "broker", None) == "controller":
+        elif _strikes_controller(fault):
             yield f"{fault.name} strikes a broker, and the controller is none"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):
             yield "the controller is no broker"
+
+
+def _strikes_controller(fault: Fault) -> bool:
+    """Return whether a fault looks for the broker that is the controller."""
+    for item in all_fields_of(type(fault)):
+        if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
+            value = item.of(fault)
+            if "controller" in (value if isinstance(value, tuple) else (value,)):
+                return True
+    return False
 
 
 def _obstacles_of_message(fault: Message) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """A broker's log folder, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
 
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from harrow.cluster_model.events import (
     BatchReplicated,
     CheckpointWritten,
     LogFlushed,
+    LogLost,
     LogOpened,
     LogTruncated,
     UnflushedLost,
@@ -27,6 +29,8 @@ from harrow.live_cluster.storage.log_tail import CutBack, LogTail
 from harrow.live_cluster.storage.segments import cut, segments_of
 
 _WATCHED: Final = (HIGH_WATERMARKS,)
+_OF_IDENTITY: Final = ("meta.properties", "bootstrap.checkpoint")
+"""The ids of the broker, of its cluster and of its folder; and what `kafka-storage format` has written beside them."""
 
 
 class LiveDisk:
@@ -124,6 +128,24 @@ class LiveDisk:
         for folder in self._folder.glob("*-*"):
             if folder.name not in self._tails and segments_of(folder):
                 cut(folder, recovery_points.get(folder.name, 0))
+
+    def lose(self) -> None:
+        """Empty the folder of a broker whose process is gone, as if it had a new disk.
+
+        What tells the broker who it is stays: an operator gives a new disk the old ids, or it would not start.
+        """
+        for partition, tail in self._tails.items():
+            if tail.leo:
+                self._emit(LogLost, self._broker, partition, 0, tail.leo)
+            self._tails[partition] = LogTail(self._folder / partition)
+            self._flushed[partition] = 0
+            self._unwritten[partition].clear()
+        self._checkpoints.clear()
+        for found in self._folder.iterdir():
+            if found.is_dir():
+                shutil.rmtree(found)
+            elif found.name not in _OF_IDENTITY:
+                found.unlink()
 
     def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:
         if isinstance(change, CutBack):

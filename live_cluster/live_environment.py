@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from harrow.campaigns.run.client import Client
 from harrow.campaigns.run.clients import Clients
 from harrow.campaigns.run.spared_power import can_spare
 from harrow.checks.evidence import PartitionSettings
@@ -17,6 +18,7 @@ from harrow.cluster_model.events import (
     ControllerZnodeDeleted,
     TruncationRefused,
 )
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
@@ -63,6 +65,7 @@ class LiveEnvironment:
         self._running: set[int] = set()
         self._to_start: list[int] = []
         self.client_names = clients.names
+        self._clients = clients
         self.controller = observer.controller
 
     def started(self) -> None:
@@ -98,6 +101,9 @@ class LiveEnvironment:
             if self._hangs:
                 self._hanging.add(broker)
 
+    def client(self, name: str) -> Client:
+        return self._clients.client(name)
+
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(self._cluster.brokers)
 
@@ -111,7 +117,8 @@ class LiveEnvironment:
     def is_stopping(self, broker: int) -> bool:
         return broker in self._stopping and self._cluster.brokers[broker].is_running
 
-    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        assert torn_after is None, "what `started_reach` lacks is skipped"
         if broker in self._to_start:
             self._to_start.remove(broker)
             return
@@ -125,6 +132,27 @@ class LiveEnvironment:
         self._has_stopped(broker, POWER_LOSS if power_loss else KILLED)
         if power_loss:
             self._cluster.logs[broker].lose_power(self._now_us())
+
+    def lose_disk(self, broker: int) -> None:
+        self._cluster.logs[broker].lose()
+
+    def log_dirs(self) -> int:
+        return 1
+
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
+        return (offset or 0) < self._cluster.logs[broker].leo(partition)
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
 
     def may_lose_power(self, broker: int) -> bool:
         return not self._survivable or all(
@@ -185,6 +213,18 @@ class LiveEnvironment:
 
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
         self._cluster.links.restore(sender, receiver)
+
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return self._cluster.links.is_cut(sender, receiver)
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self._cluster.links.degrade(sender, receiver, quality)
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self._cluster.links.recover(sender, receiver, quality)
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        self._cluster.links.reset(one, other)
 
     def add_message_rule(self, rule: MessageRule) -> None:
         rule.strike = self.strike

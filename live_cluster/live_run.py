@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import run_name_of
@@ -19,6 +19,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.topology import Metadata
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.feasible import as_real, obstacles, started_reach
@@ -72,7 +73,9 @@ class StartedBrokers:
     def as_modelled(self, plan: Plan) -> Plan:
         """Return a plan as the model runs it (`Brokers.as_modelled`)."""
         modelled, _ = as_real(plan, self.release)
-        return modelled
+        # Beside brokers that harrow starts is one controller.
+        cluster = replace(plan.cluster, metadata=cast("Metadata", self.metadata), voters=1, combined=False)
+        return replace(modelled, cluster=cluster)
 
     def _make(self, surroundings: Surroundings) -> StartedCluster:
         return StartedCluster(surroundings, java=self.java, jars=self.jars, metadata=self.metadata)

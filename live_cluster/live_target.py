@@ -13,7 +13,7 @@ from harrow.campaigns.run.clients import Clients
 from harrow.campaigns.run.partition_promises import partition_settings
 from harrow.campaigns.run.target import CannotDoError, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
-from harrow.cluster_model.events import Healed
+from harrow.cluster_model.events import ControllerResigned, Healed
 from harrow.cluster_model.release import HANGS, RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
@@ -177,6 +177,7 @@ class LiveTarget:
         self._timers.clear()
         self.trace.emit(Healed)
         self.environment.heal()
+        self.clients.resume()
 
     def heal_core(self, brokers: Collection[int]) -> None:  # noqa: ARG002 - it cannot
         raise CannotDoError("to heal a core of the brokers alone")
@@ -222,6 +223,8 @@ class LiveTarget:
         self._happenings.take_over()
         for broker, refusal in self._cluster.refusals():
             self.environment.truncation_refused(broker, refusal)
+        for broker, controller_epoch in self._cluster.resignations():
+            self.trace.emit(ControllerResigned, broker, controller_epoch)
         self.environment.look()
         # Leaders first: what a follower has appended came from one.
         logs = self._cluster.logs

@@ -9,6 +9,7 @@ from typing import Protocol
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
@@ -60,6 +61,18 @@ class Links(Protocol):
     def restore(self, sender: int | str, receiver: int | str) -> None:
         """Undo one `cut`."""
 
+    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
+        """Return whether nothing passes from one end to the other."""
+
+    def degrade(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Have what passes from one end to the other take longer."""
+
+    def recover(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Undo one `degrade`."""
+
+    def reset(self, one: int | str, other: int | str) -> None:
+        """Break the connections between two ends."""
+
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
 
@@ -102,6 +115,9 @@ class ReplicaLogs(Protocol):
 
     def lose_power(self, now_us: int) -> None:
         """Leave of each log what is flushed."""
+
+    def lose(self) -> None:
+        """Leave nothing of them."""
 
     def knows(self, partition: str) -> bool:
         """Return whether the broker's log of a partition could be read."""
@@ -148,6 +164,9 @@ class RealCluster(Protocol):
 
     def refusals(self) -> Iterable[tuple[int, RefusalLine]]:
         """Return the truncations that brokers have refused since this was asked last, as far as their logs can be read."""
+
+    def resignations(self) -> Iterable[tuple[int, int]]:
+        """Return which brokers have resigned as controller, of which epoch, since this was asked last, as far as can be read."""
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""

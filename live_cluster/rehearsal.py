@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any, Final, NamedTuple
 
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.fields import BrokerMarker, all_fields_of
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import Fault, GradualFault, LastingFault
+from harrow.faults.link_ends import with_link_ends
 
 _STEPS_MAX: Final = 10_000
 
@@ -24,10 +26,20 @@ class Deed(StrEnum):
     START = "start"
     RESUME = "resume"
     RESTORE = "restore"
+    DEGRADE = "degrade"
+    RESET = "reset"
     LOSE_POWER = "lose_power"
+    TEAR_WRITE = "tear_write"
+    LOSE_DISK = "lose_disk"
+    FAIL_LOG_DIR = "fail_log_dir"
+    DAMAGE_BATCH = "damage_batch"
+    REVERT_CHECKPOINT = "revert_checkpoint"
     EXPIRE_SESSION = "expire_session"
     DELETE_CONTROLLER = "delete_controller"
     RULE_MESSAGES = "rule_messages"
+    KILL_CLIENT = "kill_client"
+    PAUSE_CLIENT = "pause_client"
+    DOUBLE_CLIENT = "double_client"
 
 
 class Rehearsed(NamedTuple):
@@ -54,7 +66,11 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[Rehearsed, ...]:
         for item in all_fields_of(type(fault))
         if item.kind is BrokerMarker and isinstance(item.of(fault), (str, tuple))
     }
-    concrete: Any = replace(fault, **looked_for) if looked_for else fault  # type: ignore[type-var]  # every fault is a dataclass
+    struck: Any = replace(fault, **looked_for) if looked_for else fault  # type: ignore[type-var]  # every fault is a dataclass
+    brokers = stage.broker_ids()
+    # Of those that are looked for each is another one, as far as there are any: else no link would be between them.
+    others = cycle((*brokers[1:], any_broker))
+    concrete = with_link_ends(struck, brokers, stage.client_names(), lambda _: (next(others),))
     concrete.inject(stage)
     if isinstance(concrete, GradualFault):
         for _ in islice(concrete.steps(stage), _STEPS_MAX):
@@ -81,6 +97,9 @@ class _Stage:
     def client_names(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self._plan.clients())
 
+    def client(self, name: str) -> "_StageClient":
+        return _StageClient(name, self.done)
+
     def is_running(self, broker: int) -> bool:
         return broker not in self._down
 
@@ -90,9 +109,32 @@ class _Stage:
     def is_stopping(self, broker: int) -> bool:  # noqa: ARG002 - it takes no time
         return False
 
-    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         self._down.add(broker)
+        if torn_after is not None:
+            self._do(Deed.TEAR_WRITE, broker)
         self._do(Deed.LOSE_POWER if power_loss else Deed.KILL, broker)
+
+    def lose_disk(self, broker: int) -> None:
+        self._do(Deed.LOSE_DISK, broker)
+
+    def log_dirs(self) -> int:
+        return self._plan.cluster.disk.log_dirs
+
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:  # noqa: ARG002 - any of them
+        self._do(Deed.FAIL_LOG_DIR, broker)
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: there is none without a `fail_log_dir`."""
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:  # noqa: ARG002 - any may
+        return True
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:  # noqa: ARG002 - any batch
+        self._do(Deed.DAMAGE_BATCH, broker)
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:  # noqa: ARG002 - any file
+        self._do(Deed.REVERT_CHECKPOINT, broker)
 
     def may_lose_power(self, broker: int) -> bool:  # noqa: ARG002 - any may
         return True
@@ -131,6 +173,18 @@ class _Stage:
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
         self._do(Deed.RESTORE, sender, receiver)
 
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:  # noqa: ARG002 - none is
+        return False
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:  # noqa: ARG002 - any
+        self._do(Deed.DEGRADE, sender, receiver)
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Do nothing: what degrades a link recovers it."""
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        self._do(Deed.RESET, one, other)
+
     def add_message_rule(self, rule: MessageRule) -> None:  # noqa: ARG002 - any rule
         self._do(Deed.RULE_MESSAGES)
 
@@ -140,11 +194,44 @@ class _Stage:
     def has_message_rule(self, name: str) -> bool:  # noqa: ARG002 - any rule
         return False
 
-    def release_messages(self, name: str) -> None:
-        """Do nothing: there are none without an `add_message_rule`."""
+    def release_messages(self, name: str) -> None:  # noqa: ARG002 - any rule
+        # It takes a rule to release something, wherever the campaign makes it.
+        self._do(Deed.RULE_MESSAGES)
 
     def _do(self, deed: Deed, *ends: int | str) -> None:
         self.done.append(Rehearsed(deed, ends))
+
+
+class _StageClient:
+    """Takes note of what is done to a client (`harrow.faults.fault.ClientApplication`)."""
+
+    def __init__(self, name: str, done: list[Rehearsed]) -> None:
+        self._name = name
+        self._done = done
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_paused(self) -> bool:
+        return False
+
+    def crash(self) -> None:
+        self._done.append(Rehearsed(Deed.KILL_CLIENT, (self._name,)))
+
+    def start_again(self) -> None:
+        """Do nothing: what kills a client starts it again."""
+
+    def pause(self) -> None:
+        self._done.append(Rehearsed(Deed.PAUSE_CLIENT, (self._name,)))
+
+    def resume(self) -> None:
+        """Do nothing: what pauses a client resumes it."""
+
+    def can_be_left_behind(self) -> bool:
+        return True
+
+    def leave_behind(self) -> None:
+        self._done.append(Rehearsed(Deed.DOUBLE_CLIENT, (self._name,)))
 
 
 Lack = Callable[[Rehearsed], str | None]

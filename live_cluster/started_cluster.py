@@ -108,6 +108,10 @@ class StartedCluster:
         for broker, log in self._broker_logs.items():
             yield from ((broker, refusal) for refusal in log.refusals())
 
+    def resignations(self) -> Iterator[tuple[int, int]]:
+        for broker, log in self._broker_logs.items():
+            yield from ((broker, controller_epoch) for controller_epoch in log.resignations())
+
     def _disk(self, broker: BrokerSpec) -> LiveDisk:
         given, spec = self._surroundings, self._local.spec
         config = broker_config(given.plan.kafka, {**spec.settings, **broker.settings})

@@ -14,10 +14,11 @@ from harrow.campaigns.language.spelling import nearest, quoted
 from harrow.campaigns.language.units import duration_text as spaced_duration_text
 from harrow.campaigns.language.units import value_text
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BROKER_ID_MAX
+from harrow.faults.link_ends import GROUPS
 
 LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
 FASTEST_PER_SECOND: Final = 10_000
@@ -26,7 +27,8 @@ SLOWEST_HOURS: Final = 1_000_000
 DURATION_PATTERN: Final = r"[0-9]{1,12}(\.[0-9]{1,6})?(us|ms|s|m|h)"
 RATE_PATTERN: Final = rf"[0-9]{{1,9}}(\.[0-9]{{1,6}})?/(s|m|h|{DURATION_PATTERN})"
 BROKER_PATTERN: Final = (
-    "(any|controller|(leader|leaders|follower) of [^ ]+|rack .+|random [1-9][0-9]{0,4}|(100|[1-9][0-9]?)%)"
+    "(any|all|controller|(leader|leaders|follower|followers) of [^ ]+|rack .+|random [1-9][0-9]{0,4}"
+    "|(100|[1-9][0-9]?)%)"
 )
 
 _US_PER_UNIT: Final = {
@@ -48,6 +50,9 @@ _PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
 _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
+BANDWIDTH_PATTERN: Final = "[0-9]{1,9}(B|KB|MB|GB)/s"
+_BANDWIDTH: Final = re.compile("([0-9]{1,9})(B|KB|MB|GB)/s")
+_BYTES_PER_UNIT: Final = {"B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _BROKER: Final = re.compile(BROKER_PATTERN)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
@@ -55,7 +60,11 @@ _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
-_RESERVED_CLIENT: Final = re.compile(r"zookeeper|reader|core-reader|any|controller|broker-[0-9]+|[0-9]+")
+LATEST_RELEASE: Final = "latest"
+"""The newest release that has a profile, as a campaign may call it."""
+_RESERVED_CLIENT: Final = re.compile(
+    rf"zookeeper|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|[0-9]+"
+)
 
 
 class LiteralError(ValueError):
@@ -220,6 +229,20 @@ def rate(text: str) -> int:
     return round(unit_us / count)
 
 
+def bandwidth(text: str) -> int:
+    """Return how many bytes a second a bandwidth such as ``64KB/s`` is; a kilobyte has 1000 bytes, as links count."""
+    match = _BANDWIDTH.fullmatch(text)
+    if not match or not int(match[1]):
+        raise LiteralError(f"{quoted(text)} is no bandwidth: write one such as `500B/s`, `64KB/s` or `1MB/s`")
+    return int(match[1]) * _BYTES_PER_UNIT[match[2]]
+
+
+def bandwidth_text(bytes_per_second: int) -> str:
+    """Return a bandwidth in the largest unit of which it is a whole number."""
+    unit = next(unit for unit, size in reversed(_BYTES_PER_UNIT.items()) if bytes_per_second % size == 0)
+    return f"{bytes_per_second // _BYTES_PER_UNIT[unit]}{unit}/s"
+
+
 rate_range: Final = range_of(rate, is_falling=True)
 
 
@@ -256,14 +279,14 @@ def broker_reference(text: str) -> int | str:
         return broker_id(words)
     raise LiteralError(
         f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
-        "`leaders of t`, `rack a`, `random 2`, `50%` or a list of such"
+        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%` or a list of such"
     )
 
 
 def name_in(reference: str) -> tuple[str, str]:
     """Return what a reference to brokers names, and how it is called: a partition, a topic, a rack, or nothing."""
     word, _, rest = reference.partition(" ")
-    if word in ("leader", "follower"):
+    if word in ("leader", "follower", "followers"):
         return "partition", rest.removeprefix("of ")
     if word == "leaders":
         return "topic", rest.removeprefix("of ")
@@ -276,6 +299,17 @@ broker_id: Final = whole_number(0, BROKER_ID_MAX)
 def endpoint(text: str) -> int | str:
     """Return one end of a link: a broker's id, or the name of a client or of ``zookeeper``."""
     return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else text
+
+
+def is_broker_reference(text: str) -> bool:
+    """Return whether a text names brokers by what they are."""
+    return bool(_BROKER.fullmatch(text))
+
+
+def link_end(text: str) -> int | str:
+    """Return one end of a link as `endpoint` does, or who it is when a fault strikes: ``leader of t-0``, ``clients``."""
+    words = " ".join(text.split())
+    return words if is_broker_reference(words) else endpoint(words)
 
 
 def campaign_name(text: str) -> str:
@@ -317,11 +351,16 @@ def znode_path(text: str) -> str:
 
 
 def release(text: str) -> str:
+    """Return a release of the model. A plan has its number, so that a recorded run stays one of that release."""
+    if text == LATEST_RELEASE:
+        return NEWEST_RELEASE
     if text in RELEASES:
         return text
     close = next((name for name in RELEASES if text.startswith(f"{name}.")), None)
     hint = f"; write {close}" if close else ""
-    raise LiteralError(f"release {quoted(text)} is not modelled; there are {', '.join(RELEASES)}{hint}")
+    raise LiteralError(
+        f"release {quoted(text)} is not modelled; there are {', '.join(RELEASES)} and {LATEST_RELEASE}{hint}"
+    )
 
 
 def version(text: str) -> str:
@@ -414,6 +453,7 @@ _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
     kinds.DurationRangeMarker: _range_text(duration_text),
     kinds.DurationOrNeverMarker: lambda us: "never" if us is None else duration_text(us),
     kinds.RateMarker: rate_text,
+    kinds.BandwidthMarker: bandwidth_text,
     kinds.RateRangeMarker: _range_text(rate_text, is_falling=True),
     kinds.NumberRangeMarker: _range_text(str),
     kinds.ProbabilityMarker: probability_text,

@@ -1,6 +1,6 @@
 """Reads a campaign file into plans, and reports all of its mistakes at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +12,7 @@ from harrow.campaigns.language.overlay import Override, OverrideError, merged, o
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.readers.draft import Draft, Report
-from harrow.campaigns.language.readers.plan_reader import read_plan
+from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
 from harrow.campaigns.language.spelling import listed, printable, quoted
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
@@ -48,25 +48,32 @@ class Campaign:
         return "\n".join(line for line in text if not line.startswith(_FOR_EDITORS)).strip("\n")
 
 
-def load_campaign(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:
-    """Return the campaign in a file, with the options ``--set key=value`` applied.
+def load_campaign(
+    path: str | Path, overrides: Sequence[str] = (), variants: Collection[str] = ()
+) -> Campaign:
+    """Return the campaign in a file, with the options ``--set key=value`` applied (`load_text`).
 
     Raises:
         CampaignError: the file cannot be read, or has mistakes.
 
     """
-    return load_text(read_file(Path(path)), str(path), overrides)
+    return load_text(read_file(Path(path)), str(path), overrides, variants)
 
 
-def load_text(text: str, file: str, overrides: Sequence[str] = ()) -> Campaign:
+def load_text(
+    text: str, file: str, overrides: Sequence[str] = (), variants: Collection[str] = ()
+) -> Campaign:
     """Return the campaign in *text*; *file* is what messages call it.
+
+    Options need not suit every variant: where *variants* are named (``base`` for the campaign itself), others that do not go
+    with them are left out. Kafka 0.10.2, say, has no idempotence for a variant that asks for it.
 
     Raises:
         CampaignError: the text has mistakes.
 
     """
     report = Report()
-    campaign = _load(text, Path(file), overrides, report)
+    campaign = _load(text, Path(file), overrides, variants if overrides else (), report)
     if campaign is None or report.found:
         raise CampaignError(_problems(text, file, report))
     return campaign
@@ -100,7 +107,9 @@ def _mark_of_end(text: str) -> nodes.Mark:
     return nodes.Mark(len(lines), len(lines[-1]))
 
 
-def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Campaign | None:
+def _load(
+    text: str, path: Path, overrides: Sequence[str], only: Collection[str], report: Report
+) -> Campaign | None:
     root = _root(text, report)
     if root is None:
         return None
@@ -108,16 +117,21 @@ def _load(text: str, path: Path, overrides: Sequence[str], report: Report) -> Ca
     name = _name(root, path, report)
     variants = _variants(root, report)
     base = nodes.without(root, [("name",), ("variants",)])
-    plans: list[Plan] = []
-    if not _is_too_much(base, variants, report):
-        names = _variant_names(root)
-        plans = [read_plan(Draft(base, None, report), name, names)]
-        for variant, over in variants.items():
-            tree = _overridden(merged(base, over), options, variant, report)
-            plans.append(read_plan(Draft(tree, variant, report), name, names))
-    if not plans:
+    if _is_too_much(base, variants, report):
         return None
-    return Campaign(name=name, description=plans[0].description, path=path, plans=tuple(plans), text=text)
+    names = _variant_names(root)
+    plans: list[Plan] = []
+    description = ""
+    for variant, over in [(None, None), *variants.items()]:
+        is_wanted = not only or (variant or BASE) in only
+        found = report if is_wanted else Report()
+        tree = base if over is None else _overridden(merged(base, over), options, variant, found)
+        plan = read_plan(Draft(tree, variant, found), name, names)
+        if variant is None:
+            description = plan.description
+        if is_wanted or not found.found:
+            plans.append(plan)
+    return Campaign(name=name, description=description, path=path, plans=tuple(plans), text=text)
 
 
 def _root(text: str, report: Report) -> nodes.MapNode | None:

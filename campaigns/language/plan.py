@@ -173,6 +173,22 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlastRadius:
+    """How much of the cluster faults may take out of service at once, wherever they stand.
+
+    A broker is out of service while it is down, stops, is paused, or is cut off from ZooKeeper or from most of
+    the other brokers.
+    """
+
+    brokers: markers.Count | None = described("At most so many brokers are out of service.", default=None)
+    keep_in_sync: markers.Skip = described(
+        "At least so many members of each ISR stay in service: with 1 the last one is never struck.",
+        default=1,
+    )
+    keep_majority: bool = described("Whether a majority of the brokers stays in service.", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmFaults:
     """Faults of a swarm: which may be in play, how many of them, how often they strike."""
 
@@ -264,7 +280,9 @@ class Plan:
     campaign: str = described("The campaign's name.", key="")
     variant: str | None = described("The variant's name.", default=None, key="")
     description: str = described("What happens and why.", default="", shrinks=False)
-    kafka: markers.Release = described("The release.", default=DEFAULT_RELEASE, shrinks=False)
+    kafka: markers.Release = described(
+        "The release; `latest` is the newest one of the model.", default=DEFAULT_RELEASE, shrinks=False
+    )
     behaviours: Annotated[Mapping[str, Value], BehavioursMarker] = described(
         "Single switches of the release (`harrow list releases`).", factory=dict, shrinks=False
     )
@@ -295,6 +313,12 @@ class Plan:
     survivable: bool = described(
         "Whether power losses leave at least `min.insync.replicas` copies of each committed record in the ISR, from which a leader comes; by default false.",
         default=False,
+    )
+    blast_radius: BlastRadius | None = described(
+        "How much of the cluster faults may take out of service at once; one that would take more does not strike.",
+        default=None,
+        emptiable=True,
+        counts_if_set=True,
     )
     core: Core | None = described(
         "Heal a sufficient core of the brokers first, and see whether it serves (the rule `unavailable`).",
@@ -337,6 +361,11 @@ class Plan:
         switches: dict[str, Any] = dict(self.behaviours)
         return replace(RELEASES[self.kafka].behaviours, **switches)
 
+    @property
+    def metadata(self) -> str:
+        """Where brokers keep their metadata: ``zookeeper`` or ``kraft``."""
+        return self.cluster.metadata or RELEASES[self.kafka].metadata
+
     def digest(self) -> str:
         """Return the digest (SHA-256, hex, 16 digits) of what the plan does.
 
@@ -370,12 +399,21 @@ def _digest(same: _Same) -> str:
 _WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
 
 
+def _unset(value: Any) -> frozenset[str]:
+    """Return the fields that do not count in the digest of a value, for they are as by default."""
+    if not isinstance(value, (Plan, Injection)):
+        return frozenset()
+    counted = markers.counted_if_set(type(value))
+    return frozenset(name for name, default in counted.items() if getattr(value, name) == default)
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
+        unset = _unset(value)
         parts = {
             item.name: _plain(getattr(value, item.name))
             for item in fields(value)
-            if item.name not in _WORDS_ONLY
+            if item.name not in _WORDS_ONLY and item.name not in unset
         }
         return {"": getattr(value, "name", None) or type(value).__name__, **parts}
     if isinstance(value, Mapping):

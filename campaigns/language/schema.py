@@ -60,6 +60,9 @@ def injection_section() -> type[Section]:
             "do", faults, "The fault, or with `at` and `every` the faults that strike together."
         ),
         section_models.field("any_of", faults, "Faults of which one is drawn each time."),
+        section_models.field(
+            "serial", faults, "Faults that strike one after the other, each when the one before is over."
+        ),
         section_models.definitions_of(Injection),
     )
 

@@ -34,7 +34,8 @@ _DURATIONS: Final = section.spelling_schema(
 )
 _RATE: Final = section.spelling_schema(literals.RATE_PATTERN, "10/s", "12/m")
 _RATES: Final = section.spelling_schema(literals.range_pattern(literals.RATE_PATTERN), "12/m", "1/m..30/m")
-_RELEASE: Final = {"anyOf": [{"enum": list(RELEASES)}, {"type": "number"}], "examples": list(RELEASES)}
+_RELEASES: Final = [*RELEASES, literals.LATEST_RELEASE]
+_RELEASE: Final = {"anyOf": [{"enum": _RELEASES}, {"type": "number"}], "examples": _RELEASES}
 
 
 def _bound(read: Callable[[str], int], pattern: str, example: str) -> Leaf:
@@ -48,10 +49,14 @@ LEAVES: Final[dict[type[Any], Any]] = {
     kinds.DurationOrNeverMarker: Leaf(literals.duration_or_never, {"anyOf": [{"const": "never"}, _DURATION]}),
     kinds.RateMarker: Leaf(literals.rate, _RATE),
     kinds.RateRangeMarker: Leaf(literals.rate_range, _RATES),
+    kinds.BandwidthMarker: Leaf(
+        literals.bandwidth, section.spelling_schema(literals.BANDWIDTH_PATTERN, "64KB/s", "1MB/s")
+    ),
     kinds.BrokerMarker: OneOrSeveral(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
     kinds.BrokerIdMarker: Leaf(literals.broker_id, _BROKER_ID),
     kinds.BrokerOrNoneMarker: section.whole(-1, BROKER_ID_MAX),
     kinds.EndpointMarker: Leaf(literals.endpoint, {"type": ["integer", "string"]}),
+    kinds.LinkEndMarker: Leaf(literals.link_end, {"type": ["integer", "string"]}),
     kinds.ClientMarker: section.TEXT,
     kinds.PartitionMarker: Leaf(str, {"type": "string", "examples": ["t-0"]}),
     kinds.MessageRuleNameMarker: section.TEXT,

@@ -1,6 +1,7 @@
 """What `harrow new` writes: a campaign to start from, with a comment for each part."""
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
+from harrow.cluster_model.release import NEWEST_RELEASE
 
 _TEXT = """\
 # A campaign for harrow: a cluster, a workload, faults, and what you expect of them.
@@ -12,7 +13,7 @@ _TEXT = """\
   A broker crashes now and then, and a producer that waits for all replicas in the ISR
   must not lose what was acknowledged.
 
-kafka: "2.4"                 # the release whose behaviour and defaults are modelled
+kafka: "{kafka}"                 # the release whose behaviour and defaults are modelled
 settings:                    # Kafka's own names; each setting goes where Kafka has it
   acks: all                  # producers: an acknowledged record is in every replica of the ISR
   min.insync.replicas: 2     # topics: and the ISR has at least two replicas
@@ -60,4 +61,4 @@ def new_campaign(name: str) -> str:
     except LiteralError:
         # The file's name will do; the loader makes a campaign's name of it.
         key = ""
-    return _TEXT.format(name=key, file=f"{name}.yaml")
+    return _TEXT.format(name=key, kafka=NEWEST_RELEASE, file=f"{name}.yaml")

@@ -19,6 +19,7 @@ def conditions_of(plan: Plan) -> Iterator[Condition]:
         if item.kind is ConditionMarker
     ]
     found += [i.timing.condition for i in plan.faults if isinstance(i.timing, When)]
+    found += [injection.stop_when for injection in plan.faults]
     found.append(plan.expect.final)
     yield from (condition for condition in found if condition is not None)
 

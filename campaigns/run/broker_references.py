@@ -32,6 +32,8 @@ class BrokerReferences:
             yield from self._drawn(int(rest))
         elif word.endswith("%"):
             yield from self._drawn(ceil(len(self._brokers) * int(word[:-1]) / 100))
+        elif word == "all":
+            yield from self._brokers
         elif word == "controller":
             controller = self._target.observer.controller()
             yield from () if controller is None else (controller,)
@@ -52,7 +54,7 @@ class BrokerReferences:
             yield broker
 
     def _with_role(self, role: str, name: str) -> Iterator[int]:
-        """Yield the leader, or a follower that is drawn; of a topic the leaders of its partitions."""
+        """Yield the leader, all followers, or one that is drawn; of a topic the leaders of its partitions."""
         observer = self._target.observer
         partitions: tuple[str, ...] = (name,)
         if role == "leaders":
@@ -63,7 +65,9 @@ class BrokerReferences:
                 continue
             leader = state[0]
             followers = [broker for broker in observer.replicas_of(partition) if broker != leader]
-            if role != "follower":
+            if role == "followers":
+                yield from followers
+            elif role != "follower":
                 yield leader
             elif followers:
                 yield pick(self._draw, followers)

@@ -18,6 +18,39 @@ class Client(ABC):
     def stop(self) -> None:
         """End for good."""
 
+    # What faults do to its process (`harrow.faults.fault.ClientApplication`). Unless its kind says otherwise, nothing can be.
+
+    def is_running(self) -> bool:
+        """Return whether there is a process of it that faults can act on."""
+        return False
+
+    def is_paused(self) -> bool:
+        """Return whether its process is paused."""
+        return False
+
+    def crash(self) -> None:
+        """End its process at once."""
+        raise NotImplementedError(type(self).__name__)
+
+    def start_again(self) -> None:
+        """Start a new process of it."""
+        raise NotImplementedError(type(self).__name__)
+
+    def pause(self) -> None:
+        """Stop its process."""
+        raise NotImplementedError(type(self).__name__)
+
+    def resume(self) -> None:  # noqa: B027 - of most nothing stands still
+        """Let its process go on, and all that were left behind."""
+
+    def can_be_left_behind(self) -> bool:
+        """Return whether a second process of it can run beside the first."""
+        return False
+
+    def leave_behind(self) -> None:
+        """Stop its process, and start a new one while that one still exists."""
+        raise NotImplementedError(type(self).__name__)
+
     def unfinished(self) -> int:
         """Return how many records it has been handed and not reported on."""
         return 0

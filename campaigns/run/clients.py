@@ -103,6 +103,14 @@ class Clients:
         assert isinstance(client, Sender)
         return client
 
+    def client(self, name: str) -> Client:
+        return self._clients[name]
+
+    def resume(self) -> None:
+        """Let every client go on that stands still."""
+        for client in self._clients.values():
+            client.resume()
+
     def unfinished(self) -> int:
         return sum(client.unfinished() for client in self._clients.values())
 

@@ -5,9 +5,10 @@ everything outside it stays as the faults left it, for good, and the core has to
 """
 
 from collections.abc import Collection, Sequence
+from itertools import combinations
 from typing import Final
 
-from harrow.campaigns.language.plan import Core
+from harrow.campaigns.language.plan import Core, Plan
 from harrow.campaigns.run.client import Reader
 from harrow.campaigns.run.clients import READER_TIMEOUT_US
 from harrow.campaigns.run.target import Target
@@ -15,7 +16,7 @@ from harrow.checks import evidence
 from harrow.checks.rules.unavailable import demanded_lack, lack_of
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.topology import KRAFT, ClusterSpec
 from harrow.faults.observer import ReplicaView
 
 LOOK_US: Final = 250 * US_PER_MS
@@ -79,7 +80,9 @@ def stopping_time_us(config: BrokerConfig) -> int:
 class CoreRecovery:
     """Heals a core, waits until it serves or its time is over, and tells what was found."""
 
-    def __init__(self, target: Target, spec: ClusterSpec, core: Core) -> None:
+    def __init__(self, target: Target, plan: Plan, core: Core) -> None:
+        spec = plan.cluster
+        self._voters = spec.controller_ids() if spec.combined and plan.metadata == KRAFT else ()
         self._target = target
         self._observer = target.observer
         self._settings = target.partition_settings()
@@ -128,13 +131,16 @@ class CoreRecovery:
     def _wanted(self, impaired: Sequence[int]) -> list[Collection[int]]:
         """Return of which brokers a core needs one each: who can lead a partition, who fills a place in vain.
 
-        A leader or controller that keeps its session is left in its place, though some fault stands against it.
+        Where brokers are the quorum of controllers, a majority of them has to be there. A leader or controller that keeps its session is left in its place, though some fault stands against it.
         """
+        # Of every so many voters one at least, which makes a majority of them.
+        majorities = combinations(self._voters, (len(self._voters) + 1) // 2)
         states = [self._observer.partition_state(partition) for partition in self._settings]
         placed = {self._observer.controller(), *(state[0] for state in states if state is not None)}
         return [
             *(self._able_to_lead(partition) for partition in self._settings),
             *((broker,) for broker in impaired if broker in placed),
+            *(majorities if self._voters else ()),
         ]
 
     def _able_to_lead(self, partition: str) -> Collection[int]:

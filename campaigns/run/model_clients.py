@@ -13,74 +13,133 @@ from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
 
 class ProducerClient(Sender):
-    """A producer application: one session after the other."""
+    """A producer application: one session after the other, and those that were left behind beside them."""
 
     def __init__(self, spec: ProducerSpec, cluster: Cluster) -> None:
         self.spec = spec
         self.config = producer_config(cluster.release, spec.settings, cluster.behaviours)
         self._cluster = cluster
-        self._process = Process(spec.name)
-        self._producer: Producer | None = None
+        self._sessions: list[_Session] = []
         self._generated = 0
-        self._history_processes: list[int] = []
 
     def start(self) -> None:
-        self._begin_session()
+        session = self._begin_session()
         if self.spec.interval_us is not None:
             first_us = self.spec.start_us + between(self._cluster.choices.workload, 0, self.spec.interval_us)
-            self._schedule(first_us)
+            session.schedule(first_us)
 
-    def _begin_session(self) -> None:
-        number = self._cluster.history.new_process(self.spec.name)
-        self._history_processes.append(number)
-        self._producer = Producer(
-            self._cluster.host(self._process),
-            number,
-            tuple(self._cluster.processes),
-            self.spec.partitions or self._cluster.spec.partition_names(),
-            self.config,
-            self._cluster.behaviours,
-            self._cluster.history,
-            self.spec.record_bytes,
-        )
-        self._producer.start()
+    def _begin_session(self) -> "_Session":
+        session = _Session(self, self._cluster)
+        self._sessions.append(session)
+        return session
+
+    def next_value(self) -> str:
+        """Return what a session generates next: whichever it is, no value comes twice."""
+        self._generated += 1
+        return f"{self.spec.name}:{self._generated - 1}"
 
     def send(self, value: str, partition: str | None) -> None:
-        assert self._producer is not None
-        self._producer.send(value, partition)
+        # An application that is down takes no records.
+        if self._sessions[-1].process.running:
+            self._sessions[-1].producer.send(value, partition)
 
     def restart(self) -> None:
         self.stop()
-        self._process.start()
-        self._begin_session()
-        if self.spec.interval_us is not None:
-            self._schedule(self._cluster.simulator.now_us + self.spec.interval_us)
+        self.start_again()
 
     def stop(self) -> None:
-        self._cluster.trace.emit(ClientStopped, self.spec.name)
-        assert self._producer is not None
-        self._producer.abandon()
-        self._process.kill()
-        self._cluster.network.process_died(self._process, power_loss=False)
+        if self.is_running():
+            self._cluster.trace.emit(ClientStopped, self.spec.name)
+        for session in self._sessions:
+            session.stop()
 
     def unfinished(self) -> int:
-        return 0 if self._producer is None else self._producer.unfinished
+        return sum(session.producer.unfinished for session in self._sessions)
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
-        return {number: _settings(self) for number in self._history_processes}
+        return {session.history_process: _settings(self) for session in self._sessions}
 
-    def _schedule(self, at_us: int) -> None:
-        if self.spec.stop_us is None or at_us < self.spec.stop_us:
-            self._cluster.simulator.schedule(at_us, self._process, self._generate, None)
+    def is_running(self) -> bool:
+        return bool(self._sessions) and self._sessions[-1].process.running
+
+    def is_paused(self) -> bool:
+        return self._sessions[-1].process.paused
+
+    def crash(self) -> None:
+        self.stop()
+
+    def start_again(self) -> None:
+        session = self._begin_session()
+        if self.spec.interval_us is not None:
+            session.schedule(self._cluster.simulator.now_us + self.spec.interval_us)
+
+    def pause(self) -> None:
+        self._sessions[-1].pause()
+
+    def resume(self) -> None:
+        for session in self._sessions:
+            session.resume()
+
+    def can_be_left_behind(self) -> bool:
+        return True
+
+    def leave_behind(self) -> None:
+        self.pause()
+        self.start_again()
+
+
+class _Session:
+    """A process of a producer application, with its producer."""
+
+    def __init__(self, client: ProducerClient, cluster: Cluster) -> None:
+        spec = client.spec
+        self.process = Process(spec.name)
+        self.history_process = cluster.history.new_process(spec.name)
+        self._client = client
+        self._cluster = cluster
+        self.producer = Producer(
+            cluster.host(self.process),
+            self.history_process,
+            tuple(cluster.processes),
+            spec.partitions or cluster.spec.partition_names(),
+            client.config,
+            cluster.behaviours,
+            cluster.history,
+            spec.record_bytes,
+        )
+        self.producer.start()
+
+    def stop(self) -> None:
+        if self.process.running:
+            self.producer.abandon()
+            self.process.kill()
+            self._cluster.network.process_died(self.process, power_loss=False)
+
+    def pause(self) -> None:
+        pause(self._cluster, self.process)
+
+    def resume(self) -> None:
+        if self.process.paused:
+            self._cluster.simulator.resume(self.process)
+
+    def schedule(self, at_us: int) -> None:
+        """Generate a record at a time, unless the workload is over by then."""
+        stop_us = self._client.spec.stop_us
+        if stop_us is None or at_us < stop_us:
+            self._cluster.simulator.schedule(at_us, self.process, self._generate, None)
 
     def _generate(self, _: None) -> None:
-        interval_us = self.spec.interval_us
+        interval_us = self._client.spec.interval_us
         assert interval_us is not None
-        self.send(f"{self.spec.name}:{self._generated}", None)
-        self._generated += 1
+        self.producer.send(self._client.next_value(), None)
         # Gaps between half and one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
-        self._schedule(self._cluster.simulator.now_us + gap_us)
+        self.schedule(self._cluster.simulator.now_us + gap_us)
+
+
+def pause(cluster: Cluster, process: Process) -> None:
+    process.paused = True
+    cluster.network.process_paused(process)
 
 
 class ConsumerClient(Reader):
@@ -122,6 +181,27 @@ class ConsumerClient(Reader):
     def stop(self) -> None:
         self._process.kill()
         self._cluster.network.process_died(self._process, power_loss=False)
+
+    def is_running(self) -> bool:
+        return self._consumer is not None and self._process.running
+
+    def is_paused(self) -> bool:
+        return self._process.paused
+
+    def crash(self) -> None:
+        self._cluster.trace.emit(ClientStopped, self.spec.name)
+        self.stop()
+
+    def start_again(self) -> None:
+        self._process.start()
+        self._begin(None)
+
+    def pause(self) -> None:
+        pause(self._cluster, self._process)
+
+    def resume(self) -> None:
+        if self._process.paused:
+            self._cluster.simulator.resume(self._process)
 
     def has_consumed(self, value: str) -> bool:
         # Few ask, so nothing is kept of millions of records until somebody does.

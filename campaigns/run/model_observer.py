@@ -74,14 +74,14 @@ class ClusterObserver:
     def replica(self, partition: str, broker: int) -> ModelReplica | None:
         life = self._cluster.brokers.get(broker)
         found = None if life is None else life.replicas.partitions.get(partition)
-        return None if found is None else ModelReplica(found)
+        return None if found is None or found.is_offline else ModelReplica(found)
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
         state = self._cluster.partition_state(partition)
         return None if state is None else (state.leader, state.leader_epoch, state.isr)
 
     def broker_state(self, broker: int) -> str:
-        process = self._cluster.processes[broker]
+        process = self._cluster.nodes[broker]
         if not process.running:
             return "down"
         return "paused" if process.paused else "up"

@@ -37,9 +37,15 @@ class ModelTarget:
         self.watch_messages = self.cluster.network.watch_messages
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
-        self.heal = self.cluster.heal
-        self.heal_core = self.cluster.heal_core
         self.broker_config = self.cluster.broker_config
+
+    def heal(self) -> None:
+        self.cluster.heal()
+        self.clients.resume()
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        self.cluster.heal_core(brokers)
+        self.clients.resume()
 
     @property
     def now_us(self) -> int:

@@ -268,6 +268,11 @@ class _Counter:
         if event.from_offset < self._committed.get(event.partition, 0):
             self._hit("committed-unflushed-lost")
 
+    def log_lost(self, event: events.LogLost) -> None:
+        self._hit("log-lost-with-disk")
+        if self.state.partition(event.partition).isr == (event.broker,):
+            self._hit("last-isr-member-lost-its-disk")
+
     # Producers
 
     def send_failed(self, event: events.SendFailed) -> None:
@@ -296,6 +301,7 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.LogTruncated.name: _Counter.log_truncated,
     events.LogOpened.name: _Counter.log_opened,
     events.UnflushedLost.name: _Counter.unflushed_lost,
+    events.LogLost.name: _Counter.log_lost,
     events.EpochEndAnswered.name: _Counter.epoch_end_answered,
     events.SendFailed.name: _Counter.send_failed,
     events.SentAgain.name: _Counter.sent_again,
@@ -315,6 +321,9 @@ _PROBE_BY_EVENT: Final = {
     events.FetchExpired.name: "fetch-expired-in-purgatory",
     events.FetcherFailed.name: "follower-gave-up",
     events.IsrRefused.name: "isr-write-refused",
+    events.CorruptBatchFetched.name: "corrupt-batch-fetched",
+    events.CorruptionCut.name: "recovery-met-corruption",
+    events.LogDirFailed.name: "log-dir-failed",
 }
 """What is hit by each event of a kind, whatever the event says."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {
@@ -327,6 +336,8 @@ _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.LogOpened,
     events.LogTruncated,
     events.UnflushedLost,
+    events.LogLost,
+    events.CorruptionCut,
 }
 _STRUCTURE: Final = frozenset(
     kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS

@@ -111,6 +111,16 @@ PROBES: Final[dict[str, str]] = {
     "Only the other replicas have them now.",
     "committed-unflushed-lost": "Power loss took records below a high watermark that their partition had reached.\n\n"
     "They are safe only as long as another replica keeps its own, unflushed as it may be.",
+    "log-lost-with-disk": "A broker lost its disk, and a log that had records.\n\n"
+    "Only the other replicas have them now.",
+    "last-isr-member-lost-its-disk": "The only member of an ISR lost its disk.\n\n"
+    "Nobody else can be elected, so it leads with an empty log when it comes back (KIP-966).",
+    "corrupt-batch-fetched": "A follower or a consumer got a batch with a wrong CRC.\n\n"
+    "It asks again and stays where it is, until another replica leads.",
+    "recovery-met-corruption": "A broker that was killed found a batch with a wrong CRC, and cut its log there.\n\n"
+    "The good batches behind the bad one go with it.",
+    "log-dir-failed": "A broker could not write to a log directory.\n\n"
+    "With another one it goes on without the replicas there (KIP-112), else it ends.",
     # Producers
     "duplicate-batch-suppressed": "A leader recognised a batch that it had already.\n\n"
     "The first ack was lost. Without idempotence it would be there twice.",

@@ -40,6 +40,8 @@ _EVENTS_COLLECTED: Final = 500_000
 """How often garbage is collected: brokers that have died hold themselves in circles, 7 MiB of them an hour."""
 _OF_IDLE_FETCHES: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
 RECOVERY_CHECK_US = 250 * US_PER_MS
+_HIGH_WATERMARKS_US: Final = 30 * US_PER_SECOND
+"""How long a recovered model is given to tell followers of high watermarks; of one that was told already no fetch tells again."""
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
@@ -115,7 +117,7 @@ class Run:
         self._not_judged = {RULE_OF_INVARIANT[name] for name in watched if name not in self._watched}
         if self.target.patience is not None:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
-        self.injector = FaultInjector(self.target, plan.cluster, choices.schedule)
+        self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
         self.script = Script(plan.script, self.target, self.injector)
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
@@ -247,7 +249,7 @@ class Run:
     def _settle(self) -> None:
         """Heal, recover, look at what the campaign expects of the end, and read everything back."""
         if self._plan.core is not None:
-            self._core = CoreRecovery(self.target, self._plan.cluster, self._plan.core).run()
+            self._core = CoreRecovery(self.target, self._plan, self._plan.core).run()
         self._recover()
         self._final = self._final_mismatches()
         self._read_everything_back()
@@ -262,6 +264,19 @@ class Run:
         reason = self._not_recovered()
         if reason is not None:
             self._unfinished.append(reason)
+            return
+        if target.patience is None:
+            deadline_us = min(deadline_us, target.now_us + _HIGH_WATERMARKS_US)
+            while self._high_watermarks_differ() and target.now_us < deadline_us:
+                self._advance(target.now_us + RECOVERY_CHECK_US)
+
+    def _high_watermarks_differ(self) -> bool:
+        observer = self.target.observer
+        for partition in self._plan.cluster.partition_names():
+            views = [observer.replica(partition, broker) for broker in observer.replicas_of(partition)]
+            if len({view.hw for view in views if view is not None}) > 1:
+                return True
+        return False
 
     def _not_recovered(self) -> str | None:
         """Return what is still missing after the faults; None when all is well."""
@@ -287,13 +302,13 @@ class Run:
         return None
 
     def _end_of(self, view: ReplicaView) -> tuple[int, ...]:
-        """Return what replicas have to agree on: their LEO, in the model their high watermark too.
+        """Return what replicas have to agree on: their LEO, in the model up to 2.6 their high watermark too.
 
-        On a real cluster where nothing is written any more a follower's may stay behind for ever: a fetch session tells
-        of no partition without news (KIP-227), and a leader has told its high watermark already when it
-        answers that the logs diverge.
+        Where nothing is written any more a follower's may stay behind for ever: a fetch session tells of no partition without
+        news (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
         """
-        return (view.leo, view.hw) if self.target.patience is None else (view.leo,)
+        is_told = self.target.patience is None and not self._plan.behaviour_switches().truncation_on_fetch
+        return (view.leo, view.hw) if is_told else (view.leo,)
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer."""

@@ -101,4 +101,5 @@ def _is_timed(plan: Plan) -> bool:
 def _is_single(injection: Injection) -> bool:
     timing = injection.timing
     is_fixed = isinstance(timing, At) and timing.at_us[0] == timing.at_us[1]
-    return is_fixed and len(injection.faults) == 1 and injection.together == 1
+    is_one = len(injection.faults) == 1 and injection.together == 1
+    return is_fixed and is_one and not injection.is_sequence() and injection.stop_when is None

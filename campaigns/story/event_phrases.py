@@ -6,12 +6,14 @@ from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import fields_text, value_text
+from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
+from harrow.faults.network_split import NetworkSplit
 
 E = TypeVar("E", bound=Event)
 
@@ -132,6 +134,14 @@ def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
         what = [str(details.pop(key)) for key in ("action", "api", "kind") if key in details]
         sender, receiver = details.pop("from", "*"), details.pop("to", "*")
         name = f"message: {' '.join(what)} {value_text(sender)} -> {value_text(receiver)}"
+    elif name == NetworkSplit.name:
+        # Who stands where says more than an order does.
+        struck = struck_fault(name, event.details)
+        assert isinstance(struck, NetworkSplit)
+        for key in ("shape", "nodes", "order"):
+            details.pop(key, None)
+        groups = " | ".join(" ".join(map(str, group)) for group in struck.groups())
+        name = f"{name}: {words(struck.shape)} {groups}"
     return f"{name} {fields_text(tuple(details.items()))}".rstrip()
 
 
@@ -209,6 +219,29 @@ def _opened(event: events.LogOpened, at: EventContext) -> str:
 def _unflushed_lost(event: events.UnflushedLost, at: EventContext) -> str:
     gone = f": {_records(at.gone)}" if at.gone else ""
     return f"LOST what was not flushed{at.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{gone}"
+
+
+def _log_lost(event: events.LogLost, at: EventContext) -> str:
+    gone = f": {_records(at.gone)}" if at.gone else ""
+    return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
+
+
+def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
+    gone = f", without {_records(at.gone)}" if at.gone else ""
+    what = "a torn batch" if event.torn else "a bad CRC"
+    return (
+        f"CUT its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery met {what}{gone}"
+    )
+
+
+def _log_dir_failed(event: events.LogDirFailed, _context: EventContext) -> str:
+    without = f", without {', '.join(event.partitions)} from now on" if event.partitions else ""
+    return f"CANNOT WRITE to its log directory {event.log_dir}{without}"
+
+
+def _checkpoint_reverted(event: events.CheckpointReverted, _context: EventContext) -> str:
+    offsets = ", ".join(f"{partition} {offset}" for partition, offset in event.offsets)
+    return f"has an OLD {event.kind} on its disk: {offsets or 'the same'}"
 
 
 def _checkpoint(event: events.CheckpointWritten, _context: EventContext) -> str:
@@ -323,11 +356,18 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.HighWatermarkSet, "hw", _hw, "HW move", routine=lambda event, at: at.hw_before == event.hw),
     Phrase(events.IsrChanged, "isr", _isr_changed, "ISR change"),
+    Phrase(
+        events.IsrPending,
+        "isr",
+        "counts the ISR{of} as [{isr}], epoch {leader_epoch}",
+        "pending ISR",
+        routine=True,
+    ),
     Phrase(events.IsrRefused, "isr", "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
     Phrase(
         events.IsrWritten,
         "isr",
-        "ZooKeeper has the ISR{of} [{isr}], epoch {leader_epoch}",
+        "the control plane has the ISR{of} [{isr}], epoch {leader_epoch}",
         "written ISR",
         routine=True,
     ),
@@ -350,6 +390,20 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
     Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
+    Phrase(events.LogLost, "truncation", _log_lost),
+    Phrase(events.CorruptionCut, "truncation", _corruption_cut),
+    Phrase(
+        events.BatchDamaged, "log", "has DAMAGED bytes on its disk at offset {offset}{of}", "damaged batch"
+    ),
+    Phrase(
+        events.CorruptBatchFetched,
+        "truncation",
+        "got a batch with a bad CRC from {broker}, offset {offset}{of}",
+        "corrupt batch",
+        to="broker",
+    ),
+    Phrase(events.LogDirFailed, "disk", _log_dir_failed, "failed log directory"),
+    Phrase(events.CheckpointReverted, "disk", _checkpoint_reverted, "old checkpoint"),
     Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
     Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),
     Phrase(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from harrow.campaigns.language.literals import duration, duration_range
+from harrow.campaigns.language.literals import bandwidth, duration, duration_range
 from harrow.cluster_model import events
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Event
@@ -118,12 +118,13 @@ def struck_fault(name: str, details: Iterable[tuple[str, Any]]) -> Fault:
     for item in all_fields_of(FAULTS[name]):
         key = item.key or item.attribute
         if key in told:
-            read = by_kind(_TIMES, item.kind)
+            read = by_kind(_UNITS, item.kind)
             values[item.attribute] = told[key] if read is None else read(told[key])
     return FAULTS[name](**values)
 
 
-_TIMES: Final[Mapping[type[Any], Callable[[str], Any]]] = {
+_UNITS: Final[Mapping[type[Any], Callable[[str], Any]]] = {
+    kinds.BandwidthMarker: bandwidth,
     kinds.DurationMarker: duration,
     kinds.DurationRangeMarker: duration_range,
 }

@@ -10,6 +10,8 @@ from harrow.campaigns.story.replica_diff import DIFFERENT, DiffRow, RecordFate
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.partition_state import (
     ACKED,
+    CORRUPTION,
+    DISK_LOSS,
     LEADER,
     POWER_LOSS,
     TRUNCATED,
@@ -25,7 +27,12 @@ DIVERGED: Final = "diverged"
 DOUBLED: Final = "doubled"
 REORDERED: Final = "reordered"
 
-_VERBS: Final = {POWER_LOSS: "loses its power", TRUNCATED: "truncates"}
+_VERBS: Final = {
+    POWER_LOSS: "loses its power",
+    TRUNCATED: "truncates",
+    DISK_LOSS: "loses its disk",
+    CORRUPTION: "recovers",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +170,10 @@ def _life(replica: ReplicaState, entry: LogEntry, copy: LogEntry | None) -> str:
 def _removal(removed: RemovedEntry) -> str:
     if removed.cause == POWER_LOSS:
         return f"lost it with its power: flushed only below {removed.to_offset}"
+    if removed.cause == DISK_LOSS:
+        return "lost it with its disk"
+    if removed.cause == CORRUPTION:
+        return f"cut it off when it recovered: a bad CRC at {removed.to_offset}"
     why = {
         "high watermark": f"its own HW, to follow broker {removed.leader}",
         "leader epoch": f"where leader {removed.leader} says its epoch ends",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from harrow.campaigns.story.replica_diff import Fates, RecordFate
 from harrow.campaigns.story.run_diff import SCHEMA, DiffError, DiffMoment, RunDiff, diff_run, run_mapping
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.cluster_model import events as kinds
+from harrow.cluster_model.settings import SETTINGS
 
 _WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
 """Keys of a script that change nothing that happens."""
@@ -32,6 +33,11 @@ _TELLING: Final = frozenset(
         kinds.BatchDeduplicated,
         kinds.LogTruncated,
         kinds.UnflushedLost,
+        kinds.LogLost,
+        kinds.CorruptionCut,
+        kinds.CorruptBatchFetched,
+        kinds.CheckpointReverted,
+        kinds.LogDirFailed,
         kinds.LogOpened,
         kinds.BecameLeader,
         kinds.BecameFollower,
@@ -170,7 +176,8 @@ def _differences(
             "variant": recorded.variant or BASE,
             "seed": str(recorded.seed),
             "version": recorded.version,
-            **dict(_flat("", _document(used))),
+            **_stated(used),
+            **(_of_release(used) if plan.kafka != other_plan.kafka else {}),
         }
         for recorded, used in ((one, plan), (other, other_plan))
     ]
@@ -180,6 +187,21 @@ def _differences(
     return [
         (key, sides[0].get(key), sides[1].get(key)) for key in keys if sides[0].get(key) != sides[1].get(key)
     ]
+
+
+def _stated(plan: Plan) -> dict[str, str]:
+    return dict(_flat("", _document(plan)))
+
+
+def _of_release(plan: Plan) -> dict[str, str]:
+    """Return what a run's brokers and clients did by their release: its behaviours, and defaults of what nobody has set."""
+    stated = {key.rpartition("settings.")[2] for key in _stated(plan)}
+    defaults = {
+        f"{setting.name} ({setting.scope}), by default": setting.default(plan.kafka)
+        for setting in SETTINGS.values()
+        if setting.exists_in(plan.kafka) and setting.name not in stated
+    }
+    return dict(_flat("", {"behaviours": asdict(plan.behaviour_switches()), **defaults}))
 
 
 def _document(plan: Plan) -> Mapping[str, Any]:

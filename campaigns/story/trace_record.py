@@ -11,6 +11,8 @@ from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.checks.causes.story import brokers, seconds, words
 from harrow.checks.replay.partition_state import (
     ACKED,
+    CORRUPTION,
+    DISK_LOSS,
     FAILED,
     POWER_LOSS,
     TRUNCATED,
@@ -232,4 +234,8 @@ def _end(copy: LogEntry) -> str:
     at = seconds(copy.removed.at_us)
     if copy.removed.cause == POWER_LOSS:
         return f"LOST with the power, as it was not flushed at {at}"
+    if copy.removed.cause == DISK_LOSS:
+        return f"LOST with the disk at {at}"
+    if copy.removed.cause == CORRUPTION:
+        return f"CUT OFF at a bad CRC at {at}"
     return f"TRUNCATED at {at} ({words(copy.removed.reason)})"

@@ -4,8 +4,9 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes.story import brokers
-from harrow.checks.link import RecordValue, cause
-from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number
+from harrow.checks.link import Link, RecordValue, cause
+from harrow.checks.permission import Permission
+from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
@@ -68,6 +69,51 @@ def power_loss_in_isr() -> str:
     return f"{_FLUSHING}, and a replica that comes back without what it had not flushed counts as before"
 
 
+@cause("disk-failure")
+def disk_failure(*, value: RecordValue) -> str:
+    """The replicas that had the record lost it with their disks."""
+    return f"every replica that had {value} lost its disk, or what was on it"
+
+
+@cause("last-in-isr-lost-disk")
+def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
+    """All that were in sync lost the record with their disks, and nobody else could lead."""
+    return (
+        f"all of the ISR {list(isr)} lost {value} with their disks, and {brokers(having)}, not in it, could not be elected "
+        "for having it (KIP-966)"
+    )
+
+
+@cause("in-isr-after-disk-loss")
+def in_isr_after_disk_loss(
+    *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
+) -> str:
+    """A replica in sync lost the record with its disk, and counted as in sync all the same; ``rejoined``: once more."""
+    how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
+    return (
+        f"broker {leader} lost {value} with its disk and {how}, although {brokers(having)} had it "
+        f"({'KIP-903' if rejoined else 'KIP-966'})"
+    )
+
+
+@cause("disk-loss-in-isr")
+def disk_loss_in_isr() -> str:
+    """A member of the ISR lost what it counted as having."""
+    return "a replica that comes back without what was on its disk counts as before"
+
+
+@cause("forgotten-epoch")
+def forgotten_epoch() -> str:
+    """A disk lost what a replica would have needed to know where leader epochs begin."""
+    return "a leader epoch was forgotten with a disk or its leader-epoch-checkpoint, and logs cannot be told apart by it"
+
+
+@cause("old-checkpoint")
+def old_checkpoint(*, file: Text) -> str:
+    """A disk gave back a checkpoint of another time than its log's."""
+    return f"the disk gave back an old {file}"
+
+
 @cause("resumed-epoch")
 def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
     """A leader came back without the end of its log, in the same epoch (`harrow.checks.causes.resumed_epoch`)."""
@@ -75,6 +121,13 @@ def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) 
     if forgot_producers:
         return f"{text}, and forgot its producers with them"
     return f"{text}, so its log and its followers' have parted" if logs_parted else text
+
+
+def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_producers: bool = False) -> Link:
+    """Return the cause that stands behind what `harrow.checks.index.Index.excuse` has returned."""
+    if permission is promise.BY_FORGOTTEN_EPOCH:
+        return forgotten_epoch.conclude()
+    return resumed_epoch.conclude(logs_parted=logs_parted, forgot_producers=forgot_producers)
 
 
 @cause("acked-by-deposed-leader")

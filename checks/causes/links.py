@@ -59,6 +59,24 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
 
+@link("torn", events.CorruptionCut)
+def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
+    """A replica came back with a batch that was being written when its power went."""
+    return f"found a torn batch and cut its log at offset {leo}{_with(value)}"
+
+
+@link("corruption-cut", events.CorruptionCut)
+def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
+    """A replica came back with a damaged batch, and gave up all that followed."""
+    return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
+
+
+@link("disk-lost", events.LogLost)
+def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
+    """A replica came back with an empty log."""
+    return f"lost its disk, and its log{_with(value)}"
+
+
 @link("truncated", events.LogTruncated)
 def truncated(
     *,

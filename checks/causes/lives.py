@@ -1,14 +1,14 @@
 """The lives of a record's copies: stored where, and which crash, election or truncation took them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harrow.checks.causes import links
 from harrow.checks.causes.story import END, Story, words
 from harrow.checks.history.records import Value
-from harrow.checks.link import Link
+from harrow.checks.link import Link, LinkKind
 from harrow.checks.prevention import lacks
-from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, LogEntry, RemovedEntry, has_copy
+from harrow.checks.replay.partition_state import TRUNCATED, LogEntry, RemovedEntry, has_copy
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine, decode
 
@@ -18,6 +18,12 @@ _LINES_OF_A_FETCH: Final = 4
 """How soon after a fetch the trace has what it commits."""
 _EXPAND: Final = "expand"
 _BY_LEADER_EPOCH: Final = "leader epoch"
+_OF_DISK: Final[Mapping[type[events.Event], LinkKind[...]]] = {
+    events.UnflushedLost: links.unflushed_lost,
+    events.LogLost: links.disk_lost,
+    events.CorruptionCut: links.corruption_cut,
+}
+"""What takes copies with a disk or its power."""
 
 
 def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
@@ -70,9 +76,12 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     at_us, broker, value, offset = removed.at_us, copy.broker, copy.value, copy.offset
-    if removed.cause == POWER_LOSS:
-        return links.unflushed_lost(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
     event = decode(story.evidence.trace[removed.number - 1])
+    kind = _OF_DISK.get(type(event))
+    if isinstance(event, events.CorruptionCut) and event.torn:
+        kind = links.torn
+    if kind is not None:
+        return kind(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
     if isinstance(event, events.LogTruncated):
         return _truncation(story, copy, removed)
     if isinstance(event, events.BatchAppended):

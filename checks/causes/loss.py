@@ -5,7 +5,7 @@ happened: a record that the high watermark had passed and a truncation took is a
 promise although unclean elections were on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,9 +17,9 @@ from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
-from harrow.checks.promise import ACKS_0, ACKS_1, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.promise import ACKS_0, ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
-from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, LeaderElected
+from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
@@ -103,13 +103,16 @@ def _cause(
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
     # Of each broker the last copy: one that it fetched again makes up for one that it lost.
     last = {copy.broker: copy for copy in group}.values()
-    without_power = [copy for copy in last if copy.lost_with_power]
-    if without_power:
+    if any(copy.lost_with_disk for copy in last):
+        by_disk = _by_disk_failure(story, group, list(last), alone=alone)
+        if by_disk is not None:
+            return by_disk
+    if any(copy.lost_with_power for copy in last):
         because = _by_power_loss(story, group, list(last))
         return Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,))
-    if story.index.is_excused(story.partition, group[0].offset if group else None):
-        conclusion = catalogue.resumed_epoch.conclude(logs_parted=True)
-        return Cause((conclusion,), FLUSH_INTERVAL, (prevention.FLUSHING,))
+    excuse = story.index.excuse(story.partition, group[0].offset if group else None)
+    if excuse is not None:
+        return Cause((catalogue.by_excuse(excuse, logs_parted=True),), excuse.setting, excuse.prevented_by)
     if not group:
         return Cause((), None, prevention.by_replication(story.evidence))
     if newer_election(story, group[0]) is not None:
@@ -134,27 +137,73 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
     lost = {copy.broker: copy.removed.number for copy in copies if copy.removed and copy.lost_with_power}
     if len(lost) == len(copies):
         return catalogue.power_loss.conclude()
-    # The first that led without what it had lost is to blame.
-    led = [
+    led = _first_led_without(story, group, lost)
+    end, leader = led or (END, max(lost, key=lost.__getitem__))
+    having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
+    isr = _isr_before(story, lost[leader])
+    if isr is not None and set(isr) <= lost.keys():
+        return catalogue.last_in_isr_lost_power.conclude(isr=isr, value=value, having=having)
+    return catalogue.in_isr_after_power_loss.conclude(
+        leader=leader, value=value, having=having, rejoined=_rejoined(story, leader, lost[leader], end)
+    )
+
+
+def _by_disk_failure(
+    story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry], *, alone: bool
+) -> Cause | None:
+    """Return why a record went of which *copies*, the last on each broker, some were lost with disks; None for other reasons.
+
+    As with power (`_by_power_loss`), but that a disk was lost is not enough: either nobody had the record any more, or somebody
+    led without it who had lost it so. Else its loss is what replication is to prevent.
+    """
+    value = group[0].value
+    struck = [copy for copy in copies if copy.lost_with_disk or copy.lost_with_power]
+    lost = {copy.broker: copy.removed.number for copy in struck if copy.removed}
+    if len(lost) == len(copies):
+        weak = alone and story.settings.min_insync_replicas < 2
+        more = prevention.TWO_IN_SYNC if weak else prevention.MORE_REPLICAS
+        return Cause((catalogue.disk_failure.conclude(value=value),), DISK_FAILURE, (more,))
+    led = _first_led_without(story, group, lost)
+    if led is None or not any(copy.broker == led[1] and copy.lost_with_disk for copy in struck):
+        return None
+    end, leader = led
+    having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost))
+    isr = _isr_before(story, lost[leader])
+    if isr is not None and set(isr) <= lost.keys():
+        because = catalogue.last_in_isr_lost_disk.conclude(isr=isr, value=value, having=having)
+    else:
+        rejoined = _rejoined(story, leader, lost[leader], end)
+        because = catalogue.in_isr_after_disk_loss.conclude(
+            leader=leader, value=value, having=having, rejoined=rejoined
+        )
+    return Cause((because,), DISK_FAILURE)
+
+
+def _first_led_without(
+    story: Story, group: Sequence[LogEntry], lost: Mapping[int, int]
+) -> tuple[int, int] | None:
+    """Return the line at which a broker first led without what it had lost, and that broker: it is to blame."""
+    led = (
         (number, event.broker)
         for number, event in story.events(BecameLeader)
         if lost.get(event.broker, END) < number and not has_copy(group, event.broker, number)
-    ]
-    end, leader = led[0] if led else (END, max(lost, key=lost.__getitem__))
-    at = lost[leader]
-    known: TraceLine[BecameLeader | IsrChanged | LeaderElected | IsrReduced] | None
-    known = story.last(BecameLeader, IsrChanged, LeaderElected, IsrReduced, before=at)
-    having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
-    if known is not None and set(known.event.isr) <= lost.keys():
-        return catalogue.last_in_isr_lost_power.conclude(isr=known.event.isr, value=value, having=having)
-    rejoined = any(
-        at < number < end
+    )
+    return next(led, None)
+
+
+def _isr_before(story: Story, line: int) -> tuple[int, ...] | None:
+    known: TraceLine[BecameLeader | IsrWritten | IsrChanged | LeaderElected | IsrReduced] | None
+    known = story.last(BecameLeader, IsrWritten, IsrChanged, LeaderElected, IsrReduced, before=line)
+    return None if known is None else known.event.isr
+
+
+def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
+    """Return whether a broker was let into the ISR again between its loss and its leadership."""
+    return any(
+        lost_at < number < end
         and leader in event.isr
         and leader not in (story.isr_at(event.broker, number) or (leader,))
         for number, event in story.events(IsrChanged)
-    )
-    return catalogue.in_isr_after_power_loss.conclude(
-        leader=leader, value=value, having=having, rejoined=rejoined
     )
 
 

@@ -4,15 +4,17 @@ A broker that comes back while there is no controller finds itself still leader,
 epoch. If its machine had lost power, its log now ends earlier, and what it appends next has
 offsets and the epoch of records that its followers have: no truncation can tell the two
 apart, and no follower has to begin again. Leader epochs guard against other leaders,
-not against a leader that forgets. That it keeps what it has appended is up to flushing.
+not against a leader that forgets. That it keeps what it has appended is up to flushing, and to its disk.
 """
 
 from collections.abc import Iterable, Mapping
 
-from harrow.cluster_model.events import BecameLeader, UnflushedLost
+from harrow.cluster_model.events import BecameLeader, CorruptionCut, LogLost, UnflushedLost
+
+Loss = UnflushedLost | CorruptionCut | LogLost
 
 
-def resumed_epochs(events: Iterable[BecameLeader | UnflushedLost]) -> Mapping[str, int]:
+def resumed_epochs(events: Iterable[BecameLeader | Loss]) -> Mapping[str, int]:
     """Return the lowest offset that a leader lost before it went on in the same epoch, by partition."""
     led: dict[tuple[int, str], int] = {}
     lost: dict[tuple[int, str, int], int] = {}

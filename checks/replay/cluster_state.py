@@ -142,10 +142,14 @@ class ClusterState:
 
     # Disks
 
-    def _checkpoint(self, event: events.CheckpointWritten) -> None:
+    def _checkpoint(self, event: events.CheckpointWritten | events.CheckpointReverted) -> None:
         if event.kind == REPLICATION_OFFSET_CHECKPOINT:
             for partition, offset in event.offsets:
                 self.partition(partition).replica(event.broker).checkpointed_high_watermark = offset
+
+    def _fail_log_dir(self, event: events.LogDirFailed) -> None:
+        for name in event.partitions:
+            self.partition(name).replica(event.broker).close()
 
     HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
         events.BrokerStarted: _start,
@@ -160,6 +164,8 @@ class ClusterState:
         events.ControllerElected: _elect_controller,
         events.ControllerResigned: _resign,
         events.CheckpointWritten: _checkpoint,
+        events.CheckpointReverted: _checkpoint,
+        events.LogDirFailed: _fail_log_dir,
     }
     """What each kind of event changes here: called with the event."""
 

@@ -23,6 +23,8 @@ NO_ROLE: Final = ""
 
 TRUNCATED: Final = "truncated"
 POWER_LOSS: Final = "power loss"
+DISK_LOSS: Final = "disk loss"
+CORRUPTION: Final = "corruption"
 
 SENDING: Final = "sending"
 ACKED: Final = "acked"
@@ -58,6 +60,11 @@ class LogEntry:
         """Whether the copy was not flushed and went with its broker's power."""
         return self.removed is not None and self.removed.cause == POWER_LOSS
 
+    @property
+    def lost_with_disk(self) -> bool:
+        """Whether the copy went with its broker's disk, or stood behind a batch that the disk had damaged."""
+        return self.removed is not None and self.removed.cause in (DISK_LOSS, CORRUPTION)
+
     def is_there(self, number: int) -> bool:
         """Return whether the copy stands in its log between the events *number* and the next."""
         return self.number <= number and (self.removed is None or self.removed.number > number)
@@ -72,7 +79,7 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is `TRUNCATED` or `POWER_LOSS`; ``reason`` is what a truncation went by ("high watermark",
+    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS` or `CORRUPTION`; ``reason`` is what a truncation went by ("high watermark",
     "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
     passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
     after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
@@ -208,8 +215,8 @@ class ReplicaState:
             self.removed.append(entry.removed)
         del self.log[kept:]
         self.leo = leo
-        if cause != POWER_LOSS:
-            # What goes with the power goes from a log without a process: the watermark stays what it had.
+        if cause == TRUNCATED:
+            # What goes with power or disk goes from a log without a process: the watermark stays what it had.
             self.high_watermark = min(self.high_watermark, leo)
         self.flushed = min(self.flushed, leo)
         self._committed = min(self._committed, kept)
@@ -287,6 +294,15 @@ class PartitionState:
     def _lose_unflushed(self, number: int, event: events.UnflushedLost) -> None:
         self.replica(event.broker).cut(event.from_offset, number, event.at_us, POWER_LOSS, "unflushed")
 
+    def _lose_log(self, number: int, event: events.LogLost) -> None:
+        replica = self.replica(event.broker)
+        replica.cut(event.from_offset, number, event.at_us, DISK_LOSS, "disk lost")
+        replica.checkpointed_high_watermark = 0
+
+    def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
+        cause, reason = (POWER_LOSS, "torn") if event.torn else (CORRUPTION, "bad CRC")
+        self.replica(event.broker).cut(event.from_offset, number, event.at_us, cause, reason)
+
     def _open(self, number: int, event: events.LogOpened) -> None:
         replica = self.replica(event.broker)
         if event.leo < replica.leo:
@@ -356,6 +372,8 @@ class PartitionState:
         events.BatchReplicated: _append,
         events.LogTruncated: _truncate,
         events.UnflushedLost: _lose_unflushed,
+        events.LogLost: _lose_log,
+        events.CorruptionCut: _cut_corruption,
         events.LogOpened: _open,
         events.LogFlushed: _flush,
         events.HighWatermarkSet: _set_high_watermark,

@@ -19,7 +19,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 _ACKS_ALL: Final = -1
 _LEADERSHIP: Final = (
-    *(events.BecameLeader, events.IsrChanged),
+    *(events.BecameLeader, events.IsrChanged, events.IsrPending),
     *(events.BatchAppended, events.BatchDeduplicated, events.HighWatermarkSet, events.BatchAcknowledged),
 )
 
@@ -64,6 +64,15 @@ class _Leader:
     ends: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
 
+    def isr_is(
+        self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
+    ) -> None:
+        """The ISR has changed, or somebody is about to join, who has what is committed from now on (KIP-497)."""
+        if len(event.isr) >= minimum:
+            self.thin = None
+        elif not isinstance(event, events.IsrPending):
+            self.thin = self.thin or TraceLine(number, event)
+
     def append(self, base_offset: int, records: int) -> None:
         """A producer's batch has been taken, anew or as one that was there already."""
         self.appended[base_offset] = self.thin
@@ -102,8 +111,8 @@ def find(index: Index) -> Iterator[Finding]:
             continue
         event = decode(raw)
         match event:
-            case events.BecameLeader() | events.IsrChanged():
-                leader.thin = (leader.thin or TraceLine(number, event)) if number in thin else None
+            case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
+                leader.isr_is(number, event, _minimum(index, event))
             case events.BatchAppended():
                 leader.append(event.base_offset, record_count(event.values))
             case events.BatchDeduplicated():
@@ -117,7 +126,10 @@ def find(index: Index) -> Iterator[Finding]:
                     yield _finding(index, isr, TraceLine(number, event))
 
 
-def _minimum(index: Index, event: events.BecameLeader | events.IsrChanged | events.BatchAcknowledged) -> int:
+def _minimum(
+    index: Index,
+    event: events.BecameLeader | events.IsrChanged | events.IsrPending | events.BatchAcknowledged,
+) -> int:
     """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known."""
     settings = index.evidence.partitions.get(event.partition)
     return 0 if settings is None else settings.min_insync_replicas_of(event.broker)

@@ -107,15 +107,23 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
                 because = catalogue.unclean_election_broke_invariant.conclude()
                 prevented_by = (prevention.CLEAN_ELECTIONS,)
                 return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
-            power_loss = _power_loss(broken, group)
-            if power_loss is not None:
+            loss = _loss(broken, group)
+            if loss is not None and loss.lost_with_disk:
+                because = catalogue.disk_loss_in_isr.conclude()
+                return Cause((because,), promise.DISK_FAILURE), _line_of(loss)
+            if loss is not None:
                 because = catalogue.power_loss_in_isr.conclude()
                 prevented_by = (prevention.FLUSHING,)
-                return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), power_loss
+                return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), _line_of(loss)
     is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOGS)
-    if is_of_logs and story.index.is_excused(event.partition, event.offset):
-        because = catalogue.resumed_epoch.conclude()
-        return Cause((because,), promise.FLUSH_INTERVAL, (prevention.FLUSHING,)), None
+    excuse = story.index.excuse(event.partition, event.offset) if is_of_logs else None
+    if excuse is not None:
+        return Cause((catalogue.by_excuse(excuse),), excuse.setting, excuse.prevented_by), None
+    if event.invariant == invariants.CHECKPOINT_WITHIN_LOG:
+        for line in story.events(events.CheckpointReverted):
+            if line.number < broken.number and line.event.broker == event.broker:
+                because = catalogue.old_checkpoint.conclude(file=line.event.kind)
+                return Cause((because,), promise.DISK_FAILURE), None
     return Cause((), None, _prevented_by(story.evidence, event.invariant)), None
 
 
@@ -164,12 +172,17 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
     return None
 
 
-def _power_loss(broken: _Broken, group: list[LogEntry]) -> int | None:
-    """Return the line of the power loss that took the record from a replica which had not got it again."""
+def _loss(broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
+    """Return the copy that went with the power or the disk of a replica which had not got it again."""
     for copy in {copy.broker: copy for copy in group}.values():
-        if copy.removed is not None and copy.lost_with_power and copy.removed.number < broken.number:
-            return copy.removed.number
+        went_with_machine = copy.lost_with_power or copy.lost_with_disk
+        if went_with_machine and copy.removed is not None and copy.removed.number < broken.number:
+            return copy
     return None
+
+
+def _line_of(loss: LogEntry) -> int | None:
+    return None if loss.removed is None else loss.removed.number
 
 
 # Telling
@@ -206,6 +219,13 @@ def _cause_link(event: events.Event) -> Link:
         case events.UnflushedLost():
             leo = event.from_offset
             return links.unflushed_lost(event.at_us, event.broker, leo=leo, offset=leo)
+        case events.CorruptionCut():
+            leo = event.from_offset
+            kind = links.torn if event.torn else links.corruption_cut
+            return kind(event.at_us, event.broker, leo=leo, offset=leo)
+        case events.LogLost():
+            leo = event.from_offset
+            return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)
@@ -217,7 +237,10 @@ def _cause_link(event: events.Event) -> Link:
             raise TypeError(event)
 
 
-_COMMITTED: Final = (promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS_IN_ISR, promise.BY_RESUMED_EPOCH)
+_COMMITTED: Final = (
+    *(promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS_IN_ISR, promise.BY_RESUMED_EPOCH),
+    *(promise.BY_DISK_LOSS_IN_ISR, promise.BY_FORGOTTEN_EPOCH),
+)
 
 _PROMISES: Final[Mapping[str, Promise]] = {
     invariants.HW_MONOTONIC: Promise(promised_by=(promise.HIGH_WATERMARK,)),
@@ -234,14 +257,20 @@ _PROMISES: Final[Mapping[str, Promise]] = {
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
     ),
     invariants.EPOCH_CACHE_MONOTONIC: Promise(
-        promised_by=(promise.LEADER_EPOCH,), permissions=(promise.BY_RESUMED_EPOCH,)
+        promised_by=(promise.LEADER_EPOCH,),
+        permissions=(promise.BY_RESUMED_EPOCH, promise.BY_FORGOTTEN_EPOCH),
     ),
     invariants.PRODUCER_STATE_MATCHES_LOG: Promise(
         promised_by=(promise.IDEMPOTENT,),
-        permissions=(promise.BY_RESUMED_EPOCH,),
+        permissions=(promise.BY_RESUMED_EPOCH, promise.BY_FORGOTTEN_EPOCH),
         releases="since 0.11 (KIP-98)",
     ),
-    invariants.CHECKPOINT_WITHIN_LOG: Promise(promised_by=(promise.RECOVERY_POINT,)),
+    invariants.CHECKPOINT_WITHIN_LOG: Promise(
+        promised_by=(promise.RECOVERY_POINT,),
+        permissions=(
+            replace(promise.BY_DISK_FAILURE, when="when it gives back an old file", prevented_by=()),
+        ),
+    ),
     invariants.SHUTDOWN_FLUSHES_LOGS: Promise(promised_by=(promise.RECOVERY_POINT,)),
     invariants.CONTROLLER_EPOCH_MONOTONIC: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.LEADER_EPOCH_MONOTONIC: Promise(promised_by=(promise.LEADER_EPOCH,)),

@@ -15,7 +15,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import FLUSHING, IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
+from harrow.checks.prevention import IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
 
@@ -108,9 +108,11 @@ def _cause(story: Story, value: Value, offsets: list[int], sends: Sequence[SendR
         return Cause(
             (catalogue.retry_without_idempotence.conclude(),), promise.NOT_IDEMPOTENT, (IDEMPOTENCE,)
         )
-    if story.index.is_excused(story.partition, offsets[0]):
-        conclusion = catalogue.resumed_epoch.conclude(forgot_producers=True)
-        return Cause((conclusion,), promise.FLUSH_INTERVAL, (FLUSHING,))
+    excuse = story.index.excuse(story.partition, offsets[0])
+    if excuse is not None:
+        return Cause(
+            (catalogue.by_excuse(excuse, forgot_producers=True),), excuse.setting, excuse.prevented_by
+        )
     return _cause_by_loss(story, value, offsets) or Cause(
         (catalogue.retry_not_recognised.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS)
     )
@@ -156,6 +158,7 @@ RULE: Final = Rule(
             ),
             promise.BY_UNCLEAN_ELECTION,
             *promise.BY_POWER_LOSSES,
+            *promise.BY_DISK_FAILURES,
         ),
         releases="since 0.11 (KIP-98)",
         to_producer=promise.single_copy,

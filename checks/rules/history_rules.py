@@ -18,7 +18,7 @@ from harrow.checks.history.records import Pair, Value
 from harrow.checks.history.witness import AFTER_LOSS
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET
+from harrow.checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET, Prevention
 from harrow.checks.replay.partition_state import has_copy
 from harrow.checks.rule import Rule
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
@@ -58,7 +58,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
     """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
 
-    None unless the leader had lost it with its power, or was elected uncleanly. A leader that came
+    None unless the leader had lost it with its power or its disk, or was elected uncleanly. A leader that came
     back before any controller missed it was not elected: it leads on, in a new leader epoch when
     another replica is missed.
     """
@@ -71,11 +71,18 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
         leader = event.leader if isinstance(event, LeaderElected) else event.broker
         if event.at_us > until_us or has_copy(group, leader, number):
             continue
-        lost = [copy.removed for copy in group if copy.broker == leader and copy.lost_with_power]
-        if any(removed is not None and removed.number < number for removed in lost):
-            setting, prevented_by = promises.FLUSH_INTERVAL, FLUSHING
+        gone = [
+            copy
+            for copy in group
+            if copy.broker == leader and copy.removed is not None and copy.removed.number < number
+        ]
+        prevented_by: tuple[Prevention, ...]
+        if any(copy.lost_with_power for copy in gone):
+            setting, prevented_by = promises.FLUSH_INTERVAL, (FLUSHING,)
+        elif any(copy.lost_with_disk for copy in gone):
+            setting, prevented_by = promises.DISK_FAILURE, ()
         elif election is not None and election.unclean and story.settings.unclean_leader_election:
-            setting, prevented_by = promises.UNCLEAN_ELECTION, CLEAN_ELECTIONS
+            setting, prevented_by = promises.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,)
         else:
             continue
         without = led_without(
@@ -86,7 +93,7 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
             setting=setting,
             was_elected=election is not None,
         )
-        return Cause((without,), setting, (prevented_by,))
+        return Cause((without,), setting, prevented_by)
     return None
 
 

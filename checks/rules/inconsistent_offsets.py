@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from harrow.checks import promise
-from harrow.checks.causes.catalogue import resumed_epoch
+from harrow.checks.causes.catalogue import by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
 from harrow.checks.causes.story import Story
@@ -17,7 +17,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import RecordValue
 from harrow.checks.link import claim as declare_claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import FLUSHING, READING, REPLICATION, SEQUENCES, by_behaviour
+from harrow.checks.prevention import READING, REPLICATION, SEQUENCES, by_behaviour
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
 
@@ -130,17 +130,17 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         for send in claim.sends:
             tell_acknowledgement(story, send)
     if sum(bool(claim.brokers) for claim in claims) > 1:
-        # After healing all replicas hold the same; only a leader that forgets excuses it.
-        resumed = index.is_excused(partition, offset)
-        permissions.append(promise.FLUSH_INTERVAL if resumed else None)
-        prevented += [FLUSHING] if resumed else by_behaviour(index.evidence, _BEHAVIOURS)
+        # After healing all replicas hold the same; only a replica that forgets excuses it.
+        excuse = index.excuse(partition, offset)
+        permissions.append(excuse.setting if excuse else None)
+        prevented += excuse.prevented_by if excuse else by_behaviour(index.evidence, _BEHAVIOURS)
         # With equal logs the record that the leader does not have would still be gone.
         readable = index.readable(partition)
         for claim in claims:
             if claim.brokers and claim.value not in readable:
                 for cause in _causes(story, offset, claim):
                     prevented += cause.prevented_by
-        conclusions += [resumed_epoch.conclude()] if resumed else []
+        conclusions += [by_excuse(excuse)] if excuse else []
     claim_link = claimed.conclude(offset_claimed=offset, claims=tuple(claim.operands() for claim in claims))
     once = [link for place, link in enumerate(conclusions) if link not in conclusions[:place]]
     return Finding(
@@ -183,7 +183,7 @@ RULE: Final = Rule(
     definition=(
         "Acknowledgements, consumers and the final logs (below their high watermarks) name different values for "
         "one offset of a partition. If one value survives and the others are lost acked records, the loss "
-        "decides; what consumers have read may only go with an unclean election or lost power."
+        "decides; what consumers have read may only go with an unclean election, lost power or a lost disk."
     ),
     source="Jepsen's Kafka workload (inconsistent-offsets); KIP-101.",
     promise=Promise(
@@ -191,6 +191,7 @@ RULE: Final = Rule(
         permissions=(
             promise.BY_UNCLEAN_ELECTION,
             *promise.BY_POWER_LOSSES,
+            *promise.BY_DISK_FAILURES,
             *(replace(permission, when="when the acked record is lost") for permission in promise.BY_ACKS),
         ),
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
-from harrow.checks.causes.catalogue import resumed_epoch
+from harrow.checks.causes.catalogue import by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.evidence import FinalLog
@@ -11,8 +11,8 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import RecordValue, claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import FLUSHING, by_replication
-from harrow.checks.promise import BY_RESUMED_EPOCH, FLUSH_INTERVAL, HIGH_WATERMARK, LOG_DIVERGENCE
+from harrow.checks.prevention import by_replication
+from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH, HIGH_WATERMARK, LOG_DIVERGENCE
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import Brokers, Epoch, FieldKind, Offset
 
@@ -72,7 +72,7 @@ def _finding(
     index: Index, partition: str, extent: tuple[int, int], records: Mapping[int, list[_Record]]
 ) -> Finding:
     first, last = extent
-    resumed = index.is_excused(partition, first)
+    excuse = index.excuse(partition, first)
     holders: dict[_Record, list[int]] = {}
     story = Story(index, partition)
     for broker, log in records.items():
@@ -85,9 +85,9 @@ def _finding(
     return Finding(
         partition=partition,
         offset=first,
-        chain=story.chain(differ, *([resumed_epoch.conclude()] if resumed else [])),
-        permitted_by=FLUSH_INTERVAL if resumed else None,
-        prevented_by=(FLUSHING,) if resumed else by_replication(index.evidence),
+        chain=story.chain(differ, *([by_excuse(excuse)] if excuse else [])),
+        permitted_by=excuse.setting if excuse else None,
+        prevented_by=excuse.prevented_by if excuse else by_replication(index.evidence),
     )
 
 
@@ -100,7 +100,7 @@ RULE: Final = Rule(
     source="KIP-101, KIP-279 (log divergence).",
     promise=Promise(
         promised_by=(HIGH_WATERMARK,),
-        permissions=(BY_RESUMED_EPOCH,),
+        permissions=(BY_RESUMED_EPOCH, BY_FORGOTTEN_EPOCH),
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
     ),
     find=find,

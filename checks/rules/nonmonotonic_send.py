@@ -86,8 +86,9 @@ def _finding(index: Index, earlier: tuple[int, SendRecord], later: tuple[int, Se
         value=second.value, stands_at=later_offset, earlier=first.value, earlier_at=earlier_offset
     )
     permitted_by = order_permitted_by(producer)
-    if permitted_by is None and index.is_excused(partition, None):
-        permitted_by = FLUSH_INTERVAL
+    excuse = index.excuse(partition, None)
+    if permitted_by is None and excuse is not None:
+        permitted_by = excuse.setting
     return Finding(
         partition=partition,
         offset=later_offset,

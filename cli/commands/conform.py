@@ -1,7 +1,8 @@
 """`harrow conform`: the same campaigns on real brokers and on the model."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.markdown import table, text
 from harrow.campaigns.record.report import in_short, reproduce_command, run_as_mapping, variant_name
@@ -28,7 +30,15 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.session import data, write_json
-from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, Comparison, Conformity, compared
+from harrow.live_cluster.conformity import (
+    AGREED,
+    DIFFERS,
+    NOT_COMPARED,
+    Comparison,
+    Conformity,
+    Service,
+    compared,
+)
 
 if TYPE_CHECKING:
     from harrow.live_cluster.live_run import Brokers
@@ -36,6 +46,16 @@ if TYPE_CHECKING:
 _STYLES: Final[dict[Conformity, str]] = {AGREED: "green", DIFFERS: FAILED, NOT_COMPARED: DIM}
 _WIDTH: Final = 8
 _SEEDS: Final = range(50)
+_FIGURES: Final[tuple[tuple[str, Callable[[Service], float], Callable[[float], str]], ...]] = (
+    ("acked", lambda service: 100 * service.acked / service.sent, "{:.4g}%".format),
+    ("time to ack, p50", lambda service: service.ack_p50_us, lambda us: rough_duration_text(round(us))),
+    ("time to ack, p99", lambda service: service.ack_p99_us, lambda us: rough_duration_text(round(us))),
+    (
+        "longest without an ack",
+        lambda service: service.without_ack_us,
+        lambda us: rough_duration_text(round(us)),
+    ),
+)
 _SCHEMA: Final = "harrow.conform/1"
 
 
@@ -138,9 +158,22 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
         yield indented(_said(comparison), _WIDTH + 2, DIM)
     for reason in comparison.reasons:
         yield indented(reason, _WIDTH + 2)
+    if comparison.service and comparison.modelled_service:
+        for line in _service(comparison):
+            yield indented(line, _WIDTH + 2, DIM)
     if comparison.status == DIFFERS:
         for run in comparison.real:
             yield indented(f"brokers: {run.verdict.status}: {in_short(run) or 'nothing'}", _WIDTH + 2, DIM)
+
+
+def _service(comparison: Comparison) -> Iterator[str]:
+    """Yield figures of the real runs, each beside the model's."""
+    for words, figure, spelled in _FIGURES:
+        real, modelled = (
+            sorted(map(figure, runs)) for runs in (comparison.service, comparison.modelled_service)
+        )
+        told = ", ".join(map(spelled, real))
+        yield f"{words} {told} (model {spelled(modelled[0])} to {spelled(modelled[-1])})"
 
 
 def _name(comparison: Comparison) -> str:
@@ -167,11 +200,21 @@ def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any
                 "status": comparison.status,
                 "reasons": list(comparison.reasons),
                 "real": [
-                    {"verdict": run.verdict.status, "found": in_short(run), "seconds": run.simulated_us / 1e6}
+                    {
+                        "verdict": run.verdict.status,
+                        "found": in_short(run),
+                        "began": None if run.target is None else run.target.began,
+                        "seconds": run.simulated_us / 1e6,
+                        "alike": comparison.alike(run),
+                    }
                     for run in comparison.real
                 ],
                 "modelled": sum(count for _, count in comparison.modelled),
                 "outcomes": len(comparison.modelled),
+                "service": {
+                    "real": list(map(asdict, comparison.service)),
+                    "model": list(map(asdict, comparison.modelled_service)),
+                },
             }
             for comparison in found
         ],

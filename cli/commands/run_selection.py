@@ -34,7 +34,7 @@ def select(
 
     """
     files, not_found = find_campaigns(arguments)
-    campaigns, mistakes = load_all(files, overrides or ())
+    campaigns, mistakes = load_all(files, overrides or (), variants or ())
     if problems := [*not_found, *mistakes]:
         raise CampaignError(problems)
     known = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
@@ -96,13 +96,15 @@ def _short_name(path: Path) -> str:
     return str(path)
 
 
-def load_all(paths: Iterable[Path], overrides: Sequence[str]) -> tuple[list[Campaign], list[Problem]]:
-    """Load campaign files; return the good ones, and the problems of the others."""
+def load_all(
+    paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str] = ()
+) -> tuple[list[Campaign], list[Problem]]:
+    """Load campaign files; return the good ones, and the problems of the others (`load_campaign`)."""
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            loaded.append(load_campaign(path, overrides=overrides))
+            loaded.append(load_campaign(path, overrides, variants))
         except CampaignError as error:
             problems += error.problems
     return loaded, list(dict.fromkeys(problems))

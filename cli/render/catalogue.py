@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from itertools import count
+from dataclasses import MISSING, dataclass, field, fields, replace
+from itertools import count, pairwise
 from typing import Any, Final
 
 from harrow.campaigns.language.library_index import library_names, resolve
-from harrow.campaigns.language.literals import field_text
+from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.units import value_text
 from harrow.campaigns.run.clients import CLIENTS
 from harrow.campaigns.run.probes import PROBES
@@ -17,7 +17,15 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours, switch_docs
+from harrow.cluster_model.release import (
+    DEFAULT_RELEASE,
+    NEWEST_RELEASE,
+    RELEASES,
+    Behaviours,
+    ReleaseProfile,
+    history_of,
+    switch_docs,
+)
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS
@@ -29,6 +37,7 @@ _EXAMPLES: Final = {
 }
 _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
+_FAULT: Final = "fault"
 _IN_A_CAMPAIGN: Final = "in a campaign"
 
 Terms = Mapping[str, str]
@@ -56,10 +65,27 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
     return list(_CATALOGUES[kind]())
 
 
+def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
+    """Return entries with what each target can do of those that are faults; it takes asking the targets."""
+    if not any(entry.kind == _FAULT for entry in found):
+        return found
+    from harrow.live_cluster.fault_reach import targets_of
+
+    def with_own(entry: CatalogueEntry) -> CatalogueEntry:
+        if entry.kind != _FAULT:
+            return entry
+        reaches = targets_of(FAULTS[entry.name])
+        columns = {name: str(reach) for name, reach in reaches.items()}
+        told = {name: "; ".join((str(reach), *reach.obstacles)) for name, reach in reaches.items()}
+        return replace(entry, columns=columns, parts={**entry.parts, "targets": told})
+
+    return [with_own(entry) for entry in found]
+
+
 def explain(name: str) -> list[CatalogueEntry]:
     """Return everything of this name; upper and lower case do not matter."""
     wanted = RULE_OF_INVARIANT.get(name.lower(), name.lower())
-    found = [entry for entry in _in_memory() if entry.name.lower() == wanted]
+    found = with_targets([entry for entry in _in_memory() if entry.name.lower() == wanted])
     return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
 
 
@@ -90,8 +116,10 @@ def _entry(
     )
 
 
-def _try(campaign: str, key: str, value: str) -> dict[str, Terms]:
-    return {"try": {"run": f"harrow run {campaign} --set {key}={value}"}}
+def _try(campaign: str, *options: str) -> dict[str, Terms]:
+    """Return how to try it: with options, each its key and its value."""
+    given = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
+    return {"try": {"run": f"harrow run {campaign} {' '.join(given)}"}}
 
 
 # Faults, actions, conditions and clients, from what declares them
@@ -99,7 +127,7 @@ def _try(campaign: str, key: str, value: str) -> dict[str, Terms]:
 
 def _faults() -> Iterator[CatalogueEntry]:
     for name, fault in FAULTS.items():
-        yield _declared("fault", name, fault, {"do": f"{{{name}: {_shortest(fault)}}}"})
+        yield _declared(_FAULT, name, fault, {"do": f"{{{name}: {_shortest(fault)}}}"})
 
 
 def _actions() -> Iterator[CatalogueEntry]:
@@ -205,16 +233,55 @@ def _expectation(plan: Any) -> str:
 
 
 def _releases() -> Iterator[CatalogueEntry]:
-    for release in RELEASES.values():
+    for former, release in pairwise((None, *RELEASES.values())):
+        assert release is not None
         default = " The default." if release.name == DEFAULT_RELEASE else ""
+        newest = f" `{LATEST_RELEASE}` in a campaign." if release.name == NEWEST_RELEASE else ""
+        behaviours, defaults = _changes(former, release)
         parts = {
             _IN_A_CAMPAIGN: {"kafka": f'"{release.name}"'},
             **_try("unclean-election", "kafka", release.name),
+            **({f"behaviours that {former.name} has not": behaviours} if former and behaviours else {}),
+            **({f"defaults that {former.name} has not": defaults} if former and defaults else {}),
             "behaviours": {
                 item.name: value_text(getattr(release.behaviours, item.name)) for item in fields(Behaviours)
             },
         }
-        yield _entry("release", release.name, release.doc + default, parts)
+        columns = {"other behaviours": _count(behaviours), "other defaults": _count(defaults)}
+        yield _entry("release", release.name, release.doc + default + newest, parts, columns)
+
+
+def _count(changes: Terms) -> str:
+    return str(len(changes)) if changes else ""
+
+
+def _changes(former: ReleaseProfile | None, release: ReleaseProfile) -> tuple[Terms, Terms]:
+    """Return the behaviours and the defaults of settings that a release has and the one before it has not."""
+    if former is None:
+        return {}, {}
+    before, now = former.behaviours, release.behaviours
+    behaviours = {
+        item.name: f"{value_text(getattr(now, item.name))}, before {value_text(getattr(before, item.name))}"
+        for item in fields(Behaviours)
+        if getattr(now, item.name) != getattr(before, item.name)
+    }
+    defaults = {
+        f"{setting.name} ({setting.scope})": _change_of_default(setting, former.name, release.name)
+        for setting in settings.SETTINGS.values()
+        if setting.exists_in(release.name)
+        and (
+            not setting.exists_in(former.name)
+            or setting.default(former.name) != setting.default(release.name)
+        )
+    }
+    return behaviours, defaults
+
+
+def _change_of_default(setting: settings.Setting, former: str, release: str) -> str:
+    value = _setting_value(setting.default(release))
+    if not setting.exists_in(former):
+        return f"{value}, new"
+    return f"{value}, before {_setting_value(setting.default(former))}"
 
 
 def _behaviours() -> Iterator[CatalogueEntry]:
@@ -232,7 +299,13 @@ def _behaviours() -> Iterator[CatalogueEntry]:
         mutants = {m.name: value_text(m.value) for m in MUTANTS.values() if m.switch == name}
         if mutants:
             parts["mutants"] = mutants
-        yield _entry("behaviour", name, switch["doc"], parts, {"values": _history(by_release.items())})
+        yield _entry(
+            "behaviour",
+            name,
+            switch["doc"],
+            parts,
+            {"values": _history((first, value_text(value)) for first, value in history_of(name))},
+        )
 
 
 def _mutants() -> Iterator[CatalogueEntry]:
@@ -248,6 +321,13 @@ def _mutants() -> Iterator[CatalogueEntry]:
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
 
 
+def _with_release(setting: settings.Setting) -> tuple[str, ...]:
+    """Return the option of a release that has a setting, where the default release has not."""
+    if setting.exists_in(DEFAULT_RELEASE):
+        return ()
+    return "kafka", next(release for release in RELEASES if setting.exists_in(release))
+
+
 def _settings() -> Iterator[CatalogueEntry]:
     for name in settings.setting_names():
         known = [settings.SETTINGS[scope, name] for scope in settings.scopes_of(name)]
@@ -255,7 +335,7 @@ def _settings() -> Iterator[CatalogueEntry]:
         parts = {
             **{setting.scope: _facts(setting) for setting in known},
             _IN_A_CAMPAIGN: {"settings": f"{{{name}: {example}}}"},
-            **_try("swarm", name, example),
+            **_try("swarm", *_with_release(known[0]), name, example),
         }
         columns = {
             "of": ", ".join(setting.scope for setting in known),

@@ -9,7 +9,16 @@ from rich.text import Text
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.story import replica_diff
 from harrow.checks.causes.story import seconds
-from harrow.checks.replay.partition_state import ACKED, FAILED, POWER_LOSS, SENDING, UNKNOWN, LogEntry
+from harrow.checks.replay.partition_state import (
+    ACKED,
+    CORRUPTION,
+    DISK_LOSS,
+    FAILED,
+    POWER_LOSS,
+    SENDING,
+    UNKNOWN,
+    LogEntry,
+)
 
 FOLDED_MIN: Final = 4
 """So many alike rows are shown as one."""
@@ -29,9 +38,12 @@ _SIGNS: Final = {
     replica_diff.MISSING: _Sign("·", "never there", "dim", ascii="."),
     "truncated": _Sign("-", "was there, truncated", "magenta"),
     "power loss": _Sign("x", "was there, lost with the power", "magenta"),
+    "disk loss": _Sign("#", "was there, lost with the disk", "magenta"),
     "uncommitted": _Sign("~", "not below this replica's HW", "yellow"),
     "unflushed": _Sign("*", "not flushed"),
 }
+REMOVAL_SIGNS: Final = {POWER_LOSS: "power loss", DISK_LOSS: "disk loss", CORRUPTION: "disk loss"}
+"""The signs of records that are gone, by what took them; those of others are truncated."""
 LOST: Final = "LOST"
 _STATUS: Final = {None: "-", SENDING: "not yet", UNKNOWN: "unknown", FAILED: "no"}
 
@@ -236,7 +248,7 @@ def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
 
 def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
     if cell.removed is not None:
-        name = "power loss" if cell.removed.cause == POWER_LOSS else "truncated"
+        name = REMOVAL_SIGNS.get(cell.removed.cause, "truncated")
         return signs.of(name), _SIGNS[name].style
     if cell.state == replica_diff.DIFFERENT:
         return signs.of(replica_diff.DIFFERENT), _SIGNS[replica_diff.DIFFERENT].style

@@ -15,7 +15,7 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.replay import partition_state
 from harrow.checks.replay.cluster_state import BrokerState
 from harrow.cli.render.diff import high_watermark_text, role_text
-from harrow.cli.render.diff_rows import CellSigns
+from harrow.cli.render.diff_rows import REMOVAL_SIGNS, CellSigns
 from harrow.cli.render.layout import DIM, EVENT_STYLES
 from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.events import NO_CONTROLLER, POWER_LOSS, SHUT_DOWN
@@ -237,8 +237,8 @@ def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
     if cell.state == MISSING:
         return signs.of(MISSING), DIM
     if cell.state == REMOVED:
-        by_power = cell.removed is not None and cell.removed.cause == partition_state.POWER_LOSS
-        return signs.of("power loss" if by_power else "truncated"), PAUSED
+        cause = "" if cell.removed is None else cell.removed.cause
+        return signs.of(REMOVAL_SIGNS.get(cause, "truncated")), PAUSED
     return (_committed(canvas), GOOD) if cell.committed else (signs.of("uncommitted"), WARNED)
 
 

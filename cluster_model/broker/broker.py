@@ -10,7 +10,7 @@ from typing import Any
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
-from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
@@ -47,7 +47,9 @@ class Broker:
         self._accepts_requests = not behaviours.requests_after_registration
         self._early_requests: list[Message] = []
         self._is_shut_down = False
-        self._lifecycle = control_plane.join(broker, host, config, topic_config, self._registered)
+        self._lifecycle = control_plane.join(
+            broker, host, config, topic_config, self._registered, self._obey_metadata
+        )
         self.metadata = MetadataCache()
         self.replicas = ReplicaManager(
             broker,
@@ -60,6 +62,7 @@ class Broker:
             self.respond,
             self.metadata,
         )
+        self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
             "Produce": self.replicas.handle_produce,
             "Fetch": self.replicas.handle_fetch,
@@ -92,6 +95,12 @@ class Broker:
     def _registered(self, broker_epoch: int) -> None:
         self._broker_epoch = broker_epoch
         self._accept_requests()
+
+    def _obey_metadata(self, delta: MetadataDelta) -> None:
+        """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``)."""
+        if not self._is_shut_down:
+            self.metadata.apply(delta)
+            self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
 
     def _accept_requests(self) -> None:
         """Begin to handle requests; those that came earlier have waited in the sockets."""
@@ -147,8 +156,8 @@ class Broker:
 
     def respond(self, message: Message, body: Any) -> None:
         """Answer (None: no answer is due), and go on with the next request of the connection."""
-        if not self._accepts_requests:
-            return  # The sockets are closed.
+        if not self._accepts_requests or self.replicas.logs.is_halting:
+            return  # The sockets are closed, or will be before anything leaves them.
         connection = message[0]
         if body is not None:
             self._host.send_response(connection, message[1], body)

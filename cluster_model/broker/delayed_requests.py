@@ -45,6 +45,7 @@ class DelayedFetch:
         if (
             partition.readable_end(isolation) > cached.offset
             or partition.check_epoch(cached.leader_epoch) != errors.NONE
+            or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
         ):
             self._complete(expired=False)
             return True

@@ -47,16 +47,23 @@ class WaitingFetch(Protocol):
 class CachedPartition:
     """A partition of a session: from where it is fetched, and the high watermark that was last answered."""
 
-    __slots__ = ("hw", "leader_epoch", "offset")
+    __slots__ = ("hw", "last_epoch", "leader_epoch", "offset")
 
     def __init__(self, offset: int, leader_epoch: int) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch
+        self.last_epoch = protocol.NO_EPOCH
         self.hw = UNKNOWN_HIGH_WATERMARK
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
         """Return whether an answer says this of a partition, and note that it does (``maybeUpdateResponseData``)."""
-        has_news = bool(fetched.batches) or fetched.error != errors.NONE or fetched.hw != self.hw
+        has_records = bool(fetched.batches) or fetched.corrupt_offset >= 0
+        has_news = (
+            has_records
+            or fetched.error != errors.NONE
+            or fetched.hw != self.hw
+            or fetched.diverging is not None
+        )
         self.hw = UNKNOWN_HIGH_WATERMARK if fetched.error != errors.NONE else fetched.hw
         return has_news
 
@@ -81,6 +88,7 @@ class FetchSession:
         "is_privileged",
         "news",
         "partitions",
+        "replica_epoch",
         "replica_id",
     )
 
@@ -88,6 +96,7 @@ class FetchSession:
         self.id = session_id
         self.epoch = protocol.INITIAL_SESSION_EPOCH + 1
         self.replica_id = replica_id
+        self.replica_epoch = protocol.NO_EPOCH
         self.is_privileged = replica_id >= 0
         """Whether it was opened by a follower: others do not push it out of the cache."""
         self.created_us = self._used_us = self._last_fetch_us = now_us
@@ -123,15 +132,22 @@ class FetchSession:
     def once_more(self, now_us: int) -> "FetchSession":
         """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
         session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_kept=False)
+        session.replica_epoch = self.replica_epoch
         session.update(
-            {name: (cached.offset, cached.leader_epoch) for name, cached in self.partitions.items()}
+            {name: (cached.offset, cached.leader_epoch) for name, cached in self.partitions.items()},
+            {name: cached.last_epoch for name, cached in self.partitions.items()},
         )
         return session
 
     def update(
-        self, partitions: dict[str, tuple[int, int]], *, keeps_epoch: bool = True, tells_again: bool = False
+        self,
+        partitions: dict[str, tuple[int, int]],
+        last_epochs: dict[str, int],
+        *,
+        keeps_epoch: bool = True,
+        tells_again: bool = False,
     ) -> None:
-        """Take over the positions of a request. Kafka before 2.5 forgot their leader epochs (KAFKA-9338).
+        """Take over the positions of a request, and the epochs of the records before them. Kafka before 2.5 forgot their leader epochs (KAFKA-9338).
 
         A session leaves out a high watermark that it has told, also of a partition that a request names: a follower
         that has ignored the answer, because its leader epoch had changed, learns it with the next change only. With
@@ -141,11 +157,12 @@ class FetchSession:
             epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
             cached = self.partitions.get(name)
             if cached is None:
-                self.partitions[name] = CachedPartition(offset, epoch)
+                cached = self.partitions[name] = CachedPartition(offset, epoch)
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
                 if tells_again:
                     cached.hw = UNKNOWN_HIGH_WATERMARK
+            cached.last_epoch = last_epochs.get(name, protocol.NO_EPOCH)
             self.news[name] = None
 
 
@@ -240,7 +257,12 @@ class FetchSessionCache:
         session.used_us = now_us
         # Each fetch says whose it is; a session belongs to nobody.
         session.replica_id = request.replica_id
-        session.update(request.partitions, keeps_epoch=keeps_epoch, tells_again=self._bound_to_connection)
+        session.update(
+            request.partitions,
+            request.last_epochs,
+            keeps_epoch=keeps_epoch,
+            tells_again=self._bound_to_connection,
+        )
         for name in request.forgotten:
             session.partitions.pop(name, None)
             session.news.pop(name, None)
@@ -249,7 +271,7 @@ class FetchSessionCache:
             # Without partitions it ends, and this is a fetch without a session of what it names (``FetchManager.newContext``).
             self.remove(session.id)
             last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_kept=False)
-            last.update(request.partitions)
+            last.update(request.partitions, request.last_epochs)
             return last
         return session
 
@@ -267,7 +289,7 @@ class FetchSessionCache:
             session_id = self._next_id
             self._next_id += 1
         session = FetchSession(session_id, request.replica_id, now_us, is_kept=is_kept)
-        session.update(request.partitions)
+        session.update(request.partitions, request.last_epochs)
         if is_kept:
             self._sessions[connection.id if self._bound_to_connection else session_id] = session
         return session

@@ -1,21 +1,51 @@
 """What a broker knows of the cluster: who is alive, who leads what (``MetadataCache.scala``)."""
 
-from harrow.cluster_model.protocol import NO_LEADER, MetadataResponse, UpdateMetadataRequest
+from collections.abc import Mapping
+
+from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    NO_LEADER,
+    LeaderAndIsrPartitionState,
+    MetadataResponse,
+    UpdateMetadataRequest,
+)
 
 
 class MetadataCache:
     """Filled by the controller's UpdateMetadata, asked by clients."""
 
-    __slots__ = ("live_brokers", "partitions")
+    __slots__ = ("active_brokers", "live_brokers", "partitions")
 
     def __init__(self) -> None:
         self.live_brokers: tuple[int, ...] = ()
+        # In KRaft those that may join ISRs, with their broker epochs.
+        self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
+
+    def may_join_isr(self, broker: int, broker_epoch: int) -> bool:
+        """Return whether a broker may join ISRs: it is registered, not fenced, and does not shut down.
+
+        In KRaft it is still the one that has fetched in a *broker_epoch*, if fetches say that.
+        """
+        if self.active_brokers is None:
+            return broker in self.live_brokers
+        return broker in self.active_brokers and broker_epoch in (NO_EPOCH, self.active_brokers[broker])
+
+    def apply(self, delta: MetadataDelta) -> None:
+        """Take over what the metadata log says."""
+        self.active_brokers = delta.active_brokers
+        self._take_over(delta.live_brokers, delta.partition_states)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over what the controller says."""
-        self.live_brokers = request.live_brokers
-        for name, state in request.partition_states.items():
+        self._take_over(request.live_brokers, request.partition_states)
+
+    def _take_over(
+        self, live_brokers: tuple[int, ...], states: Mapping[str, LeaderAndIsrPartitionState]
+    ) -> None:
+        self.live_brokers = live_brokers
+        for name, state in states.items():
             self.partitions[name] = (state.leader_and_isr.leader, state.leader_and_isr.leader_epoch)
 
     def response(self) -> MetadataResponse:

@@ -7,7 +7,8 @@ from typing import Final
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.replica import Replica
-from harrow.cluster_model.controller.control_plane import AlterPartitionManager
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, AlterPartitionManager
+from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import AppendResult, UnifiedLog
@@ -16,6 +17,10 @@ from harrow.cluster_model.sim.host import Host
 
 EXPAND: Final = "expand"
 SHRINK: Final = "shrink"
+
+
+class KafkaStorageError(Exception):
+    """A log directory cannot be written to (``KafkaStorageException``)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,10 +36,10 @@ class Partition:
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
     min_insync_replicas: int
-    # Whether a broker is alive, as far as this one knows.
-    is_alive: Callable[[int], bool]
+    # Whether a broker is registered and goes on being so, as far as this one knows.
+    may_join_isr: Callable[[int, int], bool]
     unclean_leader_election: bool
-    # The partitions of this broker whose ISR is being written.
+    # The partitions of this broker for which requests wait, for their ISR is being written.
     isr_writes: dict[str, None] = field(default_factory=dict)
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
@@ -44,30 +49,47 @@ class Partition:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
-    # The ISR, and the followers whose expansion was refused: ZooKeeper may have them in it all the same.
+    # The ISR, and the followers that have been tried to take into it: they may be in it, whatever came of that.
     maximal_isr: tuple[int, ...] = ()
+    # What the ISR is to become, from the request on until its answer, or the next LeaderAndIsr.
+    pending_isr: tuple[int, ...] | None = None
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
     blocked: list[Callable[[], None]] = field(default_factory=list)
+    is_offline: bool = False
+    """Whether the log directory has failed. Such a partition neither leads nor follows until the broker starts anew."""
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
 
     @property
+    def is_known(self) -> bool:
+        """Whether anything has been said of it since the broker started."""
+        return self.leader_epoch != protocol.NO_EPOCH
+
+    @property
     def isr_write_in_flight(self) -> bool:
-        """Whether the leader has asked for another ISR, and has no answer yet."""
-        return self.name in self.isr_writes
+        """Whether the leader has asked for another ISR, and does not know yet what has come of it."""
+        return self.pending_isr is not None
 
     def is_leader(self) -> bool:
         """Return whether this broker leads the partition, as far as it knows."""
         return self.leader == self.broker
+
+    def take_offline(self) -> None:
+        """Serve nothing any more (``ReplicaManager.markPartitionOffline``)."""
+        self.is_offline = True
+        self.leader = protocol.NO_LEADER
+        self.isr = self.maximal_isr = ()
 
     # Becoming leader or follower
 
     def make_leader(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
         """Become leader, or go on as leader in a new epoch; return whether the HW rose."""
         is_new_leader = not self.is_leader()
+        if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
+            return self._take_over_isr(state)
         self._take_over(state)
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
@@ -86,6 +108,17 @@ class Partition:
         )
         return self.maybe_increment_hw()
 
+    def _take_over_isr(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        """Go on as leader with the ISR that the metadata log has: in KRaft the leader epoch is that of the leader alone."""
+        before = self.isr
+        self.pending_isr = None
+        self.isr = self.maximal_isr = state.leader_and_isr.isr
+        self.partition_epoch = state.leader_and_isr.partition_epoch
+        if set(self.isr) != set(before):
+            change = EXPAND if len(self.isr) > len(before) else SHRINK
+            self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, self.isr, change)
+        return self.maybe_increment_hw()
+
     def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
         """Follow a leader; return False when nothing changed for this follower.
 
@@ -101,6 +134,7 @@ class Partition:
         return self.leader != old_leader or self.behaviours.fetch_leader_epoch_fencing
 
     def _take_over(self, state: protocol.LeaderAndIsrPartitionState) -> None:
+        self.pending_isr = None
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_and_isr.leader_epoch
         self.host.publish(events.LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
@@ -119,9 +153,11 @@ class Partition:
         is smaller than ``min.insync.replicas``.
         """
         if self.leader != self.broker:
-            return AppendResult(errors.NOT_LEADER_FOR_PARTITION, None, -1), False
-        if acks == -1 and len(self.isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
+            return AppendResult(self._not_leader(), None, -1), False
+        if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
+        if not self.logs.can_write(self.name):
+            return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
         # Whatever comes of it: who appends has the sessions look at the partition again.
         for replica in self.remote_replicas.values():
             replica.leave_session()
@@ -148,7 +184,9 @@ class Partition:
         It is the smallest LEO of the leader, the ISR and every replica that is caught up
         in time and may join the ISR: one that may soon do must not be left behind the HW.
         """
-        if self.isr_write_in_flight:
+        if self.name in self.isr_writes:
+            return False
+        if self.behaviours.hw_waits_for_min_isr and self._is_under_min_isr(self.isr):
             return False
         high_watermark = self.log.log_end_offset
         if self.behaviours.hw_counts_whole_isr:
@@ -157,7 +195,7 @@ class Partition:
             for replica in self.remote_replicas.values():
                 if replica.log_end_offset < high_watermark and (
                     replica.broker in isr
-                    or (replica.caught_up_us >= caught_up_since_us and self._is_awaited(replica.broker))
+                    or (replica.caught_up_us >= caught_up_since_us and self._is_awaited(replica))
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
@@ -179,12 +217,18 @@ class Partition:
         """Return whether acks=all can be answered for records below an offset, and with what."""
         if self.leader != self.broker:
             failed = self.behaviours.deposed_leader_fails_pending
-            return True, errors.NOT_LEADER_FOR_PARTITION if failed else errors.NONE
+            return True, self._not_leader() if failed else errors.NONE
         if self.log.high_watermark < required_offset and self.behaviours.ack_waits_for_hw:
             return False, errors.NONE
-        if len(self.maximal_isr) < self.min_insync_replicas and self.behaviours.min_isr_checked:
+        if self.behaviours.min_isr_checked and self._is_under_min_isr(self.maximal_isr):
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
+
+    def _is_under_min_isr(self, isr: tuple[int, ...]) -> bool:
+        needed = self.min_insync_replicas
+        if self.behaviours.min_isr_limited_to_replicas:
+            needed = min(needed, len(self.replicas))
+        return len(isr) < needed
 
     # As follower
 
@@ -195,8 +239,11 @@ class Partition:
 
         Raises:
             UnexpectedAppendOffset: a batch does not begin where the log ends; those before it are appended.
+            KafkaStorageError: the log directory has failed.
 
         """
+        if batches and not self.logs.can_write(self.name):
+            raise KafkaStorageError
         for batch in batches:
             self.log.append_as_follower(batch)
             self.host.emit(
@@ -219,13 +266,16 @@ class Partition:
 
     # As leader of followers
 
-    def update_follower(self, broker: int, fetch_offset: int, leader_leo: int) -> bool:
+    def update_follower(
+        self, broker: int, fetch_offset: int, leader_leo: int, broker_epoch: int = protocol.NO_EPOCH
+    ) -> bool:
         """Note a follower's fetch; return whether the HW rose."""
         replica = self.remote_replicas.get(broker)
         if replica is None:
             return False
         previous_leo = replica.log_end_offset
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
+        replica.broker_epoch = broker_epoch
         if broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
@@ -265,7 +315,7 @@ class Partition:
 
     def _is_in_sync(self, replica: Replica) -> bool:
         """Return whether a follower may join the ISR: by the HW, not the LEO."""
-        if not self._is_eligible(replica.broker):
+        if not self._is_eligible(replica):
             return False
         if replica.log_end_offset < self.log.high_watermark and self.behaviours.isr_expansion_checks_hw:
             return False
@@ -274,13 +324,15 @@ class Partition:
             or replica.log_end_offset >= self.leader_epoch_start
         )
 
-    def _is_eligible(self, broker: int) -> bool:
-        """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841)."""
-        return not self.behaviours.isr_expansion_checks_registration or self.is_alive(broker)
+    def _is_eligible(self, replica: Replica) -> bool:
+        """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841, KIP-903)."""
+        return not self.behaviours.isr_expansion_checks_registration or self.may_join_isr(
+            replica.broker, replica.broker_epoch
+        )
 
-    def _is_awaited(self, broker: int) -> bool:
+    def _is_awaited(self, replica: Replica) -> bool:
         """Return whether the HW waits for a follower outside the ISR that has caught up (``shouldWaitForReplicaToJoinIsr``)."""
-        return not self.behaviours.hw_checks_registration or self._is_eligible(broker)
+        return not self.behaviours.hw_checks_registration or self._is_eligible(replica)
 
     def maybe_shrink_isr(self) -> bool:
         """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
@@ -304,30 +356,42 @@ class Partition:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
             self.isr = self.maximal_isr = new_isr
             self.maybe_increment_hw()
-        self.isr_writes[self.name] = None
+        self.pending_isr = new_isr
+        if self.behaviours.requests_wait_for_isr_write:
+            self.isr_writes[self.name] = None
+        elif change == EXPAND and self.behaviours.maximal_isr:
+            self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
+            self.host.emit(events.IsrPending, self.broker, self.name, self.leader_epoch, self.maximal_isr)
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
         def altered(partition_epoch: int | None) -> None:
-            self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
+            # A LeaderAndIsr may have come before the answer: then that is out of date (``handleAlterIsrResponse``).
+            if self.pending_isr is new_isr:
+                self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
 
-        self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered)
+        epochs = {broker: replica.broker_epoch for broker, replica in self.remote_replicas.items()}
+        self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered, epochs)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
         """Take over an ISR that has been written (None: refused); return whether the HW rose.
 
         A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
-        is on the way. From KIP-497 on the follower that may have joined counts too. The HW is tried in any case, for
-        the fetch that caused the write may have raised it.
+        is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
+        (`INELIGIBLE`). The HW is tried in any case, for the fetch that caused the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
-        if partition_epoch is None:
+        self.pending_isr = None
+        if partition_epoch == INELIGIBLE:
+            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            self.maximal_isr = self.isr
+        elif partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             if not self.behaviours.refused_isr_write_obeyed:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.behaviours.maximal_isr:
                 # An earlier try may have arrived, and only its answer been lost.
                 self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
-        if partition_epoch is not None:
+        else:
             self.isr = self.maximal_isr = new_isr
             self.partition_epoch = partition_epoch
             self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, new_isr, change)
@@ -340,10 +404,28 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
+        if self.is_offline:
+            return errors.KAFKA_STORAGE_ERROR
         if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
             is_behind = current_leader_epoch < self.leader_epoch
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
-        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
+        return errors.NONE if self.leader == self.broker else self._not_leader()
+
+    def _not_leader(self) -> str:
+        return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
+
+    def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
+        """Return where a follower's log has parted from this one: which epoch ends where (KIP-595).
+
+        It goes by the epoch of the follower's last record, which a fetch says that does not come after a truncation of its own.
+        """
+        if last_epoch == protocol.NO_EPOCH:
+            return errors.NONE, None
+        epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
+        if end_offset == UNDEFINED_EPOCH_OFFSET:
+            return errors.OFFSET_OUT_OF_RANGE, None
+        has_parted = epoch < last_epoch or end_offset < offset
+        return errors.NONE, (epoch, end_offset) if has_parted else None
 
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""

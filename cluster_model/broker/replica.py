@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.protocol import NO_EPOCH
 
 UNKNOWN_OFFSET: Final = -1
 
@@ -17,6 +18,8 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
+    # The life of its broker in which it has fetched last, where fetches say that (KIP-903).
+    broker_epoch: int = NO_EPOCH
     # While each fetch of this session is one from the leader's LEO, without saying so.
     session: FetchSession | None = None
 

@@ -1,16 +1,17 @@
 """How a follower copies its leaders: truncation, then fetch after fetch.
 
 After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, one request at
-a time; a partition is truncated before it is fetched (KIP-101, KIP-279).
+a time; a partition is truncated before it is fetched (KIP-101, KIP-279), or when the leader answers a fetch with where
+their logs have parted (KIP-595).
 """
 
 from dataclasses import dataclass
 
 from harrow.cluster_model import errors, protocol
-from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.partition import KafkaStorageError, Partition
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.events import FetcherFailed, TruncationRefused
+from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
 from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
@@ -22,13 +23,17 @@ REPLICATION_LISTENER = "replication"
 
 @dataclass(slots=True)
 class FetchState:
-    """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320)."""
+    """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320).
+
+    ``corrupt_offset`` is that of the last batch which came with a wrong CRC.
+    """
 
     partition: Partition
     leader_epoch: int
     fetch_offset: int
     truncating: bool
     delayed_until_us: int = 0
+    corrupt_offset: int = -1
 
 
 class ReplicaFetcher:
@@ -41,12 +46,16 @@ class ReplicaFetcher:
         host: Host,
         config: BrokerConfig,
         behaviours: Behaviours,
+        broker_epoch: int = protocol.NO_EPOCH,
     ) -> None:
         self._broker = broker
+        self._broker_epoch = broker_epoch
         self._leader = leader
         self._host = host
         self._config = config
         self._behaviours = behaviours
+        self._by_epoch = behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        self._on_fetch = self._by_epoch and behaviours.truncation_on_fetch
         self.has_refused = False
         """Whether it has asked for the end of its broker; it does nothing any more."""
         self._states: dict[str, FetchState] = {}
@@ -64,16 +73,17 @@ class ReplicaFetcher:
         """Begin to follow, with a truncation where the release has one here."""
         self._client.stop_repeating()
         log = partition.log
-        by_epoch = self._behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        # A log without epochs is truncated to its high watermark in every release.
+        truncating = self._by_epoch and not (self._on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH)
         state = FetchState(
             partition,
             partition.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
-            log.high_watermark if by_epoch else log.log_end_offset,
-            truncating=by_epoch,
+            log.high_watermark if truncating else log.log_end_offset,
+            truncating=truncating,
         )
         self._forget(partition.name)
         self._states[partition.name] = state
-        if by_epoch:
+        if truncating:
             self._truncating[partition.name] = state
         else:
             self._ask_for(state)
@@ -126,6 +136,7 @@ class ReplicaFetcher:
             fetch = self._session.request(
                 self._broker, self._config.replica_fetch_wait_max_us, self._config.replica_fetch_max_bytes
             )
+            fetch.replica_epoch = self._broker_epoch
             # Unless something else is to be asked next.
             is_all = not self._truncating and not self._delayed
             self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
@@ -142,7 +153,8 @@ class ReplicaFetcher:
 
     def _ask_for(self, state: FetchState) -> None:
         """Have the next fetch ask for a partition where it is now."""
-        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch)
+        last_epoch = state.partition.log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
+        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch)
 
     def _wait_until(self, at_us: int) -> None:
         if self._wake_at_us is None or at_us < self._wake_at_us:
@@ -199,8 +211,11 @@ class ReplicaFetcher:
             self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
         elif own_epoch != leader_epoch:
             # An epoch that this log does not have: cut to the end of the largest smaller
-            # one and ask again (KIP-279).
-            state.partition.truncate_to(min(own_end, log.log_end_offset), "leader epoch")
+            # one and ask again (KIP-279), or fetch from there (KIP-595).
+            if state.truncating:
+                state.partition.truncate_to(min(own_end, log.log_end_offset), "leader epoch")
+            else:
+                self._truncate_to(state, min(own_end, log.log_end_offset), "leader epoch")
         else:
             offset = min(own_end, end_offset, log.log_end_offset)
             self._truncate_to(state, offset, "leader epoch")
@@ -229,7 +244,11 @@ class ReplicaFetcher:
                     continue
                 if asked.get(name) != (state.fetch_offset, state.leader_epoch):
                     continue
-                if fetched.error == errors.NONE:
+                if fetched.diverging is not None:
+                    self._truncate_by_epoch(state, *fetched.diverging)
+                elif fetched.corrupt_offset >= 0:
+                    self._refuse_corrupt(state, fetched.corrupt_offset)
+                elif fetched.error == errors.NONE:
                     self._append(state, fetched)
                 else:
                     self._handle_error(state, fetched.error)
@@ -241,10 +260,26 @@ class ReplicaFetcher:
             partition.append_as_follower(fetched.batches, fetched.hw)
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
+        except KafkaStorageError:
+            # The partition is failed, and with its log directory about to go offline.
+            self._forget(partition.name)
         else:
             if fetched.batches:
                 state.fetch_offset = partition.log.log_end_offset
                 self._ask_for(state)
+
+    def _refuse_corrupt(self, state: FetchState, offset: int) -> None:
+        """Append nothing of what has come, not even the good batches before the bad one, and ask again later.
+
+        ``Log.analyzeAndValidateRecords`` looks at all before the first is appended, and the fetcher goes on
+        (``AbstractFetcherThread``, CorruptRecordException): this replica stays where it is until it has another leader.
+        """
+        if state.corrupt_offset != offset:
+            state.corrupt_offset = offset
+            self._host.emit(
+                CorruptBatchFetched, f"broker-{self._broker}", self._leader, state.partition.name, offset
+            )
+        self._delay(state)
 
     def _fail(self, state: FetchState, base_offset: int) -> None:
         """Give a partition up until its next LeaderAndIsr.
@@ -311,6 +346,8 @@ class ReplicaFetcherManager:
         self._config = config
         self._behaviours = behaviours
         self._fetchers: dict[int, ReplicaFetcher] = {}
+        self.broker_epoch = protocol.NO_EPOCH
+        """What fetches say of the life of this broker (KIP-903); -1 where they say nothing."""
 
     @property
     def hangs(self) -> bool:
@@ -324,7 +361,12 @@ class ReplicaFetcherManager:
         fetcher = self._fetchers.get(partition.leader)
         if fetcher is None:
             fetcher = ReplicaFetcher(
-                self._broker, partition.leader, self._host, self._config, self._behaviours
+                self._broker,
+                partition.leader,
+                self._host,
+                self._config,
+                self._behaviours,
+                self.broker_epoch,
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

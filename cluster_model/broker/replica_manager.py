@@ -11,7 +11,12 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
-from harrow.cluster_model.broker.fetch_session import FetchSession, FetchSessionCache, FetchWatchers
+from harrow.cluster_model.broker.fetch_session import (
+    CachedPartition,
+    FetchSession,
+    FetchSessionCache,
+    FetchWatchers,
+)
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
@@ -75,6 +80,8 @@ class ReplicaManager:
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
         self._is_shut_down = False
+        self.logs.on_dir_failure = self.handle_log_dir_failure
+        self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
 
     def start(self) -> None:
         """Begin the periodic tasks."""
@@ -179,6 +186,7 @@ class ReplicaManager:
             self._reject("Fetch", "", message[0].client.name, session)
             self._respond(message, protocol.FetchResponse({}, session))
         else:
+            session.replica_epoch = request.replica_epoch
             for name in request.forgotten:
                 if name in self.partitions:
                     self.partitions[name].leave_session(session)
@@ -234,6 +242,7 @@ class ReplicaManager:
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
                 or not 0 <= cached.offset <= partition.log.log_end_offset
+                or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
             ):
                 return True
         return False
@@ -243,20 +252,24 @@ class ReplicaManager:
         answer: dict[str, protocol.FetchedPartition] = {}
         for name in session.news:
             cached = session.partitions[name]
-            fetched = self._read_partition(name, cached.offset, cached.leader_epoch, message)
+            fetched = self._read_partition(name, cached, message)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
         return protocol.FetchResponse(answer, errors.NONE, session.id)
 
     def _read_partition(
-        self, name: str, offset: int, epoch: int, message: Message
+        self, name: str, cached: CachedPartition, message: Message
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
+        offset, epoch = cached.offset, cached.leader_epoch
+        diverging = None
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
         error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
-        if partition is not None and error == errors.NONE and not 0 <= offset <= partition.log.log_end_offset:
-            error = errors.OFFSET_OUT_OF_RANGE
+        if partition is not None and error == errors.NONE:
+            error, diverging = partition.divergence(offset, cached.last_epoch)
+            if diverging is None and not 0 <= offset <= partition.log.log_end_offset:
+                error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
             sender = message[0].client.name
             self._reject("Fetch", name, sender, error)
@@ -265,16 +278,22 @@ class ReplicaManager:
                 self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
             return protocol.FetchedPartition(error, -1)
         log = partition.log
-        end_offset = partition.readable_end(isolation)
-        if offset >= end_offset:
+        if diverging is not None:
+            self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
+            return protocol.FetchedPartition(errors.NONE, log.high_watermark, diverging=diverging)
+        readable_end = partition.readable_end(isolation)
+        if offset >= readable_end:
             return protocol.FetchedPartition(errors.NONE, log.high_watermark)
-        batches = log.read(offset, end_offset, request.max_bytes)
+        batches = log.read(offset, readable_end, request.max_bytes)
         if batches and isolation != protocol.LOG_END:
             client, end_offset = message[0].client.name, batches[-1].next_offset
             self._host.emit(
                 events.RecordsServed, self._broker, name, client, offset, end_offset, log.high_watermark
             )
-        return protocol.FetchedPartition(errors.NONE, log.high_watermark, batches)
+        corrupt_offset = log.corrupt_offset(offset, readable_end, request.max_bytes)
+        return protocol.FetchedPartition(
+            errors.NONE, log.high_watermark, batches, corrupt_offset=corrupt_offset
+        )
 
     def _update_follower(self, session: FetchSession) -> bool:
         """Note what a follower has; return whether something that waited for that was tried again."""
@@ -289,6 +308,12 @@ class ReplicaManager:
             if partition is None or error not in _OF_LEADERS:
                 continue
             leader_leo = partition.log.log_end_offset
+            if error == errors.NONE:
+                error, diverging = partition.divergence(cached.offset, cached.last_epoch)
+                if diverging is not None:
+                    # Its LEO says nothing while it has other records than the leader.
+                    self._suspect_isr(name)
+                    continue
             if error != errors.NONE or not 0 <= cached.offset <= leader_leo:
                 partition.follower_failed(session.replica_id)
                 continue
@@ -296,7 +321,9 @@ class ReplicaManager:
                 self._suspect_isr(name)
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
             partition.take_from_other_session(session)
-            if partition.update_follower(session.replica_id, cached.offset, leader_leo):
+            if partition.update_follower(
+                session.replica_id, cached.offset, leader_leo, session.replica_epoch
+            ):
                 hw_rose = True
                 self._produce_purgatory.check(name)
                 self._fetch_watchers.check(name)
@@ -316,6 +343,7 @@ class ReplicaManager:
                 and partition.log.high_watermark == cached.hw
                 and partition.readable_end(isolation) <= cached.offset
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
+                and partition.divergence(cached.offset, cached.last_epoch) == (errors.NONE, None)
                 and (
                     request.replica_id < 0
                     or partition.follows_quietly(request.replica_id, cached.offset, session)
@@ -360,16 +388,15 @@ class ReplicaManager:
             if self._behaviours.follower_truncation == LEADER_EPOCH:
                 epoch = -1
             answer[name] = (errors.NONE, epoch, end_offset)
-            self._host.emit(
-                events.EpochEndAnswered,
-                self._broker,
-                name,
-                request.replica_id,
-                requested_epoch,
-                epoch,
-                end_offset,
-            )
+            self._epoch_end_answered(name, request.replica_id, requested_epoch, epoch, end_offset)
         self._respond(message, protocol.OffsetsForLeaderEpochResponse(answer))
+
+    def _epoch_end_answered(
+        self, name: str, replica: int, requested_epoch: int, epoch: int, end_offset: int
+    ) -> None:
+        self._host.emit(
+            events.EpochEndAnswered, self._broker, name, replica, requested_epoch, epoch, end_offset
+        )
 
     def handle_list_offsets(self, message: Message) -> None:
         """Answer where partitions end, for followers or for consumers of an isolation level."""
@@ -389,6 +416,28 @@ class ReplicaManager:
             answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
         self._respond(message, protocol.ListOffsetsResponse(answer))
 
+    # Log directories
+
+    def handle_log_dir_failure(self, log_dir: int) -> None:
+        """Serve nothing of a log directory that cannot be written to; without another one, end at once.
+
+        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker (KIP-112). It is told to the
+        controller, who asks which replicas are gone.
+        """
+        closed = self.logs.close_dir(log_dir)
+        self._host.emit(events.LogDirFailed, self._broker, log_dir, closed)
+        if self.logs.is_halting:
+            self._host.halt()
+            return
+        for name in closed:
+            self._fetchers.remove(name)
+            self.partitions[name].take_offline()
+            self._isr_suspects.pop(name, None)
+        for name in closed:
+            self._produce_purgatory.check(name)
+            self._fetch_watchers.check(name)
+        self.on_log_dir_failure(tuple(closed))
+
     # Leadership
 
     def handle_leader_and_isr(self, message: Message) -> None:
@@ -403,24 +452,61 @@ class ReplicaManager:
         self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
         changed = []
+        offline = tuple(name for name in request.partition_states if self.logs.is_offline(name))
         for name, state in request.partition_states.items():
+            if name in offline:
+                continue
             partition = self._partition(name)
             if not self._is_newer(partition, state):
                 continue
             leader = state.leader_and_isr.leader
             if leader == self._broker:
-                self._fetchers.remove(name)
-                partition.make_leader(state)
-                self._suspect_isr(name)
+                self._lead(partition, state)
                 changed.append(name)
             elif self._is_alive(leader):
                 if partition.make_follower(state):
                     self._follow(partition)
                 changed.append(name)
-        for name in changed:
+        self._check_waiting(changed)
+        self._respond(message, protocol.ControlResponse(request.api, errors.NONE, offline))
+
+    def apply_metadata(
+        self, broker_epoch: int, states: Mapping[str, protocol.LeaderAndIsrPartitionState]
+    ) -> None:
+        """Lead and follow as the metadata log says (``ReplicaManager.applyDelta``).
+
+        What it says of other brokers' replicas is none of this broker's business. Its fetches have its *broker_epoch* from now
+        on.
+        """
+        if self._behaviours.replica_epoch_checked:
+            self._fetchers.broker_epoch = broker_epoch
+        changed = []
+        for name, state in states.items():
+            if self._broker not in state.replicas or self.logs.is_offline(name):
+                continue
+            partition = self._partition(name)
+            if state.leader_and_isr.partition_epoch <= partition.partition_epoch and partition.is_known:
+                continue
+            leader = state.leader_and_isr.leader
+            if leader == self._broker:
+                self._lead(partition, state)
+            elif partition.make_follower(state):
+                self._fetchers.remove(name)
+                if leader in self._metadata.live_brokers:
+                    self._follow(partition)
+            changed.append(name)
+        self._check_waiting(changed)
+
+    def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
+        self._fetchers.remove(partition.name)
+        partition.make_leader(state)
+        self._suspect_isr(partition.name)
+
+    def _check_waiting(self, partitions: list[str]) -> None:
+        """Look at the requests that wait for something of partitions that have changed."""
+        for name in partitions:
             self._produce_purgatory.check(name)
             self._fetch_watchers.check(name)
-        self._respond(message, protocol.ControlResponse(request.api, errors.NONE))
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
         """Return whether a control request comes from a controller that has been succeeded."""
@@ -453,7 +539,7 @@ class ReplicaManager:
                 self._isr_altered,
                 self._config.replica_lag_time_max_us,
                 topic_config.min_insync_replicas,
-                self._is_alive,
+                self._metadata.may_join_isr,
                 topic_config.unclean_leader_election,
                 self._isr_writes,
             )

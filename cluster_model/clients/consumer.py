@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
+from harrow.cluster_model.events import CorruptBatchFetched
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
@@ -42,6 +43,8 @@ class Consumer:
         self.end_seen: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
+        # Where each partition was found corrupt last.
+        self._corrupt: dict[str, int] = {}
         # What is fetched of each broker, of which broker each partition is, and what may have to be fetched otherwise.
         self._sessions = {broker: FetchSessionHandler() for broker in brokers}
         self._fetched_from: dict[str, int] = {}
@@ -156,6 +159,8 @@ class Consumer:
                     self._delay((partition,))
                 else:
                     self._take(partition, fetched)
+                    if fetched.corrupt_offset >= 0:
+                        self._refuse_corrupt(leader, partition, fetched.corrupt_offset)
             self._schedule_poll()
         self._fetch()
 
@@ -168,6 +173,16 @@ class Consumer:
                 if offset >= self.position[partition]:
                     self._buffer.append((partition, offset, value))
             self._move_to(partition, batch.next_offset)
+
+    def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
+        """Stay before a batch with a wrong CRC (``check.crcs``): poll throws, until somebody seeks past it.
+
+        The application here asks for it again, which helps once another replica leads.
+        """
+        if self._corrupt.get(partition) != offset:
+            self._corrupt[partition] = offset
+            self._host.emit(CorruptBatchFetched, self._host.name, leader, partition, offset)
+        self._delay((partition,))
 
     def _move_to(self, partition: str, offset: int) -> None:
         self.position[partition] = offset

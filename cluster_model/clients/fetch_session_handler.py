@@ -18,12 +18,14 @@ class FetchSessionHandler:
     changes with the next request alone.
     """
 
-    __slots__ = ("_changed", "_next", "_removed", "_session_epoch", "_session_id", "asked")
+    __slots__ = ("_again", "_changed", "_last_epochs", "_next", "_session_epoch", "_session_id", "asked")
 
     def __init__(self) -> None:
         self._next: dict[str, tuple[int, int]] = {}
         self._changed: dict[str, None] = {}
-        self._removed: dict[str, None] = {}
+        # Of these those that are said even where offset and leader epoch are as before.
+        self._again: dict[str, None] = {}
+        self._last_epochs: dict[str, int] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
         self.asked: dict[str, tuple[int, int]] = {}
@@ -32,15 +34,20 @@ class FetchSessionHandler:
         """Return whether there is anything to fetch."""
         return bool(self._next)
 
-    def put(self, partition: str, offset: int, leader_epoch: int) -> None:
-        """Fetch a partition from *offset* on."""
+    def put(
+        self, partition: str, offset: int, leader_epoch: int, last_epoch: int = protocol.NO_EPOCH
+    ) -> None:
+        """Fetch a partition from *offset* on, behind a record of the epoch *last_epoch* (KIP-595)."""
         self._next[partition] = (offset, leader_epoch)
         self._changed[partition] = None
+        if last_epoch != self._last_epochs.get(partition, protocol.NO_EPOCH):
+            self._last_epochs[partition] = last_epoch
+            self._again[partition] = None
 
     def remove(self, partition: str) -> None:
         """Fetch a partition no more; if it comes back it is said again, even where it stands as before."""
         if self._next.pop(partition, None) is not None:
-            self._changed[partition] = self._removed[partition] = None
+            self._changed[partition] = self._again[partition] = None
 
     def request(
         self,
@@ -61,10 +68,12 @@ class FetchSessionHandler:
                 if wanted is None:
                     if self.asked.pop(name, None) is not None:
                         forgotten.append(name)
-                elif name in self._removed or self.asked.get(name) != wanted:
+                elif name in self._again or self.asked.get(name) != wanted:
                     self.asked[name] = partitions[name] = wanted
         self._changed.clear()
-        self._removed.clear()
+        self._again.clear()
+        known = self._last_epochs
+        last_epochs = {name: known[name] for name in partitions if name in known} if known else {}
         return protocol.FetchRequest(
             replica_id,
             max_wait_us,
@@ -74,6 +83,7 @@ class FetchSessionHandler:
             self._session_id,
             self._session_epoch,
             tuple(forgotten),
+            last_epochs,
         )
 
     def has_changed(self) -> bool:

@@ -11,7 +11,11 @@ from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.partitioner import Partitioner
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
-from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS, ProducerSequences
+from harrow.cluster_model.clients.producer_sequences import (
+    FATAL_SEQUENCE_ERRORS,
+    EpochBumps,
+    ProducerSequences,
+)
 from harrow.cluster_model.events import SendFailed, SentAgain
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
@@ -51,7 +55,7 @@ class Producer:
         self._waiting: dict[str, None] = {}
         self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
-        self._sequences = ProducerSequences()
+        self._sequences = EpochBumps() if behaviours.producer_bumps_epoch else ProducerSequences()
         self._asking_for_id = False
         self._wake_at_us: int | None = None
         self._expiry_timer_set = False
@@ -127,8 +131,7 @@ class Producer:
     def _run_once(self) -> None:
         now_us = self._host.clock.now_us
         if self._config.idempotence:
-            if self._sequences.needs_new_producer_id(self._has_outstanding):
-                self._sequences.reset()
+            self._sequences.settle(self._outstanding)
             if self._sequences.producer_id == NO_PRODUCER_ID:
                 self._ask_for_producer_id()
                 return
@@ -252,7 +255,7 @@ class Producer:
         now_us = self._host.clock.now_us
         if batch.attempts > self._config.retries or self._is_past_delivery_timeout(batch, now_us):
             return False
-        if self._config.idempotence and batch.producer_id != self._sequences.producer_id:
+        if self._config.idempotence and not self._sequences.is_current(batch):
             return False
         if error in errors.RETRIABLE:
             return True
@@ -299,10 +302,12 @@ class Producer:
                 others=self._other_batches(batch),
             )
 
-    def _has_outstanding(self, partition: str) -> bool:
-        """Return whether batches with a sequence of the current producer id are unanswered."""
+    def _outstanding(self, partition: str) -> list[ProducerBatch]:
+        """Return the batches with a sequence of the current producer id that are not settled, in order."""
         batches = (*self._in_flight[partition], *self._queues[partition])
-        return any(b.has_sequence() and b.producer_id == self._sequences.producer_id for b in batches)
+        current = self._sequences.producer_id
+        outstanding = [batch for batch in batches if batch.has_sequence() and batch.producer_id == current]
+        return sorted(outstanding, key=_base_sequence)
 
     def _other_batches(self, batch: ProducerBatch) -> list[ProducerBatch]:
         queue = self._queues[batch.partition]
@@ -386,3 +391,7 @@ class Producer:
     def _ask_again(self, _: None) -> None:
         self._asking_for_id = False
         self._run()
+
+
+def _base_sequence(batch: ProducerBatch) -> int:
+    return batch.base_sequence

@@ -17,6 +17,7 @@ class ProducerBatch:
     values: list[str] = field(default_factory=list)
     size_bytes: int = 0
     producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = 0
     base_sequence: int = NO_SEQUENCE
     attempts: int = 0
     retry_at_us: int = 0
@@ -38,7 +39,7 @@ class ProducerBatch:
         return RecordBatch(
             tuple(self.values),
             self.producer_id,
-            0 if has_producer else -1,
+            self.producer_epoch if has_producer else -1,
             self.base_sequence,
             size_bytes=self.size_bytes,
         )

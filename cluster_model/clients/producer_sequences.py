@@ -1,6 +1,6 @@
 """Sequence numbers of an idempotent producer without transactions (``TransactionManager.java``)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -12,7 +12,10 @@ FATAL_SEQUENCE_ERRORS: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, e
 
 
 class ProducerSequences:
-    """The producer id, and for each partition the next and the last acknowledged sequence."""
+    """The producer id, and for each partition the next and the last acknowledged sequence.
+
+    ``_unresolved`` has the partitions of which a batch was given up that may be in the log, with the sequence behind it.
+    """
 
     __slots__ = ("_last_acked", "_next", "_reset_wanted", "_unresolved", "producer_id")
 
@@ -20,10 +23,18 @@ class ProducerSequences:
         self.producer_id = NO_PRODUCER_ID
         self._next: dict[str, int] = {}
         self._last_acked: dict[str, int] = {}
-        self._unresolved: dict[str, None] = {}
+        self._unresolved: dict[str, int] = {}
         self._reset_wanted = False
 
-    def reset(self) -> None:
+    def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
+        """Begin again, if there is a gap that stays.
+
+        *outstanding* are the batches of a partition that have a sequence of this producer id and no answer.
+        """
+        if self._needs_new_producer_id(outstanding):
+            self._reset()
+
+    def _reset(self) -> None:
         """Give the producer id up; all sequences start again with the next one (``resetProducerId``)."""
         self.producer_id = NO_PRODUCER_ID
         self._next.clear()
@@ -40,6 +51,10 @@ class ProducerSequences:
         batch.producer_id = self.producer_id
         batch.base_sequence = next_sequence
         self._next[batch.partition] = next_sequence + len(batch.values)
+
+    def is_current(self, batch: ProducerBatch) -> bool:
+        """Return whether a batch has the producer id of now; one of a former id is not sent again."""
+        return batch.producer_id == self.producer_id
 
     def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
         """Return whether a batch may be sent beside those in flight (``shouldStopDrainBatches``).
@@ -79,7 +94,7 @@ class ProducerSequences:
             self._reset_wanted = True
         elif error == "TIMEOUT" or batch.maybe_appended or not retries_left:
             # Nobody knows whether the sequence was used: wait for the rest, then decide.
-            self._unresolved[batch.partition] = None
+            self._mark_unresolved(batch)
         else:
             self._close_gap(batch, others)
 
@@ -92,15 +107,106 @@ class ProducerSequences:
                 other.base_sequence -= size
                 other.sequence_was_reset = True
 
-    def needs_new_producer_id(self, has_outstanding: Callable[[str], bool]) -> bool:
-        """Return whether a gap is left for good, once the unresolved partitions are drained."""
-        if self._reset_wanted:
-            return True
+    def _mark_unresolved(self, batch: ProducerBatch) -> None:
+        following = batch.last_sequence + 1
+        self._unresolved[batch.partition] = max(self._unresolved.get(batch.partition, 0), following)
+
+    def _needs_new_producer_id(self, outstanding: Callable[[str], list[ProducerBatch]]) -> bool:
+        return self._reset_wanted or any(self._gaps(outstanding))
+
+    def _gaps(self, outstanding: Callable[[str], list[ProducerBatch]]) -> Iterator[str]:
+        """Yield the partitions of which a gap is left for good, of the unresolved ones that are drained."""
         for partition in list(self._unresolved):
-            if has_outstanding(partition):
+            if outstanding(partition):
                 continue
             if self._next.get(partition, 0) == self._last_acked.get(partition, -1) + 1:
                 del self._unresolved[partition]
             else:
-                return True
-        return False
+                yield partition
+
+
+class EpochBumps(ProducerSequences):
+    """Those of a producer that raises its epoch where it has a gap, and keeps its id (KIP-360).
+
+    Only the partition with the gap begins again at once. Another one goes on in the epoch of before until all is answered
+    that it has under way.
+    """
+
+    __slots__ = ("_epochs", "_producer_epoch", "_with_gap")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._producer_epoch = 0
+        # The epoch that each partition is in.
+        self._epochs: dict[str, int] = {}
+        self._with_gap: dict[str, None] = {}
+
+    def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
+        """Raise the epoch, if there is a gap that stays (``bumpIdempotentProducerEpoch``)."""
+        self._with_gap.update(dict.fromkeys(self._gaps(outstanding)))
+        if not self._with_gap:
+            return
+        self._producer_epoch += 1
+        for partition in self._with_gap:
+            self._begin(partition, outstanding(partition))
+        self._with_gap.clear()
+
+    def _begin(self, partition: str, outstanding: Iterable[ProducerBatch]) -> None:
+        """Number what a partition has under way from 0 in the new epoch (``startSequencesAtBeginning``)."""
+        sequence = 0
+        for batch in outstanding:
+            batch.producer_epoch, batch.base_sequence = self._producer_epoch, sequence
+            batch.sequence_was_reset = True
+            sequence += len(batch.values)
+        self._next[partition] = sequence
+        self._last_acked.pop(partition, None)
+        self._unresolved.pop(partition, None)
+        self._epochs[partition] = self._producer_epoch
+
+    def assign(self, batch: ProducerBatch) -> None:
+        if not batch.has_sequence():
+            if self._is_in_older_epoch(batch.partition):
+                self._begin(batch.partition, ())
+            batch.producer_epoch = self._producer_epoch
+        super().assign(batch)
+
+    def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
+        """A new batch waits, too, until its partition has an answer to all that it has sent in an older epoch."""
+        if not batch.has_sequence() and in_flight and self._is_in_older_epoch(batch.partition):
+            return False
+        return super().may_send(batch, in_flight)
+
+    def _is_in_older_epoch(self, partition: str) -> bool:
+        return self._epochs.get(partition, 0) != self._producer_epoch
+
+    def acked(self, batch: ProducerBatch) -> None:
+        if batch.producer_epoch == self._epochs.get(batch.partition, 0):
+            super().acked(batch)
+
+    def may_retry(self, batch: ProducerBatch, error: str) -> bool:
+        """Every sequence error is worth another try; where it is no echo of an earlier batch's, in a new epoch."""
+        if error == errors.UNKNOWN_PRODUCER_ID:
+            has_gap = not batch.sequence_was_reset
+        else:
+            # Behind an unresolved one only the very next tells whether that is in the log.
+            unresolved = self._unresolved.get(batch.partition, batch.base_sequence)
+            has_gap = not super().may_retry(batch, error) and unresolved == batch.base_sequence
+        if has_gap:
+            self._with_gap[batch.partition] = None
+        return True
+
+    def failed(
+        self,
+        batch: ProducerBatch,
+        error: str,
+        *,
+        retries_left: bool,
+        others: Iterable[ProducerBatch],  # noqa: ARG002  # what is behind a batch moves up with the next epoch
+    ) -> None:
+        if error not in FATAL_SEQUENCE_ERRORS and (
+            error == "TIMEOUT" or batch.maybe_appended or not retries_left
+        ):
+            if batch.producer_epoch == self._epochs.get(batch.partition, 0):
+                self._mark_unresolved(batch)
+        else:
+            self._with_gap[batch.partition] = None

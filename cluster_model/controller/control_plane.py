@@ -4,17 +4,37 @@ Brokers, faults and observers know these interfaces; ZooKeeper implements them (
 A partition's state is a `LeaderAndIsr` with its partition epoch, whatever keeps it.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from harrow.cluster_model.protocol import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
     LeaderAndIsr,
+    LeaderAndIsrPartitionState,
 )
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.process import Process
+
+INELIGIBLE: Final = -1
+"""An ISR has a member that may not be in it (INELIGIBLE_REPLICA)."""
+
+
+@dataclass(slots=True, frozen=True)
+class MetadataDelta:
+    """What has become of the cluster, where brokers follow a log of metadata (``MetadataDelta.java``).
+
+    ``broker_epoch`` is the receiver's own. ``live_brokers`` are not fenced; ``active_brokers`` may join ISRs, each with its broker epoch; ``partition_states`` are those that have
+    changed.
+    """
+
+    broker_epoch: int
+    live_brokers: tuple[int, ...]
+    active_brokers: Mapping[int, int]
+    partition_states: Mapping[str, LeaderAndIsrPartitionState]
 
 
 class AlterPartitionManager(Protocol):
@@ -29,10 +49,13 @@ class AlterPartitionManager(Protocol):
         state: LeaderAndIsr,
         controller_epoch: int,
         on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
     ) -> None:
         """Have a new ISR written, if nobody has written the partition since its partition epoch.
 
-        *on_altered* gets the new partition epoch, None when it was refused.
+        *broker_epochs* are those in which followers have fetched, as far as they say so.
+
+        *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written.
         """
 
 
@@ -63,6 +86,9 @@ class BrokerLifecycle(Protocol):
     ) -> None:
         """Move a broker's leaderships away, as its controller."""
 
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
+        """Let the controller know that a log directory of the broker has failed (KIP-112), and with it these replicas."""
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Resign, and take the broker's registration back at once."""
 
@@ -72,7 +98,17 @@ class ControlPlane(Protocol):
 
     @property
     def process_names(self) -> tuple[str, ...]:
-        """The processes that it has besides the brokers."""
+        """The processes in which it runs, besides the brokers or in theirs."""
+
+    @property
+    def controllers(self) -> Mapping[int, Process]:
+        """The controllers that run in processes of their own, by node id."""
+
+    def start_controller(self, node: int) -> None:
+        """Begin a life of such a controller, whose process has just been started."""
+
+    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
+        """Have such a controller resign, and call back when its process may end."""
 
     def start(self) -> None:
         """Start those processes."""
@@ -84,8 +120,12 @@ class ControlPlane(Protocol):
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
+        on_metadata: Callable[[MetadataDelta], None],
     ) -> BrokerLifecycle:
-        """Return the part of a broker that starts; *on_registered* gets its broker epoch."""
+        """Return the part of a broker that starts.
+
+        *on_registered* gets its broker epoch; *on_metadata* what it is to obey, where no controller sends it that.
+        """
 
     # What administrators and faults do
 
@@ -97,6 +137,9 @@ class ControlPlane(Protocol):
 
     def expire_session(self, broker: int) -> None:
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""
+
+    def lose_disk(self, broker: int) -> None:
+        """Have a broker that is down find nothing of what it knew of the cluster."""
 
     def remove_controller(self) -> None:
         """Take its office from the controller, so that one is elected; no process is stopped."""

@@ -6,6 +6,7 @@ until it is answered or the broker is no longer alive.
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Concatenate, Final, ParamSpec
 
 from harrow.cluster_model import protocol
@@ -22,10 +23,18 @@ CONTROL_LISTENER: Final = "control"
 class ControllerChannel:
     """The requests that are on their way to one broker."""
 
-    __slots__ = ("_client", "_closed", "_host", "_queue", "_sending", "broker_epoch")
+    __slots__ = ("_client", "_closed", "_host", "_on_answered", "_queue", "_sending", "broker_epoch")
 
-    def __init__(self, host: Host, broker: int, broker_epoch: int, socket_timeout_us: int) -> None:
+    def __init__(
+        self,
+        host: Host,
+        broker: int,
+        broker_epoch: int,
+        socket_timeout_us: int,
+        on_answered: Callable[[int, protocol.ControlRequest, protocol.ControlResponse], None],
+    ) -> None:
         self._host = host
+        self._on_answered = partial(on_answered, broker)
         self.broker_epoch = broker_epoch
         self._client = NetworkClient(host, f"broker-{broker}", CONTROL_LISTENER, socket_timeout_us)
         self._queue: deque[protocol.ControlRequest] = deque()
@@ -55,8 +64,13 @@ class ControllerChannel:
         if response is None:
             self._host.set_timer(RETRY_BACKOFF_US, self._send_next)
         else:
-            self._queue.popleft()
+            request = self._queue.popleft()
+            self._on_answered(request, response)
             self._send_next(None)
+
+
+def _ignore(_: int, _request: protocol.ControlRequest, _response: protocol.ControlResponse) -> None:
+    """Nobody waits for an answer."""
 
 
 class ControllerChannelManager:
@@ -67,10 +81,13 @@ class ControllerChannelManager:
         self._broker = broker
         self._socket_timeout_us = socket_timeout_us
         self._channels: dict[int, ControllerChannel] = {}
+        self.on_answered: Callable[[int, protocol.ControlRequest, protocol.ControlResponse], None] = _ignore
 
     def add_broker(self, broker: int, broker_epoch: int) -> None:
         """Open a channel."""
-        self._channels[broker] = ControllerChannel(self._host, broker, broker_epoch, self._socket_timeout_us)
+        self._channels[broker] = ControllerChannel(
+            self._host, broker, broker_epoch, self._socket_timeout_us, self.on_answered
+        )
 
     def remove_broker(self, broker: int) -> None:
         """Close a channel."""

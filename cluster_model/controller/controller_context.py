@@ -22,14 +22,23 @@ class ControllerContext:
     assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
     offline_partitions: set[str] = field(default_factory=set)
+    offline_replicas: dict[int, dict[str, None]] = field(default_factory=dict)
+    """The partitions of each live broker whose log directory has failed there (``replicasOnOfflineDirs``)."""
 
     def live(self) -> tuple[int, ...]:
         """Return the live brokers' ids, sorted."""
         return tuple(sorted(self.live_brokers))
 
-    def can_lead(self) -> frozenset[int]:
-        """Return the live brokers that are not shutting down."""
-        return frozenset(self.live_brokers.keys() - self.shutting_down)
+    def can_lead(self, partition: str | None = None) -> frozenset[int]:
+        """Return the live brokers that are not shutting down, of a *partition* those that have its log."""
+        found = frozenset(self.live_brokers.keys() - self.shutting_down)
+        if partition is None or not self.offline_replicas:
+            return found
+        return frozenset(b for b in found if partition not in self.offline_replicas.get(b, ()))
+
+    def is_online(self, broker: int, partition: str, online: Collection[int]) -> bool:
+        """Return whether a broker is one of those that are *online*, and has a partition's log (``isReplicaOnline``)."""
+        return broker in online and partition not in self.offline_replicas.get(broker, ())
 
     def dead_brokers(self) -> tuple[int, ...]:
         """Return the brokers that have replicas and are not alive, sorted."""
@@ -47,13 +56,15 @@ class ControllerContext:
         for broker in brokers:
             self.live_brokers.pop(broker, None)
             self.shutting_down.discard(broker)
+            self.offline_replicas.pop(broker, None)
 
     def mark_offline_partitions(self, online: Collection[int]) -> bool:
         """Mark the partitions whose leader is not online; return whether there are new ones."""
         newly = {
             partition
             for partition, state in self.leadership.items()
-            if state.leader not in online and partition not in self.offline_partitions
+            if partition not in self.offline_partitions
+            and not self.is_online(state.leader, partition, online)
         }
         self.offline_partitions |= newly
         return bool(newly)

@@ -34,6 +34,9 @@ from harrow.cluster_model.protocol import (
     NO_EPOCH,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
 )
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -66,6 +69,7 @@ class KafkaController:
         self._behaviours = behaviours
         self._zookeeper = zookeeper
         self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
+        self._channels.on_answered = self._control_answered
         self._begin_term(0, 0)
         self._events: deque[Callable[[], Processing]] = deque()
         self._processing: Processing | None = None
@@ -119,6 +123,8 @@ class KafkaController:
             self._put(self._process_isr_change_notification)
         elif event.path == zk.PREFERRED_REPLICA_ELECTION:
             self._put(self._process_preferred_replica_election)
+        elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
+            self._put(self._process_log_dir_event_notification)
 
     def _put(self, event: Callable[[], Processing]) -> None:
         if self._is_shut_down:
@@ -186,7 +192,7 @@ class KafkaController:
             zk.SetData(zk.CONTROLLER_EPOCH, epoch, version),
         )
         response = yield register, True, False
-        if response.error != zk.OK:
+        if response.error != zk.OK and not any(map(self._zookeeper.owns, response.results)):
             return
         self._begin_term(epoch, version + 1)
         self.is_active = True
@@ -218,13 +224,17 @@ class KafkaController:
                 zk.GetChildren(zk.BROKER_TOPICS, watch=True),
                 zk.GetChildren(zk.ISR_CHANGE_NOTIFICATION, watch=True),
                 zk.GetData(zk.PREFERRED_REPLICA_ELECTION, watch=True),
+                zk.GetChildren(zk.LOG_DIR_EVENT_NOTIFICATION, watch=True),
             ),
             False,
             False,
         )
-        brokers, topics, isr_changes, preferred = response.results
+        brokers, topics, isr_changes, preferred, log_dirs = response.results
         if isr_changes.children:
             yield _delete_isr_changes(isr_changes.children), False, True
+        if log_dirs.children:
+            # Everybody is told everything below, and answers what is offline.
+            yield _delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), False, True
         live = yield from self._read_brokers(brokers.children)
         for broker, epoch in live.items():
             context.live_brokers[broker] = epoch
@@ -383,6 +393,48 @@ class KafkaController:
         self._batch().send_update_metadata(context.live(), states, context.live())
         yield _delete_isr_changes(children), False, True
 
+    # Log directories fail
+
+    def _process_log_dir_event_notification(self) -> Processing:
+        """Log directories of brokers have failed: ask which replicas are gone, by telling them again what they have (KIP-112)."""
+        if not self.is_active:
+            return
+        path = zk.LOG_DIR_EVENT_NOTIFICATION
+        response = yield (zk.GetChildren(path, watch=True),), False, False
+        children = response.results[0].children
+        if not children:
+            return
+        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
+        told = (result.data for result in response.results if result.error == zk.OK)
+        self._send_state_to(broker for broker in dict.fromkeys(told) if broker in self._context.live_brokers)
+        yield _delete_all(path, children), False, True
+
+    def _control_answered(self, broker: int, request: ControlRequest, response: ControlResponse) -> None:
+        if isinstance(request, LeaderAndIsrRequest) and response.error == errors.NONE:
+            known = self._context.offline_replicas.get(broker, {})
+            if response.offline or any(name in known for name in request.partition_states):
+                asked = tuple(request.partition_states)
+                self._put(lambda: self._process_leader_and_isr_response(broker, asked, response.offline))
+
+    def _process_leader_and_isr_response(
+        self, broker: int, asked: tuple[str, ...], offline: tuple[str, ...]
+    ) -> Processing:
+        """Note which replicas of a broker are gone, and elect others where they led (``onReplicasBecomeOffline``)."""
+        context = self._context
+        if not self.is_active or broker not in context.live_brokers:
+            return
+        known = context.offline_replicas.get(broker, {})
+        new = [name for name in offline if name not in known]
+        still = {name: None for name in known if name not in asked}
+        context.offline_replicas[broker] = {**still, **dict.fromkeys(offline)}
+        if not new:
+            return
+        led = context.mark_offline_partitions(self._online())
+        yield from self._partitions.trigger_online_partitions("log directory failure")
+        yield from self._partitions.remove_from_isrs(broker, new)
+        if not led:
+            self._batch().send_update_metadata(context.live(), {}, context.live())
+
     # Preferred leaders
 
     def _process_preferred_replica_election(self) -> Processing:
@@ -436,4 +488,8 @@ class KafkaController:
 
 
 def _delete_isr_changes(children: Iterable[str]) -> Operations:
-    return tuple(zk.Delete(f"{zk.ISR_CHANGE_NOTIFICATION}/{child}") for child in children)
+    return _delete_all(zk.ISR_CHANGE_NOTIFICATION, children)
+
+
+def _delete_all(path: str, children: Iterable[str]) -> Operations:
+    return tuple(zk.Delete(f"{path}/{child}") for child in children)

@@ -82,7 +82,7 @@ class PartitionStateMachine:
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
         for partition in partitions:
-            live = tuple(b for b in context.assignments[partition] if b in context.can_lead())
+            live = tuple(b for b in context.assignments[partition] if b in context.can_lead(partition))
             if live:
                 initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
         creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
@@ -132,11 +132,11 @@ class PartitionStateMachine:
 
     def _elect(self, partition: str, current: LeaderAndIsr, strategy: str) -> LeaderAndIsr | None:
         context = self._context
-        live = context.can_lead()
+        live = context.can_lead(partition)
         assignment = context.assignments[partition]
         if strategy == CONTROLLED_SHUTDOWN:
             return elect_for_controlled_shutdown(
-                current, assignment, frozenset(context.live_brokers), frozenset(context.shutting_down)
+                current, assignment, live | context.shutting_down, frozenset(context.shutting_down)
             )
         if strategy == PREFERRED:
             from_isr = self._behaviours.preferred_leader_from_isr

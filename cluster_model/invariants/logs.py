@@ -251,6 +251,8 @@ class ShutdownFlushesLogs:
 
     def _check(self, replica: WatchedReplica) -> None:
         file, name = replica.file, replica.partition.name
+        if replica.disk.dir_of(name) in replica.disk.unclean_dirs:
+            return  # It could not be written to, and is recovered when it can.
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, name)
         safe = min(file.flushed_offset, recovery_point)
         if safe < file.log_end_offset:

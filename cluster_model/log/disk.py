@@ -3,8 +3,11 @@
 A process crash keeps everything, for what is not flushed is in the page cache.
 Power loss keeps what was flushed. Checkpoint files are written with fsync and
 renamed into place (``CheckpointFile.scala``), so they survive both; they can be stale.
+A batch may be damaged: its bytes are there and do not match its CRC.
 """
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +17,26 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 
+SEGMENT_BYTES: Final = 1 << 30
+"""Kafka's default of ``segment.bytes``."""
+
+TORN: Final = "torn"
+"""A batch of which power loss has left a part: it was being written back, and nobody had flushed it."""
+ROTTEN: Final = "rotten"
+"""A batch that the disk has damaged after it was stored."""
+
+
+@dataclass(slots=True, eq=False)
+class LogSegment:
+    """A file of a log (``LogSegment.scala``): where it begins, and how large it is."""
+
+    base_offset: int
+    size_bytes: int = 0
+
+
+def _first_segment() -> list[LogSegment]:
+    return [LogSegment(0)]
+
 
 @dataclass(slots=True, eq=False)
 class LogFile:
@@ -21,6 +44,8 @@ class LogFile:
 
     ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset``
     is the offset after the last record. ``producer_snapshots`` say what its beginnings tell of producers, oldest first.
+    ``segments`` are the files that hold the batches, the active one last. ``damaged`` says of which batches, by base
+    offset, the CRC is wrong, and why: `TORN` or `ROTTEN`. Batches are shared by replicas, so it cannot stand in them.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -28,25 +53,89 @@ class LogFile:
     log_end_offset: int = 0
     flushed_offset: int = 0
     producer_snapshots: list[ProducerSnapshot] = field(default_factory=list)
+    segments: list[LogSegment] = field(default_factory=_first_segment)
+    segment_bytes: int = SEGMENT_BYTES
+    damaged: dict[int, str] = field(default_factory=dict)
 
     def append(self, batch: RecordBatch) -> None:
-        """Write a batch (into the page cache)."""
+        """Write a batch (into the page cache), into a new segment if it is too large for the active one."""
+        segment = self.segments[-1]
+        if segment.size_bytes and segment.size_bytes + batch.size_bytes > self.segment_bytes:
+            segment = LogSegment(batch.base_offset)
+            self.segments.append(segment)
+        segment.size_bytes += batch.size_bytes
         self.batches.append(batch)
         self.base_offsets.append(batch.base_offset)
         self.log_end_offset = batch.base_offset + (len(batch.values) or 1)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that has a record at or after *offset*."""
+        segments = self.segments
         while self.batches and self.log_end_offset > offset:
-            self.log_end_offset = self.batches.pop().base_offset
+            batch = self.batches.pop()
+            self.log_end_offset = batch.base_offset
             self.base_offsets.pop()
+            segments[-1].size_bytes -= batch.size_bytes
+            if segments[-1].base_offset == batch.base_offset and len(segments) > 1:
+                segments.pop()
+        if self.damaged:
+            self.damaged = {place: how for place, how in self.damaged.items() if place < self.log_end_offset}
         while self.producer_snapshots and self.producer_snapshots[-1].batch_count > len(self.batches):
             self.producer_snapshots.pop()
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
 
-    def lose_power(self) -> None:
-        """Keep what was flushed."""
-        self.truncate_to(self.flushed_offset)
+    def lose_power(self, torn_after: int | None = None) -> None:
+        """Keep what was flushed.
+
+        With *torn_after* the operating system has written back so many batches of the rest, and was in the middle of the
+        next one, which is torn. It writes pages in any order, but recovery keeps nothing beyond the first gap, so that a
+        beginning is all that can survive.
+        """
+        if torn_after is None:
+            self.truncate_to(self.flushed_offset)
+            return
+        torn = bisect_left(self.base_offsets, self.flushed_offset) + torn_after
+        if torn < len(self.batches):
+            batch = self.batches[torn]
+            self.truncate_to(batch.next_offset)
+            self.damaged[batch.base_offset] = TORN
+
+    def place_of(self, offset: int) -> int | None:
+        """Return where in ``batches`` the one is that has an offset, None if none has."""
+        place = bisect_right(self.base_offsets, offset) - 1
+        return place if place >= 0 and offset < self.batches[place].next_offset else None
+
+    def damage(self, offset: int) -> None:
+        """Have the batch that has an offset no longer match its CRC."""
+        place = self.place_of(offset)
+        if place is not None:
+            self.damaged.setdefault(self.base_offsets[place], ROTTEN)
+
+    def recovery_base(self, recovery_point: int) -> int:
+        """Return where recovery begins: with the segment that has the recovery point (``Log.recoverLog``)."""
+        bases = (segment.base_offset for segment in reversed(self.segments))
+        return next((base for base in bases if base <= recovery_point), 0)
+
+    def recover(self, recovery_point: int) -> str | None:
+        """Check the batches that may not have been flushed, and cut the log at the first bad CRC; return why it was bad.
+
+        After ``LogSegment.recover``: all that follows a bad batch is deleted, be it good or not. Damage in older segments
+        stays, for nobody looks at it.
+        """
+        if not self.damaged:
+            return None
+        begin = self.recovery_base(recovery_point)
+        bad = min((offset for offset in self.damaged if offset >= begin), default=None)
+        if bad is None:
+            return None
+        why = self.damaged[bad]
+        self.truncate_to(bad)
+        return why
+
+    def lose(self) -> None:
+        """Keep nothing: the disk is another one. Whoever holds this log holds the new, empty one."""
+        self.truncate_to(0)
+        self.producer_snapshots.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +145,15 @@ class Disk:
     log_files: dict[str, LogFile] = field(default_factory=dict)
     epoch_checkpoints: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     checkpoints: dict[str, dict[str, int]] = field(default_factory=dict)
+    log_dirs: int = 1
+    """How many log directories there are (``log.dirs``), each on a disk of its own."""
+    dir_by_partition: dict[str, int] = field(default_factory=dict)
+    failed_dirs: dict[int, None] = field(default_factory=dict)
+    """The log directories to which nothing can be written, whoever knows it."""
+    stale_epochs: dict[str, None] = field(default_factory=dict)
+    """The partitions whose epoch checkpoint is not what the epoch cache has written."""
+    unclean_dirs: dict[int, None] = field(default_factory=dict)
+    """The log directories without ``clean_shutdown_file``, for they could not be written to."""
     clean_shutdown_file: bool = False
     """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
 
@@ -70,6 +168,35 @@ class Disk:
     def checkpoint(self, name: str, partition: str) -> int:
         """Return a checkpointed offset, 0 when there is none (Kafka's default)."""
         return self.checkpoints.get(name, {}).get(partition, 0)
+
+    def dir_of(self, partition: str) -> int:
+        """Return the log directory that has a partition's log; a new log goes where there are the fewest (``nextLogDirs``)."""
+        found = self.dir_by_partition.get(partition)
+        if found is None:
+            dirs = [number for number in range(self.log_dirs) if number not in self.failed_dirs] or [0]
+            found = dirs[0]
+            if len(dirs) > 1:
+                logs = Counter(self.dir_by_partition.values())
+                found = min(dirs, key=logs.__getitem__)
+            self.dir_by_partition[partition] = found
+        return found
+
+    def is_writable(self, partition: str) -> bool:
+        """Return whether a partition's log can be appended to, and flushed."""
+        return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
+
+    def lose(self) -> None:
+        """Be another disk, an empty one; who holds a log file or an epoch checkpoint of this one holds the new one's."""
+        for log_file in self.log_files.values():
+            log_file.lose()
+        for entries in self.epoch_checkpoints.values():
+            entries.clear()
+        self.checkpoints.clear()
+        self.stale_epochs.clear()
+        self.dir_by_partition.clear()
+        self.failed_dirs.clear()
+        self.unclean_dirs.clear()
+        self.clean_shutdown_file = False
 
     def write_checkpoint(self, name: str, offsets: dict[str, int]) -> None:
         self.checkpoints[name] = offsets

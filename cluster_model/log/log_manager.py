@@ -1,20 +1,35 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final
 
 from harrow.cluster_model.compiling import mypyc_attr
-from harrow.cluster_model.events import CheckpointWritten, LogFlushed, LogOpened, LogTruncated
+from harrow.cluster_model.events import (
+    CheckpointWritten,
+    CorruptionCut,
+    LogFlushed,
+    LogOpened,
+    LogTruncated,
+)
 from harrow.cluster_model.log.disk import (
     RECOVERY_POINT_OFFSET_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
+    TORN,
     Disk,
 )
+from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+_INITIAL_TASK_DELAY_US: Final = 30 * US_PER_SECOND
+"""How long after its start a broker looks first (``LogManager.InitialTaskDelayMs``)."""
+_NEVER_US: Final = 10**15
+"""Longer than a campaign lasts."""
 
 _high_watermark: Final = attrgetter("high_watermark")
 _flushed_offset: Final = attrgetter("flushed_offset")
@@ -41,31 +56,158 @@ class LogManager:
         self._topic_config = topic_config
         self._behaviours = behaviours
         self._logs: dict[str, UnifiedLog] = {}
-        self._flush_messages: dict[str, int] = {}
+        self._topics: dict[str, TopicConfig] = {}
+        # When each log was flushed last, of those that are to be flushed by time and are not.
+        self._dirty: dict[str, None] = {}
+        self._flushed_us: dict[str, int] = {}
+        self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
+        self._rolled: dict[str, None] = {}
+        # Until the first look at logs to be flushed is planned, where that is the only one.
+        self._started_us: int | None = None
         self._is_stopped = False
+        self._was_shut_down = False
+        self._unclean_dirs: Mapping[int, None] = {}
+        # The log directories that this life of the broker knows to have failed: it does not try them again.
+        self.offline_dirs: dict[int, None] = {}
+        self.on_dir_failure: Callable[[int], None] = lambda _: None
 
     def start(self) -> None:
         """Begin the periodic checkpoints. Of a clean shutdown nothing may be left for the next one that is none."""
+        self._was_shut_down = self._disk.clean_shutdown_file
+        self._unclean_dirs = self._disk.unclean_dirs
         self._disk.clean_shutdown_file = False
+        for log_dir in self._disk.failed_dirs:
+            self._dir_failed(log_dir)
         self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
         self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
+        self._started_us = self._host.clock.now_us
+        if self._flushes_periodically():
+            self._host.set_timer(_INITIAL_TASK_DELAY_US, self._begin_flushing)
+
+    def _flushes_periodically(self) -> bool:
+        return self._config.flush_scheduler_interval_us < _NEVER_US
+
+    def _begin_flushing(self, _: None) -> None:
+        """Look for the first time; without a period that is the only one."""
+        if self._flush_dirty() and self._flushes_periodically():
+            self._flusher.request()
+        if self._flushes_periodically():
+            self._flusher.start()
+
+    def _request_flush(self) -> None:
+        if self._flushes_periodically():
+            self._flusher.request()
+        elif self._started_us is not None:
+            left_us = self._started_us + _INITIAL_TASK_DELAY_US - self._host.clock.now_us
+            self._started_us = None
+            if left_us > 0:
+                self._host.set_timer(left_us, self._begin_flushing)
 
     def open(self, partition: str) -> UnifiedLog:
-        """Open the log of a replica with what the disk has of it."""
+        """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""
+        log_dir = self._disk.dir_of(partition)  # A new log has its place from now on.
+        was_closed = self._was_shut_down and log_dir not in self._unclean_dirs
+        was_cut = not was_closed and self._recover(partition)
         log = UnifiedLog(partition, self._disk, self._behaviours)
         self._logs[partition] = log
-        self._flush_messages[partition] = self._topic_config(partition.rsplit("-", 1)[0]).flush_messages
+        topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
+        self._flushed_us[partition] = self._host.clock.now_us
+        self._disk.log_file(partition).segment_bytes = topic.segment_bytes
+        if was_cut:
+            self._checkpoint_recovery_points()
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
         return log
+
+    def _recover(self, partition: str) -> bool:
+        """Recover a log from its recovery point on, and its leader epochs with it; return whether it was cut."""
+        file = self._disk.log_file(partition)
+        recovery_point = self._disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, partition)
+        before = file.log_end_offset
+        why = file.recover(recovery_point)
+        if why is not None:
+            self._host.emit(CorruptionCut, self._broker, partition, file.log_end_offset, before, why == TORN)
+        if partition in self._disk.stale_epochs:
+            del self._disk.stale_epochs[partition]
+            self._recover_epochs(partition, file.recovery_base(recovery_point))
+        return why is not None
+
+    def _recover_epochs(self, partition: str, begin: int) -> None:
+        """Note the leader epochs of what is recovered (``LogSegment.recover``): later ones than the file has, and above 0."""
+        cache = LeaderEpochCache()
+        cache.entries = self._disk.epoch_checkpoint(partition)
+        for batch in self._disk.log_file(partition).batches:
+            if batch.base_offset >= begin and batch.leader_epoch > max(0, cache.latest_epoch()):
+                cache.assign(batch.leader_epoch, batch.base_offset)
+
+    # Log directories
+
+    def is_offline(self, partition: str) -> bool:
+        """Return whether a partition's log is in a log directory that is known to have failed."""
+        return bool(self.offline_dirs) and self._disk.dir_of(partition) in self.offline_dirs
+
+    def has_live_dirs(self) -> bool:
+        """Return whether a log directory is left."""
+        return len(self.offline_dirs) < self._disk.log_dirs
+
+    @property
+    def is_halting(self) -> bool:
+        """Whether the broker is about to end at once: nothing is answered any more."""
+        return bool(self.offline_dirs) and not (
+            self._behaviours.log_dir_failure_survived and self.has_live_dirs()
+        )
+
+    def can_write(self, partition: str) -> bool:
+        """Return whether a log can be written to; who tries it in vain has its directory taken offline."""
+        if self._disk.is_writable(partition):
+            return True
+        self._dir_failed(self._disk.dir_of(partition))
+        return False
+
+    def close_dir(self, log_dir: int) -> tuple[str, ...]:
+        """Close the logs of a directory; return their partitions."""
+        closed = tuple(name for name in self._logs if self._disk.dir_of(name) == log_dir)
+        for name in closed:
+            del self._logs[name]
+            self._dirty.pop(name, None)
+        return closed
+
+    def _dir_failed(self, log_dir: int) -> None:
+        """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
+        if log_dir not in self.offline_dirs:
+            self.offline_dirs[log_dir] = None
+            self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def log(self, partition: str) -> UnifiedLog:
         return self._logs[partition]
 
     def appended(self, partition: str) -> None:
-        """A log has grown: flush it if ``flush.messages`` are unflushed."""
-        log = self._logs[partition]
-        if log.log_end_offset - log.flushed_offset >= self._flush_messages[partition]:
+        """A log has grown: flush it if ``flush.messages`` are unflushed, and what is in older segments in any case."""
+        log, topic = self._logs[partition], self._topics[partition]
+        if log.log_end_offset - log.flushed_offset >= topic.flush_messages:
             self._flush(partition, log)
+        elif topic.flush_us < _NEVER_US and partition not in self._dirty:
+            self._dirty[partition] = None
+            self._request_flush()
+        if log.active_segment_base > log.flushed_offset and partition not in self._rolled:
+            self._rolled[partition] = None
+            self._host.set_timer(0, self._flush_older_segments, partition)
+
+    def _flush_older_segments(self, partition: str) -> None:
+        """Flush what is complete, as another thread does after each roll (``Log.roll``)."""
+        del self._rolled[partition]
+        log = self._logs.get(partition)
+        if log is not None and self.can_write(partition) and log.flush(log.active_segment_base):
+            self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
+
+    def _flush_dirty(self) -> bool:
+        """Flush what has not been flushed for ``flush.ms`` (``LogManager.flushDirtyLogs``)."""
+        if self._is_stopped:
+            return False
+        now_us = self._host.clock.now_us
+        for partition in tuple(self._dirty):
+            if now_us - self._flushed_us[partition] >= self._topics[partition].flush_us:
+                self._flush(partition, self._logs[partition])
+        return bool(self._dirty)
 
     def truncate(self, partition: str, offset: int, reason: str) -> None:
         log = self._logs[partition]
@@ -93,12 +235,19 @@ class LogManager:
         self.flush_all()
         self._checkpoint_recovery_points()
         self._disk.clean_shutdown_file = True
+        self._disk.unclean_dirs = {**self.offline_dirs, **self._disk.failed_dirs}
 
     def _flush(self, partition: str, log: UnifiedLog) -> None:
-        if log.flush():
+        if self._dirty:
+            self._dirty.pop(partition, None)
+        if self.can_write(partition) and log.flush():
+            self._flushed_us[partition] = self._host.clock.now_us
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _checkpoint_high_watermarks(self) -> None:
+        # Each directory has a file of its own, which is written whether something has changed or not.
+        for log_dir in self._disk.failed_dirs:
+            self._dir_failed(log_dir)
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
 
     def _checkpoint_recovery_points(self) -> None:
@@ -113,7 +262,7 @@ class LogManager:
         changed = [
             (partition, offset)
             for partition, log in self._logs.items()
-            if before.get(partition) != (offset := offset_of(log))
+            if before.get(partition) != (offset := offset_of(log)) and self._disk.is_writable(partition)
         ]
         if changed:
             self._disk.write_checkpoint(name, {**before, **dict(changed)})

@@ -85,8 +85,11 @@ class ProducerStates:
                 return base_offset
         return None
 
-    def check(self, batch: RecordBatch) -> str:
-        """Return the error that a leader answers to a batch that cannot follow the last one."""
+    def check(self, batch: RecordBatch, *, is_first: bool = False) -> str:
+        """Return the error that a leader answers to a batch that cannot follow the last one.
+
+        *is_first* says that the log has never had a record.
+        """
         if not self._behaviours.producer_batches_retained:
             return errors.NONE  # It keeps no producer state at all, as before KIP-98.
         entry = self.entries.get(batch.producer_id)
@@ -96,9 +99,9 @@ class ProducerStates:
         if entry is None:
             if batch.base_sequence == 0 or not self._behaviours.sequence_check:
                 return errors.NONE
-            if self.begin_anywhere:
+            if self.begin_anywhere and not (is_first and self._behaviours.empty_log_begins_at_zero):
                 return errors.NONE
-            if self._behaviours.unknown_producer_id_error:
+            if self._behaviours.unknown_producer_id_error and not self.begin_anywhere:
                 return errors.UNKNOWN_PRODUCER_ID
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if batch.producer_epoch < entry.producer_epoch:

@@ -5,6 +5,7 @@ After ``UnifiedLog.scala``, ``Log.scala`` before 3.0. LEO, the log end offset, i
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
@@ -12,6 +13,8 @@ from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release import Behaviours
+
+NO_OFFSET: Final = -1
 
 
 class UnexpectedAppendOffset(Exception):
@@ -81,7 +84,7 @@ class UnifiedLog:
             duplicate_offset = self.producers.find_duplicate(batch)
             if duplicate_offset is not None:
                 return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
-            error = self.producers.check(batch)
+            error = self.producers.check(batch, is_first=self.log_end_offset == 0)
             if error != errors.NONE:
                 return AppendResult(error, None, -1)
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
@@ -123,7 +126,8 @@ class UnifiedLog:
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
         """Return whole batches from the one that has *offset*, as far as they end below *end_offset*.
 
-        At least one batch if there is any, then no more than *max_bytes*.
+        At least one batch if there is any, then no more than *max_bytes*. A broker sends its files as they are, and does
+        not look at CRCs; here the batches end before a damaged one, and `corrupt_offset` says that it follows.
         """
         if offset >= end_offset or offset >= self.log_end_offset:
             return ()
@@ -136,8 +140,24 @@ class UnifiedLog:
             size += batch.size_bytes
             if batch.next_offset > end_offset or (found and size > max_bytes):
                 break
+            if file.damaged and batch.base_offset in file.damaged:
+                break
             found.append(batch)
         return tuple(found)
+
+    def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
+        """Return the base offset of the first damaged batch that a read meets, `NO_OFFSET` if it meets none."""
+        file = self._file
+        size = 0
+        first = bisect_right(file.base_offsets, offset) - 1
+        for position in range(first, len(file.batches) if file.damaged else 0):
+            batch = file.batches[position]
+            size += batch.size_bytes
+            if batch.next_offset > end_offset or (position > first and size > max_bytes):
+                break
+            if batch.base_offset in file.damaged:
+                return batch.base_offset
+        return NO_OFFSET
 
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from *offset* on; return whether anything was dropped."""
@@ -154,9 +174,15 @@ class UnifiedLog:
         self.update_high_watermark(self.high_watermark)
         return True
 
-    def flush(self) -> bool:
-        """Flush to disk; return whether there was anything to flush."""
-        if self._file.flushed_offset == self.log_end_offset:
+    @property
+    def active_segment_base(self) -> int:
+        """Where the segment begins that is appended to."""
+        return self._file.segments[-1].base_offset
+
+    def flush(self, offset: int | None = None) -> bool:
+        """Flush to disk, up to an offset or all; return whether there was anything to flush."""
+        end_offset = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
+        if self._file.flushed_offset >= end_offset:
             return False
-        self._file.flushed_offset = self.log_end_offset
+        self._file.flushed_offset = end_offset
         return True

@@ -16,9 +16,11 @@ from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
+from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -26,19 +28,33 @@ from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
-BOOTSTRAP_US: Final = 5 * US_PER_SECOND
-"""The cluster is started this long before virtual time 0, when it is ready."""
+BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
+"""The cluster is started this long before virtual time 0, when it is ready; a quorum has to elect a leader first."""
+_NEVER_US: Final = 5_000_000 * US_PER_SECOND
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
 
 def control_plane_of(cluster: "Cluster") -> ControlPlane:
-    """Return the control plane that a cluster has; all releases that are modelled have ZooKeeper."""
+    """Return the control plane that a cluster has."""
     spec = cluster.spec
+    if cluster.metadata == KRAFT:
+        first = spec.brokers[0].id
+        return QuorumControlPlane(
+            spec,
+            broker_config(cluster.release, spec.settings),
+            lambda topic: cluster.topic_config(topic, first),
+            cluster.behaviours,
+            cluster.host,
+            cluster.network,
+            cluster.trace,
+            cluster.processes,
+            cluster.stop_broker,
+        )
     return ZkControlPlane(
         spec.zookeeper_tick_us, cluster.behaviours, cluster.host, cluster.network, cluster.trace
     )
@@ -61,7 +77,9 @@ class Cluster:
         self.release = release
         self.behaviours = behaviours
         self.choices = choices
-        self.simulator = Simulator(-BOOTSTRAP_US, events_limit)
+        self.metadata = spec.metadata or RELEASES[release].metadata
+        self._started_us = -BOOTSTRAP_US[self.metadata]
+        self.simulator = Simulator(self._started_us, events_limit)
         self.trace = Trace(self.simulator)
         self.history = History()
         self.network = Network(self.simulator, choices, spec.network, self.trace)
@@ -76,15 +94,21 @@ class Cluster:
         }
         self.assignments = topic_assignments(spec)
         self.processes = {
-            broker.id: Process(f"broker-{broker.id}", partial(self.stop_broker, broker.id))
+            broker.id: Process(
+                f"broker-{broker.id}",
+                partial(self.stop_broker, broker.id),
+                partial(self.crash_broker, broker.id, power_loss=False),
+            )
             for broker in spec.brokers
         }
-        self.disks = {broker.id: Disk() for broker in spec.brokers}
+        self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
+        self.nodes = {**self.processes, **self.control_plane.controllers}
+        """The processes that may be struck: brokers, and controllers in processes of their own."""
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.controller = self.control_plane.controller
@@ -118,11 +142,15 @@ class Cluster:
         if self.spec.controller is not None:
             order.sort(key=lambda broker: broker != self.spec.controller)
         for position, broker in enumerate(order):
-            self.at(position * _START_GAP_US - BOOTSTRAP_US, self._power_on, broker)
-        self.at(US_PER_SECOND - BOOTSTRAP_US, self._create_topics)
+            self.at(self._started_us + position * _START_GAP_US, self._power_on, broker)
+        self.at(self._started_us + US_PER_SECOND, self._create_topics)
         self.simulator.run_until(0)
 
     def _power_on(self, broker: int) -> None:
+        if broker in self.control_plane.controllers:
+            self.trace.emit(events.BrokerStarted, broker)
+            self.control_plane.start_controller(broker)
+            return
         process = self.processes[broker]
         life = Broker(
             broker,
@@ -144,14 +172,9 @@ class Cluster:
                 self._write_back,
                 (broker, self.spec.disk.writeback_us),
             )
-        flush_us = self._configs[broker].flush_interval_us
-        if flush_us < BOOTSTRAP_US * 1_000_000:
-            self.simulator.schedule(
-                self.simulator.now_us + flush_us, process, self._write_back, (broker, flush_us)
-            )
 
     def _write_back(self, task: tuple[int, int]) -> None:
-        """The operating system, or ``log.flush.interval.ms``, flushes what is dirty."""
+        """The operating system flushes what is dirty."""
         broker, period_us = task
         self.brokers[broker].replicas.logs.flush_all()
         self.simulator.schedule(
@@ -168,35 +191,92 @@ class Cluster:
 
     # What faults and operators can do
 
-    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
-        """End a broker's process; with *power_loss* what was not flushed is gone."""
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        """End a broker's process; with *power_loss* what was not flushed is gone.
+
+        With *torn_after* so many unflushed batches of each log are on disk all the same, and a part of the next one.
+        """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
-        if power_loss:
+        if power_loss and broker in self.disks:
             for partition, log_file in self.disks[broker].log_files.items():
                 end_offset = log_file.log_end_offset
-                log_file.lose_power()
+                log_file.lose_power(torn_after)
                 if log_file.log_end_offset < end_offset:
                     self.trace.emit(
                         events.UnflushedLost, broker, partition, log_file.log_end_offset, end_offset
                     )
 
+    def lose_disk(self, broker: int) -> None:
+        """Have a broker that is down find an empty disk when it comes back."""
+        disk = self.disks[broker]
+        for partition, log_file in disk.log_files.items():
+            if log_file.log_end_offset:
+                self.trace.emit(events.LogLost, broker, partition, 0, log_file.log_end_offset)
+        disk.lose()
+        self.control_plane.lose_disk(broker)
+
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+        """Have all writing to a log directory fail from now on; its broker finds out when it writes."""
+        self.disks[broker].failed_dirs[log_dir] = None
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
+        self.disks[broker].failed_dirs.pop(log_dir, None)
+
+    def damage_batch(self, broker: int, partition: str, offset: int) -> None:
+        """Have the disk change some bytes of the batch that has an offset."""
+        self.disks[broker].log_file(partition).damage(offset)
+        self.trace.emit(events.BatchDamaged, broker, partition, offset)
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
+        """Have a broker that is down find a checkpoint file as it was so long ago; None: not at all."""
+        disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
+        if name == LEADER_EPOCH_CHECKPOINT:
+            changed = self._revert_epochs(broker, disk, at_us)
+        else:
+            known = disk.checkpoints.get(name, {})
+            old = {} if at_us is None else checkpoint_at(self.trace.events, broker, name, at_us)
+            changed = tuple((each, old.get(each, 0)) for each in known if known[each] != old.get(each, 0))
+            disk.checkpoints[name] = {each: offset for each, offset in old.items() if offset}
+        self.trace.emit(events.CheckpointReverted, broker, name, changed)
+
+    def _revert_epochs(self, broker: int, disk: Disk, at_us: int | None) -> tuple[tuple[str, int], ...]:
+        old = {}
+        if at_us is not None:
+            from_elections = self.behaviours.epoch_entry_on_election
+            old = epochs_at(self.trace.events, broker, at_us, from_elections=from_elections)
+        changed = []
+        for partition, entries in disk.epoch_checkpoints.items():
+            before = old.get(partition, [])
+            gone = next(
+                (entry for place, entry in enumerate(entries) if before[place : place + 1] != [entry]), None
+            )
+            if gone is not None:
+                entries[:] = before
+                disk.stale_epochs[partition] = None
+                changed.append((partition, gone[1]))
+        return tuple(changed)
+
     def _end(self, broker: int, cause: str) -> None:
-        process, power_loss = self.processes[broker], cause == events.POWER_LOSS
+        process, power_loss = self.nodes[broker], cause == events.POWER_LOSS
         self._stopping.pop(broker, None)
         self.trace.emit(events.BrokerStopped, broker, cause)
         process.kill(power_loss=power_loss)
         self.network.process_died(process, power_loss=power_loss)
-        del self.brokers[broker]
+        self.brokers.pop(broker, None)
 
     def stop_broker(self, broker: int) -> None:
         """Tell a broker's process to stop (SIGTERM); one that is paused does so when it goes on."""
         if broker not in self._stopping:
             self._stopping[broker] = False
             self.trace.emit(events.BrokerStopping, broker)
-            process = self.processes[broker]
+            process = self.nodes[broker]
             self.simulator.schedule(self.simulator.now_us, process, self._terminate, broker)
 
     def _terminate(self, broker: int) -> None:
+        if broker in self.control_plane.controllers:
+            self.control_plane.stop_controller(broker, lambda: self._exit(broker, events.SHUT_DOWN))
+            return
         process = self.processes[broker]
         self.brokers[broker].stop(lambda: self.network.stop_listening(process), partial(self._exit, broker))
 
@@ -212,7 +292,7 @@ class Cluster:
 
     def start_broker(self, broker: int) -> None:
         """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs."""
-        process = self.processes[broker]
+        process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
         elif not process.running:
@@ -223,14 +303,14 @@ class Cluster:
                 self.network.machine_booted(process)
 
     def pause_broker(self, broker: int) -> None:
-        process = self.processes[broker]
+        process = self.nodes[broker]
         process.paused = True
         self.network.process_paused(process)
         self.trace.emit(events.BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
         """Let a paused broker go on; nothing happens to one that runs."""
-        process = self.processes[broker]
+        process = self.nodes[broker]
         if process.paused:
             self.trace.emit(events.BrokerResumed, broker)
             self.simulator.resume(process)
@@ -253,21 +333,24 @@ class Cluster:
         self._stopping.update({broker: False for broker in self._stopping if broker not in brokers})
         outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
         self.network.restore_all_but(frozenset(outside))
-        for broker in brokers:
-            self._revive(broker)
+        for node in (*self.control_plane.controllers, *brokers):
+            self._revive(node)
 
     def heal(self) -> None:
         """End every fault: links, rules, pauses; start what is down or hangs; drop what is planned."""
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
         self.network.restore_all()
-        for broker in self.processes:
-            self._revive(broker)
+        for node in self.nodes:
+            self._revive(node)
 
     def _revive(self, broker: int) -> None:
         """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end."""
         self.resume_broker(broker)
-        if broker in self.brokers and self.brokers[broker].hangs:
+        if broker in self.disks:
+            self.disks[broker].failed_dirs.clear()
+        life = self.brokers.get(broker)
+        if life is not None and (life.hangs or life.replicas.logs.offline_dirs):
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
 

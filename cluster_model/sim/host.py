@@ -58,6 +58,10 @@ class Host:
         """Stop this process in good order, as SIGTERM does (``System.exit``)."""
         raise NotImplementedError
 
+    def halt(self) -> None:
+        """End this process at once (``Exit.halt``); nothing may follow."""
+        raise NotImplementedError
+
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:  # noqa: ARG002 - not every host can
         """Have a fetch that waits repeat itself until it is woken; None where it is to wait like any other."""
         return None
@@ -109,6 +113,9 @@ class SimulatedHost(Host):
 
     def exit(self) -> None:
         self._process.on_exit()
+
+    def halt(self) -> None:
+        self._process.on_halt()
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
         return self._network.repeat_while_idle(fetch)

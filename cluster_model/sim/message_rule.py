@@ -24,6 +24,15 @@ class AboutZnodes(Protocol):
         """Their paths."""
 
 
+@runtime_checkable
+class CarriesRecords(Protocol):
+    """The body of a message that has records in it."""
+
+    @property
+    def record_bytes(self) -> int:
+        """How large they are together."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class MessageRule:
     """What happens to messages that match.

@@ -23,7 +23,8 @@ from harrow.cluster_model.sim.connection import (
     ServerEndpoint,
 )
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
-from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
+from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
+from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, CarriesRecords, MessageRule
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
@@ -47,6 +48,7 @@ class Network:
         "_latency_span_us",
         "_next_id",
         "_outside",
+        "_qualities",
         "_queued",
         "_rules",
         "_simulator",
@@ -66,6 +68,7 @@ class Network:
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
         self._cuts: dict[tuple[str, str], int] = {}
+        self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
         self._queued: list[tuple[Connection, bool]] = []
@@ -79,9 +82,9 @@ class Network:
 
     # Connections
 
-    def listen(self, process: Process, endpoint: ServerEndpoint) -> None:
-        """Have *endpoint* accept the connections to *process*."""
-        self._endpoints[process.name] = (process, endpoint)
+    def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
+        """Have *endpoint* accept the connections to *process*, which may be known by several names."""
+        self._endpoints[name or process.name] = (process, endpoint)
 
     def stop_listening(self, process: Process) -> None:
         """Have a process close the connections that it has accepted, and accept no more."""
@@ -169,6 +172,7 @@ class Network:
     def restore_all_but(self, outside: frozenset[str]) -> None:
         """Undo every cut and end every rule, but for links of which an end is one of the processes *outside*."""
         self._outside = outside
+        self._qualities.keep(outside)
         self._cuts = {link: cuts for link, cuts in self._cuts.items() if not outside.isdisjoint(link)}
         self._flush()
 
@@ -176,17 +180,43 @@ class Network:
         """Return whether the link between two processes lets nothing pass in one direction at least."""
         return (one, other) in self._cuts or (other, one) in self._cuts
 
+    def is_cut_one_way(self, sender: str, receiver: str) -> bool:
+        return (sender, receiver) in self._cuts
+
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut, or a rule in force names it or names nobody at all."""
-        return any(name in link for link in self._cuts) or any(
-            name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
-            for rule in (*self._rules, *self._holding)
+        """Return whether a link of a process is cut or slow, or a rule in force names it or names nobody at all."""
+        return (
+            any(name in link for link in self._cuts)
+            or self._qualities.disturbs(name)
+            or any(
+                name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
+                for rule in (*self._rules, *self._holding)
+            )
         )
+
+    def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:
+        """Have what *sender* sends to *receiver* take longer."""
+        self._qualities.add((sender, receiver), quality)
+        self._note_disturbance()
+        self._wake_disturbed()
+
+    def recover(self, sender: str, receiver: str, quality: LinkQuality) -> None:
+        """Undo one `degrade`; what is under way arrives when it would have."""
+        self._qualities.remove((sender, receiver), quality)
+        self._note_disturbance()
+
+    def reset(self, one: str, other: str) -> None:
+        """Break the connections between two processes: both ends learn at once, whatever is cut."""
+        for connection in list(self._connections.values()):
+            if {connection.client.name, connection.server.name} == {one, other}:
+                _wake(connection)
+                self._reset(connection)
 
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
         self._outside = None
         self._cuts.clear()
+        self._qualities.clear()
         for rule in (*self._rules, *self._holding):
             rule.count = 0
         self._rules.clear()
@@ -264,10 +294,24 @@ class Network:
         connection.established = True
         direction = connection.to_server if to_server else connection.to_client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
-        at_us = max(at_us + extra_us, direction.arrival_us + 1)
+        if self._qualities:
+            at_us = self._degraded(connection, to_server, message, at_us + extra_us)
+        else:
+            at_us = max(at_us + extra_us, direction.arrival_us + 1)
         direction.arrival_us = at_us
         receiver: Process = connection.server if to_server else connection.client
         self._simulator.schedule(at_us, receiver, self._receiver(connection, to_server, message), message)
+
+    def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
+        """Return when a message arrives that would by itself at *at_us*: later where its link or its receiver is slow."""
+        link = self._ends(connection, to_server)
+        body = message[2]
+        size = MESSAGE_BYTES + (body.record_bytes if isinstance(body, CarriesRecords) else 0)
+        at_us += self._qualities.delay_us(link, self._simulator.now_us, size, self._choices)
+        direction = connection.to_server if to_server else connection.to_client
+        at_us = max(at_us, direction.arrival_us + 1)
+        # A broker takes one request of a connection after the other (KafkaChannel is muted meanwhile).
+        return at_us + self._qualities.request_us(link) if to_server and body is not CLOSE else at_us
 
     def _receiver(self, connection: Connection, to_server: bool, message: Message) -> Callable[[Any], None]:
         if message[2] is CLOSE:
@@ -285,7 +329,12 @@ class Network:
 
     def _note_disturbance(self) -> None:
         self._disturbed = bool(
-            self._cuts or self._rules or self._queued or self.trace_messages or self._steps_idle_fetches
+            self._cuts
+            or self._qualities
+            or self._rules
+            or self._queued
+            or self.trace_messages
+            or self._steps_idle_fetches
         )
 
     def watch_messages(self) -> None:
@@ -435,10 +484,11 @@ class Network:
         """Return whether a cut or a rule may keep a fetch of a connection or its answer from taking the plain road."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
-        if not self._cuts and not self._rules:
+        if not self._cuts and not self._rules and not self._qualities:
             return False
         client, server = connection.client.name, connection.server.name
-        if (client, server) in self._cuts or (server, client) in self._cuts:
+        links = ((client, server), (server, client))
+        if any(link in self._cuts or link in self._qualities for link in links):
             return True
         if self._is_within_core(client, server):
             return False

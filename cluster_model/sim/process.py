@@ -16,11 +16,12 @@ class Process:
     ``incarnation`` counts its starts; whatever was scheduled for an earlier one
     never happens. A paused process (stopped, or in a long garbage collection) keeps
     its sockets and its memory; what comes in waits in ``backlog``. ``on_exit`` is what
-    happens when it asks for its own end.
+    happens when it asks for its own end, ``on_halt`` when it ends itself at once.
     """
 
     name: str
     on_exit: Callable[[], None] = _refuse_to_exit
+    on_halt: Callable[[], None] = _refuse_to_exit
     incarnation: int = 0
     running: bool = True
     paused: bool = False

@@ -1,6 +1,6 @@
 """Where a leader writes ISR changes: the state znode of the partition (``ZkAlterPartitionManager.scala``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release import Behaviours
@@ -27,6 +27,7 @@ class ZkAlterPartitionManager:
         state: LeaderAndIsr,
         controller_epoch: int,
         on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],  # noqa: ARG002 - a znode has none
     ) -> None:
         """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
         path = zk.state_path(partition)

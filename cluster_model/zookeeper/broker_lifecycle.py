@@ -82,6 +82,11 @@ class ZkBrokerLifecycle:
         """Have this broker's controller do it."""
         self._controller.controlled_shutdown(request, on_handled)
 
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:  # noqa: ARG002 - the controller asks
+        """Leave a note that the controller watches for (``KafkaZkClient.propagateLogDirEvent``)."""
+        note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)
+        self._zookeeper.submit((note,), lambda _: None)
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Resign, then close the session: with it go the registration, and ``/controller`` if this was it."""
         self._controller.shutdown()
@@ -109,7 +114,7 @@ class ZkBrokerLifecycle:
         if response.error != zk.OK:
             return  # The session has expired again; the next one registers.
         result = response.results[0]
-        if result.error == zk.NODE_EXISTS:
+        if result.error == zk.NODE_EXISTS and not self._zookeeper.owns(result):
             # The former session has not expired: the start fails, and whatever supervises
             # the broker tries again.
             self._host.set_timer(REGISTRATION_RETRY_US, self._register)

@@ -57,6 +57,13 @@ class ZooKeeperClient:
         self._waiting: deque[_Pending] = deque()
         self._last_sent_us = 0
 
+    def owns(self, result: zk.ZooKeeperResult) -> bool:
+        """Return whether a znode that was there already is this session's: its creation was answered in vain.
+
+        ``KafkaZkClient.CheckedEphemeral`` and ``checkControllerAndEpoch`` take that for a success.
+        """
+        return result.error == zk.NODE_EXISTS and result.owner == self._session_id != 0
+
     def start(self) -> None:
         """Connect, and open a session."""
         self._connect()

@@ -1,7 +1,9 @@
 """ZooKeeper as a cluster's control plane: what stands in its znodes is so (`ControlPlane`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
+from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -17,6 +19,8 @@ from harrow.cluster_model.zookeeper.state_changes import StateChanges
 
 class ZkControlPlane:
     """ZooKeeper, and a controller on one of the brokers."""
+
+    controllers: Mapping[int, Process] = MappingProxyType({})
 
     def __init__(
         self,
@@ -37,6 +41,12 @@ class ZkControlPlane:
     def start(self) -> None:
         self._zookeeper.start()
 
+    def start_controller(self, node: int) -> None:
+        raise AssertionError(f"there is no controller {node}: each broker has one")
+
+    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:  # noqa: ARG002 - of none
+        raise AssertionError(f"there is no controller {node}: each broker has one")
+
     def join(
         self,
         broker: int,
@@ -44,6 +54,7 @@ class ZkControlPlane:
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
+        on_metadata: Callable[[MetadataDelta], None],  # noqa: ARG002 - the controller sends it
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
         return ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, on_registered)
@@ -58,6 +69,9 @@ class ZkControlPlane:
 
     def expire_session(self, broker: int) -> None:
         self._zookeeper.expire_session_of(f"broker-{broker}")
+
+    def lose_disk(self, broker: int) -> None:
+        """Do nothing: what a broker knows of the cluster is in ZooKeeper."""
 
     def remove_controller(self) -> None:
         """Delete ``/controller``."""

@@ -11,6 +11,7 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_TOPICS: Final = "/brokers/topics"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
@@ -145,7 +146,10 @@ ZooKeeperOperation = Create | SetData | GetData | GetChildren | Delete | Check
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperResult:
-    """The outcome of one operation; ``czxid`` is the transaction that created the znode."""
+    """The outcome of one operation; ``czxid`` is the transaction that created the znode.
+
+    Where that is there already, ``owner`` is the session of an ephemeral one: a client that has to know reads it then.
+    """
 
     error: str
     data: Any = None
@@ -153,6 +157,7 @@ class ZooKeeperResult:
     czxid: int = -1
     children: tuple[str, ...] = ()
     path: str = ""
+    owner: int = 0
 
 
 @dataclass(slots=True, frozen=True)

@@ -52,9 +52,10 @@ class ZooKeeper:
         self._sessions: dict[int, ZooKeeperSession] = {}
         self._data_watches: dict[str, dict[int, None]] = {}
         self._child_watches: dict[str, dict[int, None]] = {}
-        self._zxid = 0
+        self._zxid = -1
         self._last_session_id = 0
         for path in (
+            zk.LOG_DIR_EVENT_NOTIFICATION,
             zk.BROKER_IDS,
             zk.BROKER_TOPICS,
             zk.ISR_CHANGE_NOTIFICATION,
@@ -147,6 +148,10 @@ class ZooKeeper:
             return zk.ZooKeeperResponse(zk.BAD_VERSION, (), request)
         if request.atomic:
             error = self._first_error(request.operations)
+            if error == zk.NODE_EXISTS:
+                created = (each.path for each in request.operations if isinstance(each, zk.Create))
+                existing = tuple(self._existing(path) for path in created if path in self._nodes)
+                return zk.ZooKeeperResponse(error, existing, request)
             if error != zk.OK:
                 return zk.ZooKeeperResponse(error, (), request)
         results = tuple(self._execute(operation, session.id) for operation in request.operations)
@@ -214,7 +219,7 @@ class ZooKeeper:
             path = f"{path}{parent_node.next_sequence:010d}"
             parent_node.next_sequence += 1
         if path in self._nodes:
-            return zk.ZooKeeperResult(zk.NODE_EXISTS)
+            return self._existing(path)
         self._make_parents(path)
         node = self._put(path, operation.data, session_id if operation.ephemeral else 0)
         session = self._sessions.get(session_id)
@@ -234,6 +239,10 @@ class ZooKeeper:
         if parent and parent not in self._nodes:
             self._make_parents(parent)
             self._put(parent, None, 0)
+
+    def _existing(self, path: str) -> zk.ZooKeeperResult:
+        node = self._nodes[path]
+        return zk.ZooKeeperResult(zk.NODE_EXISTS, czxid=node.czxid, owner=node.owner)
 
     def _put(self, path: str, data: object, owner: int) -> Znode:
         self._zxid += 1

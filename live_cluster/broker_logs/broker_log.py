@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from harrow.live_cluster.broker_logs.controller_terms import ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
     CONTROLLER_FAILOVER,
     CauseLine,
@@ -26,6 +27,7 @@ class BrokerLog:
     def __init__(self, file: Path, default_reason: str) -> None:
         self._file = file
         self._reader = LogReader(default_reason)
+        self._terms = ControllerTerms()
         self._lock = threading.Lock()
         self._read = 0
         self._rest = b""
@@ -49,6 +51,12 @@ class BrokerLog:
             self._look()
             refusals, self._refusals = self._refusals, []
         return refusals
+
+    def resignations(self) -> list[int]:
+        """Return the controller epochs from which a broker has resigned since this was asked last."""
+        with self._lock:
+            self._look()
+            return self._terms.resignations()
 
     def election_reason(self, partition: str) -> str:
         """Return why a controller that has changed a partition just now has done so; empty where it does not tell."""
@@ -75,6 +83,7 @@ class BrokerLog:
             return
 
     def _take(self, line: str) -> None:
+        self._terms.read(line)
         told = self._reader.read(line)
         if isinstance(told, TruncationLine):
             self._truncations[told.partition] = told

@@ -75,6 +75,14 @@ class ClientProcess:
         self._reader.join()
         self._connection.close()
 
+    def pause(self) -> None:
+        """Stop it (SIGSTOP)."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process.resume()
+
     def _accept(self, server: socket.socket, token: str) -> tuple[socket.socket, bytes]:
         """Return the connection of the process that was started, and not of another that knows the port."""
         for _ in range(int(_PATIENCE_S)):

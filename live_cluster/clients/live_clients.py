@@ -76,8 +76,9 @@ class LiveProducer(Sender):
         self._host = host
         self._config = producer_config(host.release, spec.settings, RELEASES[host.release].behaviours)
         self._process: ClientProcess | None = None
-        self._sessions: list[_Session] = []
+        self._sessions: list[_LiveSession] = []
         self._generated = 0
+        self._is_paused = False
 
     def start(self) -> None:
         interval_us = self.spec.interval_us
@@ -87,7 +88,7 @@ class LiveProducer(Sender):
 
     def _begin(self, first_us: int) -> None:
         host, interval_us = self._host, self.spec.interval_us
-        session = _Session(host, host.reports.new_process(self.spec.name))
+        session = _LiveSession(host, host.reports.new_process(self.spec.name))
         self._sessions.append(session)
         # Gaps between half and one and a half times the mean.
         gaps_us = (
@@ -116,12 +117,17 @@ class LiveProducer(Sender):
         )
 
     def send(self, value: str, partition: str | None) -> None:
-        assert self._process is not None
+        # An application that is down takes no records.
+        if self._process is None:
+            return
         self._sessions[-1].hand_over(value)
         self._process.order(value=value, partition=partition)
 
     def restart(self) -> None:
         self.stop()
+        self.start_again()
+
+    def start_again(self) -> None:
         self._generated += self._sessions[-1].generated
         self._begin(self._host.clock.tick() + (self.spec.interval_us or 0))
 
@@ -129,7 +135,27 @@ class LiveProducer(Sender):
         if self._process is not None:
             self._process.kill()
             self._process = None
+            self._is_paused = False
             self._sessions[-1].abandon()
+
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def is_paused(self) -> bool:
+        return self._is_paused
+
+    def crash(self) -> None:
+        self.stop()
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.pause()
+            self._is_paused = True
+
+    def resume(self) -> None:
+        if self._process is not None and self._is_paused:
+            self._process.resume()
+        self._is_paused = False
 
     def unfinished(self) -> int:
         return self._sessions[-1].unfinished() if self._sessions else 0
@@ -146,7 +172,7 @@ class LiveProducer(Sender):
         return {session.process: settings for session in self._sessions}
 
 
-class _Session:
+class _LiveSession:
     """What the process of a producer has been handed and has generated, and what it has reported of it."""
 
     def __init__(self, host: ClientHost, process: int) -> None:
@@ -211,12 +237,16 @@ class LiveConsumer(Reader):
         self._consumed: set[str] = set()
         self._positions: Mapping[str, int] = {}
         self._at_end = False
+        self._is_paused = False
+        self._starts = 0
 
     def start(self) -> None:
         host = self._host
+        self._starts += 1
+        self._positions, self._at_end = {}, False
         self._number = host.reports.new_process(self.spec.name)
         self._process = host.start(
-            self.spec.name,
+            self.spec.name if self._starts == 1 else f"{self.spec.name}-{self._starts}",
             {
                 "role": "consumer",
                 "library": self.spec.library,
@@ -250,6 +280,29 @@ class LiveConsumer(Reader):
         if self._process is not None:
             self._process.kill()
             self._process = None
+            self._is_paused = False
+
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def is_paused(self) -> bool:
+        return self._is_paused
+
+    def crash(self) -> None:
+        self.stop()
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.pause()
+            self._is_paused = True
+
+    def resume(self) -> None:
+        if self._process is not None and self._is_paused:
+            self._process.resume()
+        self._is_paused = False
+
+    def start_again(self) -> None:
+        self.start()
 
     def has_consumed(self, value: str) -> bool:
         return value in self._consumed

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from harrow.cluster_model.sim.choices import Stream, happens
+from harrow.cluster_model.sim.link_quality import LinkQualities, LinkQuality
 from harrow.cluster_model.sim.message_rule import HOLD, MessageRule
 
 RuleApplied = Callable[[MessageRule, str, str, str, str], None]
@@ -23,6 +24,7 @@ class LinkFaults:
         self._draw = draw
         self._on_applied = on_applied
         self._cuts: Counter[tuple[str, str]] = Counter()
+        self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
         self._changed = asyncio.Event()
@@ -36,9 +38,25 @@ class LinkFaults:
         self._cuts += Counter()  # Without those that are none any more.
         self._wake()
 
+    def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:
+        self._qualities.add((sender, receiver), quality)
+
+    def recover(self, sender: str, receiver: str, quality: LinkQuality) -> None:
+        """Undo one `degrade`."""
+        self._qualities.remove((sender, receiver), quality)
+
+    def delay_us(self, sender: str, receiver: str, now_us: int, size_bytes: int) -> int:
+        """Return how much longer what is sent now takes on its way."""
+        return self._qualities.delay_us((sender, receiver), now_us, size_bytes, self._draw)
+
+    def request_us(self, sender: str, receiver: str) -> int:
+        """Return how much longer the receiver takes for each request."""
+        return self._qualities.request_us((sender, receiver))
+
     def restore_all(self) -> None:
         """Undo every cut, and end every rule: what is held goes on its way."""
         self._cuts.clear()
+        self._qualities.clear()
         self._rules.clear()
         self._holding.clear()
         self._wake()
@@ -61,10 +79,14 @@ class LinkFaults:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut, or a rule in force names it or names nobody at all."""
-        return any(name in link for link in self._cuts) or any(
-            name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
-            for rule in self.rules()
+        """Return whether a link of a process is cut or slow, or a rule in force names it or names nobody at all."""
+        return (
+            any(name in link for link in self._cuts)
+            or self._qualities.disturbs(name)
+            or any(
+                name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
+                for rule in self.rules()
+            )
         )
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:

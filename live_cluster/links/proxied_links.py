@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import process_name
 from harrow.live_cluster.links.link_faults import LinkFaults
@@ -21,6 +22,20 @@ class ProxiedLinks:
 
     def restore(self, sender: int | str, receiver: int | str) -> None:
         self._in_loop(lambda faults: faults.restore(process_name(sender), process_name(receiver)))
+
+    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return self._proxies.in_loop(
+            lambda faults: faults.is_cut(process_name(sender), process_name(receiver))
+        )
+
+    def degrade(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self._in_loop(lambda faults: faults.degrade(process_name(sender), process_name(receiver), quality))
+
+    def recover(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self._in_loop(lambda faults: faults.recover(process_name(sender), process_name(receiver), quality))
+
+    def reset(self, one: int | str, other: int | str) -> None:
+        self._proxies.reset(process_name(one), process_name(other))
 
     def restore_all(self) -> None:
         self._in_loop(LinkFaults.restore_all)

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
@@ -28,6 +29,8 @@ _LENGTH: Final = struct.Struct(">i")
 _FRAME_MAX: Final = 256 * 1024 * 1024
 _CHUNK: Final = 65_536
 _STARTED_S: Final = 60.0
+_AHEAD_MAX: Final = 64
+"""How many messages of a direction are read while the first of them is held up."""
 
 
 class ProxiedLink(NamedTuple):
@@ -63,7 +66,7 @@ class Proxies:
         self._loop = asyncio.new_event_loop()
         self._numbers = count()
         self._servers: list[asyncio.Server] = []
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], _Passage] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._thread.start()
 
@@ -91,6 +94,16 @@ class Proxies:
             return ask(self._faults)
 
         return self._wait_for(do())
+
+    def reset(self, one: str, other: str) -> None:
+        """Break the connections between two processes."""
+
+        async def do() -> None:
+            for task, passage in list(self._connections.items()):
+                if {passage.client, passage.server} == {one, other}:
+                    task.cancel()
+
+        self._wait_for(do())
 
     def listen_for_broker(self, server: str, port: int, upstream: Address) -> None:
         """Stand in front of a broker, and understand what passes."""
@@ -126,7 +139,7 @@ class Proxies:
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        self._connections[task] = passage
         writers = [client_writer]
         try:
             server_reader, server_writer = await asyncio.open_connection(*upstream)
@@ -134,14 +147,18 @@ class Proxies:
             for writer in writers:
                 writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             async with asyncio.TaskGroup() as pumps:
-                pumps.create_task(passage.pass_requests(client_reader, server_writer))
-                pumps.create_task(passage.pass_answers(server_reader, client_writer))
+                requests = _ReadAhead(partial(passage.read, client_reader))
+                answers = _ReadAhead(partial(passage.read, server_reader))
+                pumps.create_task(requests.fill())
+                pumps.create_task(answers.fill())
+                pumps.create_task(passage.pass_requests(requests, server_writer))
+                pumps.create_task(passage.pass_answers(answers, client_writer))
         except* (OSError, EOFError, ValueError, struct.error, _Reset):
             pass  # An end is gone, says what is none of Kafka's, or the connection was to break.
         except* asyncio.CancelledError:
             pass
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             passage.over()
             for writer in writers:
                 writer.transport.abort()
@@ -167,16 +184,73 @@ class _Reset(Exception):
 
 
 class _Passage(Protocol):
-    """A connection through a proxy: what happens to what passes in each direction."""
+    """A connection through a proxy: what happens to what passes in each direction.
 
-    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    The *client* is empty while nobody knows who has made it.
+    """
+
+    server: str
+    client: str
+
+    async def read(self, reader: asyncio.StreamReader) -> bytes | None:
+        """Return what comes next in a direction; None when nothing comes any more."""
+
+    async def pass_requests(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         """Pass on what the client says, until it has said all."""
 
-    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         """Pass on what the server says, until it has said all."""
 
     def over(self) -> None:
         """Take note that the connection is over."""
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes | None:
+    """Return what comes next, without its length; None when nothing comes any more."""
+    try:
+        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    except asyncio.IncompleteReadError:
+        return None
+    if not CORRELATION_ID.size <= length <= _FRAME_MAX:
+        raise ValueError(f"a frame of {length} bytes")
+    return await reader.readexactly(length)
+
+
+async def _chunk(reader: asyncio.StreamReader) -> bytes | None:
+    return await reader.read(_CHUNK) or None
+
+
+class _ReadAhead:
+    """What comes in a direction, and when: it is read while what came before it is held up.
+
+    Else each message of a slow link would be as late as all before it together.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[bytes | None]]) -> None:
+        self._read = read
+        self._ahead: asyncio.Queue[tuple[bytes, float] | Exception | None] = asyncio.Queue(_AHEAD_MAX)
+
+    async def fill(self) -> None:
+        """Read on until nothing comes any more, or an error: that one has its turn too."""
+        now_s = asyncio.get_running_loop().time
+        try:
+            while (data := await self._read()) is not None:
+                await self._ahead.put((data, now_s()))
+        except (OSError, EOFError, ValueError) as error:
+            await self._ahead.put(error)
+        else:
+            await self._ahead.put(None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[bytes, float]:
+        item = await self._ahead.get()
+        if item is None:
+            raise StopAsyncIteration
+        if isinstance(item, Exception):
+            raise item
+        return item
 
 
 class _KafkaPassage:
@@ -185,21 +259,26 @@ class _KafkaPassage:
     def __init__(self, proxies: Proxies, server: str) -> None:
         self._faults = proxies._faults  # noqa: SLF001 - a part of it
         self._passing = proxies._passing  # noqa: SLF001 - a part of it
-        self._server = server
+        self.server = server
         self._number = next(proxies._numbers)  # noqa: SLF001 - a part of it
-        self._client = ""
+        self.client = ""
         self._listener = CLIENTS
         # Requests that have not been answered, oldest first.
         self._asked: OrderedDict[int, RequestHeader] = OrderedDict()
 
-    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while (frame := await _frame(reader)) is not None:
+    read = staticmethod(_frame)
+
+    async def pass_requests(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
+        async for frame, read_s in incoming:
             header = request_header(frame)
-            if not self._client:
-                self._client, self._listener = process_of(header, frame)
+            if not self.client:
+                self.client, self._listener = process_of(header, frame)
                 # A connection is not made while packets pass in one direction only.
-                await self._faults.while_cut((self._server, self._client))
-            ends = self._client, self._server
+                await self._faults.while_cut((self.server, self.client))
+            ends = self.client, self.server
+            await _late(self._faults, *ends, read_s, len(frame))
+            if request_us := self._faults.request_us(*ends):
+                await asyncio.sleep(request_us / US_PER_SECOND)
             rule = await self._held_up(header.api, REQUEST, *ends)
             if rule is not None and rule.action == message_rule.DROP:
                 continue
@@ -210,8 +289,8 @@ class _KafkaPassage:
                 await _write(writer, frame)
         _say_no_more(writer)
 
-    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while (frame := await _frame(reader)) is not None:
+    async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
+        async for frame, read_s in incoming:
             (correlation_id,) = CORRELATION_ID.unpack_from(frame)
             header = self._asked.get(correlation_id)
             if header is None:
@@ -219,7 +298,8 @@ class _KafkaPassage:
                 continue
             self._forget(correlation_id)
             self._look(self._passing.answer_passed, header, frame)
-            rule = await self._held_up(header.api, RESPONSE, self._server, self._client)
+            await _late(self._faults, self.server, self.client, read_s, len(frame))
+            rule = await self._held_up(header.api, RESPONSE, self.server, self.client)
             if rule is None or rule.action != message_rule.DROP:
                 await _write(writer, frame)
         _say_no_more(writer)
@@ -229,7 +309,7 @@ class _KafkaPassage:
 
     @property
     def _link(self) -> ProxiedLink:
-        return ProxiedLink(self._number, self._server, self._client)
+        return ProxiedLink(self._number, self.server, self.client)
 
     def _look(
         self, look: Callable[[ProxiedLink, RequestHeader, bytes], None], header: RequestHeader, frame: bytes
@@ -270,22 +350,26 @@ class _BytePassage:
         self, proxies: Proxies, server: str, client: str, on_answer: Callable[[bytes], None]
     ) -> None:
         self._faults = proxies._faults  # noqa: SLF001 - a part of it
-        self._server = server
-        self._client = client
+        self.server = server
+        self.client = client
         self._on_answer: Callable[[bytes], None] | None = on_answer
 
-    async def pass_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(_CHUNK):
-            await self._faults.while_cut((self._client, self._server))
+    read = staticmethod(_chunk)
+
+    async def pass_requests(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
+        async for data, read_s in incoming:
+            await _late(self._faults, self.client, self.server, read_s, len(data))
+            await self._faults.while_cut((self.client, self.server))
             await _write_bytes(writer, data)
         _say_no_more(writer)
 
-    async def pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(_CHUNK):
+    async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
+        async for data, read_s in incoming:
             if self._on_answer is not None:
                 self._on_answer(data)
                 self._on_answer = None
-            await self._faults.while_cut((self._server, self._client))
+            await _late(self._faults, self.server, self.client, read_s, len(data))
+            await self._faults.while_cut((self.server, self.client))
             await _write_bytes(writer, data)
         _say_no_more(writer)
 
@@ -293,15 +377,11 @@ class _BytePassage:
         """Take no note: nobody follows such connections."""
 
 
-async def _frame(reader: asyncio.StreamReader) -> bytes | None:
-    """Return what comes next, without its length; None when nothing comes any more."""
-    try:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-    except asyncio.IncompleteReadError:
-        return None
-    if not CORRELATION_ID.size <= length <= _FRAME_MAX:
-        raise ValueError(f"a frame of {length} bytes")
-    return await reader.readexactly(length)
+async def _late(faults: LinkFaults, sender: str, receiver: str, read_s: float, size_bytes: int) -> None:
+    """Wait until a link has carried what was read at *read_s*: what is behind it waits with it, and no longer than it has to."""
+    delay_us = faults.delay_us(sender, receiver, round(read_s * US_PER_SECOND), size_bytes)
+    if delay_us:
+        await asyncio.sleep(read_s + delay_us / US_PER_SECOND - asyncio.get_running_loop().time())
 
 
 async def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:

@@ -11,7 +11,7 @@ from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, TopicSpec
+from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, NetworkSpec, TopicSpec
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer, described
@@ -75,6 +75,8 @@ class ModelBroker:
             brokers=(BrokerSpec(id=BROKER),),
             topics=(TopicSpec(name=TOPIC, assignment=(REPLICAS,) * len(PARTITIONS)),),
             network=NetworkSpec(latency_min_us=US_PER_MS, latency_max_us=US_PER_MS),
+            # Whatever keeps the metadata: the follower that is not there is registered by the driver.
+            metadata=ZOOKEEPER,
             settings=settings,
         )
         self.knows_epochs = behaviours.fetch_leader_epoch_fencing

@@ -40,6 +40,9 @@ class FetchedLogs:
     def lose_power(self, now_us: int) -> None:  # noqa: ARG002 - it cannot
         raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
 
+    def lose(self) -> None:
+        raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
+
     def knows(self, partition: str) -> bool:
         return partition in self._batches
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.live_cluster.control_plane import CannotBeDoneError
 from harrow.live_cluster.rehearsal import Deed
@@ -160,6 +161,18 @@ class UserLinks:
         self._cuts[link] -= 1
         if not self._cuts[link]:
             self._restore(link)
+
+    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return any(cuts and link == (sender, receiver) for link, cuts in self._cuts.items())
+
+    def degrade(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:  # noqa: ARG002 - any
+        raise CannotBeDoneError(f"no command makes the link between {sender} and {receiver} slow")
+
+    def recover(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Do nothing: no link is slow."""
+
+    def reset(self, one: int | str, other: int | str) -> None:
+        raise CannotBeDoneError(f"no command breaks the connections between {one} and {other}")
 
     def restore_all(self) -> None:
         for link in [link for link, cuts in self._cuts.items() if cuts]:

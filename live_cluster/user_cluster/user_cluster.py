@@ -158,8 +158,9 @@ class UserCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        # First, for what is open is of no use to anybody but this run.
         try:
-            self._healing.heal(self._open.close)
+            self._healing.heal()
         except HealingError as failure:
             if error is None:
                 raise
@@ -199,6 +200,9 @@ class UserCluster:
             time.sleep(_LOOK_S)
 
     def refusals(self) -> tuple[tuple[int, RefusalLine], ...]:
+        return ()
+
+    def resignations(self) -> tuple[tuple[int, int], ...]:
         return ()
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:

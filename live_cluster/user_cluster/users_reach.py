@@ -36,13 +36,23 @@ SEEN_OUTSIDE: Final = frozenset(
 """The events that are told by metadata, by offsets and by what harrow does: nothing that passes, nothing on disk."""
 UNSEEN_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
 
+_OF_CLIENTS: Final = frozenset({Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT})
+"""Clients are processes of harrow's own, whatever the cluster is."""
+
 Settings = Mapping[int, Mapping[str, str]]
 """The settings that brokers have, by their ids on the cluster."""
 
 _NOT_AT_HAND: Final = {
     Deed.LOSE_POWER: "no command cuts the power, and what is on disk is not seen",
+    Deed.TEAR_WRITE: "no command cuts the power, and what is on disk is not seen",
+    Deed.LOSE_DISK: "the disks are not at hand",
+    Deed.FAIL_LOG_DIR: "the disks are not at hand",
+    Deed.DAMAGE_BATCH: "the disks are not at hand",
+    Deed.REVERT_CHECKPOINT: "the disks are not at hand",
     Deed.EXPIRE_SESSION: "ZooKeeper is not at hand",
     Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
+    Deed.DEGRADE: "no command makes a link slow",
+    Deed.RESET: "no command breaks connections",
     Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
 }
 
@@ -87,12 +97,21 @@ def deeds_of(plan: Plan) -> frozenset[str]:
     return frozenset({TOPICS, *(deed for deed in HEALED_BY if deed in done)})
 
 
-def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str | None:
+def impossible(done: Rehearsed) -> str | None:
+    """Return why something cannot be done to a cluster of a user's, whatever commands there are; None where it can."""
+    if done.deed in _OF_CLIENTS:
+        return None
     if done.deed not in COMMANDS:
         return _NOT_AT_HAND[done.deed]
     stranger = next((end for end in done.ends if isinstance(end, str)), None)
-    if stranger is not None:
-        return f"no command cuts a link with {stranger}"
+    return None if stranger is None else f"no command cuts a link with {stranger}"
+
+
+def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str | None:
+    if (reason := impossible(done)) is not None:
+        return reason
+    if done.deed in _OF_CLIENTS:
+        return None
     # A link is cut and restored where it ends.
     broker = done.ends[-1]
     assert isinstance(broker, int)

@@ -198,6 +198,31 @@ class RunBuilder:
             hw=self.high_watermarks.get((partition, broker), 0),
         )
 
+    def lose_disk(self, broker: int, partition: str = PARTITION) -> None:
+        """The disk of *broker* is gone; it comes back at once with an empty one."""
+        log = self._log(broker, partition)
+        self.event("broker_stopped", broker=broker, cause="process")
+        self.event("log_lost", broker=broker, partition=partition, from_offset=0, to_offset=len(log))
+        self._cut(broker, 0, partition)
+        self.event("recover", broker=broker, partition=partition, leo=0, hw=0)
+
+    def recover_with_corruption(
+        self, broker: int, to: int, *, torn: bool = False, partition: str = PARTITION
+    ) -> None:
+        """*broker* is killed, comes back, and cuts its log at a bad CRC."""
+        log = self._log(broker, partition)
+        self.event("broker_stopped", broker=broker, cause="power_loss" if torn else "process")
+        self.event(
+            "corruption_cut",
+            broker=broker,
+            partition=partition,
+            from_offset=to,
+            to_offset=len(log),
+            torn=torn,
+        )
+        self._cut(broker, to, partition)
+        self.event("recover", broker=broker, partition=partition, leo=to, hw=0)
+
     def _cut(self, broker: int, to: int, partition: str) -> None:
         del self._log(broker, partition)[to:]
         known = self.high_watermarks.get((partition, broker), 0)

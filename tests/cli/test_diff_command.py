@@ -252,3 +252,17 @@ def test_a_campaign_with_several_runs_names_them(harrow: Harrow, folder: Path) -
     assert "results/permitted: not the folder of a run: name one of its 2 runs: " in ended.stderr
     assert re.search(rf"{first.name} \((permitted|acks-all, held)\)", ended.stderr)
     assert f"{second.name} (damaged)" in ended.stderr
+
+
+def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
+    harrow: Harrow,
+    folder: Path,
+) -> None:
+    for release in ("2.4", "2.8"):
+        given = ("--variant", "base", "--set", f"kafka={release}", "--results", release, "-q")
+        harrow("run", "unclean-election", *given)
+    out = harrow("diff", "2.4/latest", "2.8/latest").stdout
+    rows = {tuple(line.split()) for line in out.splitlines()}
+    assert ("behaviours.truncation_on_fetch", "false", "true") in rows
+    assert ("zookeeper.session.timeout.ms", "(broker),", "by", "default", "6000", "18000") in rows
+    assert "replica.lag.time.max.ms" not in out

@@ -163,7 +163,7 @@ def test_several_campaigns_with_variants_expectations_and_required_probes(
 
 
 def test_one_worker_repeats_its_own_runs_and_says_so(harrow: Harrow, small: Path) -> None:
-    ended = harrow("sweep", "small.yaml", "--seeds", "0..100", "--workers", "1", *BY_PROCESSES)
+    ended = harrow("sweep", "small.yaml", "--seeds", "0..200", "--workers", "1", *BY_PROCESSES)
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"\d+ runs? repeated by the same worker: all equal", ended.stdout)
     assert state(small)["repeated_elsewhere"] == 0 < state(small)["repeated"]

@@ -77,6 +77,7 @@ class FakeHost(Host):
         self.closed_by_server: list[Connection] = []
         self.connections: list[Connection] = []
         self.exits = 0
+        self.halts = 0
         self._timers: list[_Timer] = []
         self._timer_number = 0
 
@@ -109,6 +110,9 @@ class FakeHost(Host):
 
     def exit(self) -> None:
         self.exits += 1
+
+    def halt(self) -> None:
+        self.halts += 1
 
     # What tests do
 

@@ -19,24 +19,38 @@ from harrow.cluster_model.repairs import REPAIRS, Repair
 
 SWITCHES = [switch.name for switch in fields(Behaviours)]
 
-# From the KIPs and the source of the releases; a column is a release, oldest first.
-ARRIVED = {
-    "follower_truncation": (HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, ANSWERED_EPOCH),  # KIP-101, KIP-279
-    "epoch_entry_on_election": (False, False, True, True),  # KAFKA-7415, 2.0.1
-    "isr_expansion_checks_epoch_start": (False, False, True, True),  # KAFKA-7128, 2.0.1
-    "fetch_leader_epoch_fencing": (False, False, False, True),  # KIP-320, 2.1
-    "fetch_sessions": (False, False, True, True),  # KIP-227, 1.1
-    "fetch_sessions_keep_epoch": (False, False, False, False),  # KAFKA-9338, 2.5
-    "broker_epoch": (False, False, False, True),  # KIP-380, 2.2
-    "controller_writes_fenced": (False, False, False, True),  # KAFKA-6082, 2.1
-    "idempotence": (False, True, True, True),  # KIP-98
-    "producer_batches_retained": (0, 1, 5, 5),  # KAFKA-5494, 1.0
-    "idempotent_in_flight_max": (1, 1, 5, 5),  # KAFKA-5494, 1.0
-    "unknown_producer_id_error": (False, False, True, True),  # KAFKA-5793, 1.0
-    "delivery_timeout": (False, False, False, True),  # KIP-91, 2.1
-    "sticky_partitioner": (False, False, False, True),  # KIP-480, 2.4
-    "epoch_cache_cut_at_log_end": (False, False, False, False),  # KAFKA-10706, 2.6.1
-    "maximal_isr": (False, False, False, False),  # KIP-497, 2.7
+# From the KIPs and the source of the releases: from which profile on a switch has a value.
+ARRIVED: dict[str, dict[str, object]] = {
+    "follower_truncation": {
+        "0.10.2": HIGH_WATERMARK,
+        "0.11": LEADER_EPOCH,
+        "2.0": ANSWERED_EPOCH,
+    },  # KIP-101, KIP-279
+    "epoch_entry_on_election": {"0.10.2": False, "2.0": True},  # KAFKA-7415, 2.0.1
+    "isr_expansion_checks_epoch_start": {"0.10.2": False, "2.0": True},  # KAFKA-7128, 2.0.1
+    "fetch_leader_epoch_fencing": {"0.10.2": False, "2.4": True},  # KIP-320, 2.1
+    "fetch_sessions": {"0.10.2": False, "1.1": True},  # KIP-227, 1.1
+    "fetch_sessions_keep_epoch": {"0.10.2": False, "2.8": True},  # KAFKA-9338, 2.5
+    "broker_epoch": {"0.10.2": False, "2.4": True},  # KIP-380, 2.2
+    "controller_writes_fenced": {"0.10.2": False, "2.4": True},  # KAFKA-6082, 2.1
+    "requests_after_registration": {"0.10.2": False, "2.0": True},  # KAFKA-6772, 2.0
+    "idempotence": {"0.10.2": False, "0.11": True},  # KIP-98
+    "producer_batches_retained": {"0.10.2": 0, "0.11": 1, "1.1": 5},  # KAFKA-5494, 1.0
+    "idempotent_in_flight_max": {"0.10.2": 1, "1.1": 5},  # KAFKA-5494, 1.0
+    "unknown_producer_id_error": {"0.10.2": False, "1.1": True},  # KAFKA-5793, 1.0
+    "unknown_producer_begins_anywhere": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
+    "delivery_timeout": {"0.10.2": False, "2.4": True},  # KIP-91, 2.1
+    "sticky_partitioner": {"0.10.2": False, "2.4": True},  # KIP-480, 2.4
+    "epoch_cache_cut_at_log_end": {"0.10.2": False, "2.8": True},  # KAFKA-10706, 2.6.1
+    "maximal_isr": {"0.10.2": False, "2.8": True},  # KIP-497, 2.7
+    "isr_expansion_checks_registration": {"0.10.2": False, "3.6": True},  # KIP-841, 3.3
+    "hw_checks_registration": {"0.10.2": False, "3.6": True},  # KAFKA-15021, 3.6
+    "truncation_on_fetch": {"0.10.2": False, "2.8": True},  # KIP-595, 2.7
+    "requests_wait_for_isr_write": {"0.10.2": True, "2.8": False},  # KIP-497, 2.7
+    "producer_bumps_epoch": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
+    "empty_log_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5, until KAFKA-15591, 4.5
+    "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
+    "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
 IN_EVERY_RELEASE = [
@@ -65,7 +79,12 @@ IN_EVERY_RELEASE = [
 
 @pytest.mark.parametrize("switch", ARRIVED)
 def test_what_a_release_does(switch: str) -> None:
-    assert tuple(getattr(release.behaviours, switch) for release in RELEASES.values()) == ARRIVED[switch]
+    value: object = None
+    expected = {}
+    for name in RELEASES:
+        value = ARRIVED[switch].get(name, value)
+        expected[name] = value
+    assert {name: getattr(release.behaviours, switch) for name, release in RELEASES.items()} == expected
 
 
 @pytest.mark.parametrize("switch", IN_EVERY_RELEASE)
@@ -74,7 +93,7 @@ def test_what_every_release_does(switch: str) -> None:
 
 
 def test_releases_are_listed_oldest_first() -> None:
-    assert list(RELEASES) == ["0.10.2", "0.11", "2.0", "2.4"]
+    assert list(RELEASES) == ["0.10.2", "0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0", "4.3"]
     versions = [release.version for release in RELEASES.values()]
     assert versions == sorted(versions)
     assert RELEASES[DEFAULT_RELEASE].behaviours == Behaviours()
@@ -112,7 +131,7 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
     assert mutant.value != switch_docs()[mutant.switch]["safe"]
 
 
-def test_what_even_the_newest_release_has_not_repaired() -> None:
+def test_what_has_been_repaired_since_the_default_release() -> None:
     assert REPAIRED_SINCE == {
         "epoch_cache_cut_at_log_end": True,
         "fetch_sessions_keep_epoch": True,
@@ -126,12 +145,12 @@ def test_what_even_the_newest_release_has_not_repaired() -> None:
 @pytest.mark.parametrize("repair", REPAIRS.values(), ids=list(REPAIRS))
 def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
     if repair.switch is None:
-        assert all(release.version < repair.version for release in RELEASES.values())
+        assert repair.is_opt_in
         return
     since = [release.version >= repair.version[: len(release.version)] for release in RELEASES.values()]
     assert False in since
     if True not in since:
-        assert REPAIRED_SINCE[repair.switch] == repair.value()
+        assert REPAIRED_SINCE.get(repair.switch, repair.value()) == repair.value()
         return
     arrived = RELEASES[list(RELEASES)[since.index(True)]]
     last_without = RELEASES[list(RELEASES)[since.index(True) - 1]]

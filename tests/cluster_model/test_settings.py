@@ -30,11 +30,23 @@ from harrow.cluster_model.settings import (
 MS = 1_000
 SECOND = 1_000_000
 ALL = tuple(RELEASES)
-UP_TO_2_0 = ("0.10.2", "0.11", "2.0")
+
+
+def before(release: str) -> tuple[str, ...]:
+    return ALL[: ALL.index(release)]
+
+
+def since(release: str) -> tuple[str, ...]:
+    return ALL[ALL.index(release) :]
 
 
 def by_release(*groups: tuple[tuple[str, ...], Any]) -> dict[str, Any]:
     return {release: value for releases, value in groups for release in releases}
+
+
+def changed_in(release: str, old: Value, new: Value) -> dict[str, Value]:
+    """Return the defaults where the first of the model's releases with another one is *release*."""
+    return by_release((before(release), old), (since(release), new))
 
 
 # From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
@@ -43,8 +55,8 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (TOPIC, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),
     (BROKER, "min.insync.replicas"): by_release((ALL, 1)),
     (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
-    (BROKER, "replica.lag.time.max.ms"): by_release((ALL, 10_000)),  # 30 s from 2.5 on (KIP-537)
-    (BROKER, "zookeeper.session.timeout.ms"): by_release((ALL, 6_000)),
+    (BROKER, "replica.lag.time.max.ms"): changed_in("2.8", 10_000, 30_000),  # KIP-537, 2.5
+    (BROKER, "zookeeper.session.timeout.ms"): changed_in("2.8", 6_000, 18_000),  # KIP-537, 2.5
     (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
     (BROKER, "max.incremental.fetch.session.cache.slots"): by_release((ALL, 1000)),
     (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
@@ -58,20 +70,30 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "log.flush.offset.checkpoint.interval.ms"): by_release((ALL, 60_000)),
     (BROKER, "log.flush.interval.messages"): by_release((ALL, LONG_MAX)),
     (BROKER, "log.flush.interval.ms"): by_release((ALL, LONG_MAX)),
+    (BROKER, "log.flush.scheduler.interval.ms"): by_release((ALL, LONG_MAX)),
+    (BROKER, "log.segment.bytes"): by_release((ALL, 1 << 30)),
     (TOPIC, "flush.messages"): by_release((ALL, LONG_MAX)),
+    (BROKER, "broker.session.timeout.ms"): by_release((ALL, 9_000)),
+    (BROKER, "broker.heartbeat.interval.ms"): by_release((ALL, 2_000)),
+    (BROKER, "controller.quorum.election.timeout.ms"): by_release((ALL, 1_000)),
+    (BROKER, "controller.quorum.election.backoff.max.ms"): by_release((ALL, 1_000)),
+    (BROKER, "controller.quorum.fetch.timeout.ms"): by_release((ALL, 2_000)),
+    (BROKER, "controller.quorum.request.timeout.ms"): by_release((ALL, 2_000)),
+    (TOPIC, "flush.ms"): by_release((ALL, LONG_MAX)),
+    (TOPIC, "segment.bytes"): by_release((ALL, 1 << 30)),
     (BROKER, "auto.leader.rebalance.enable"): by_release((ALL, True)),
     (BROKER, "leader.imbalance.check.interval.seconds"): by_release((ALL, 300)),
     (BROKER, "leader.imbalance.per.broker.percentage"): by_release((ALL, 10)),
-    (PRODUCER, "acks"): by_release((ALL, "1")),
-    (PRODUCER, "enable.idempotence"): by_release((ALL, False)),
-    (PRODUCER, "retries"): by_release((UP_TO_2_0, 0), (("2.4",), INT_MAX)),  # KIP-91
+    (PRODUCER, "acks"): changed_in("3.6", "1", "all"),  # KIP-679, 3.0
+    (PRODUCER, "enable.idempotence"): changed_in("3.6", False, True),  # KIP-679, 3.0
+    (PRODUCER, "retries"): changed_in("2.4", 0, INT_MAX),  # KIP-91, 2.1
     (PRODUCER, "max.in.flight.requests.per.connection"): by_release((ALL, 5)),
     (PRODUCER, "retry.backoff.ms"): by_release((ALL, 100)),
     (PRODUCER, "request.timeout.ms"): by_release((ALL, 30_000)),
     (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
-    (PRODUCER, "linger.ms"): by_release((ALL, 0)),
+    (PRODUCER, "linger.ms"): changed_in("4.0", 0, 5),  # KIP-1030
     (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
-    (CONSUMER, "request.timeout.ms"): by_release((("0.10.2", "0.11"), 305_000), (("2.0", "2.4"), 30_000)),
+    (CONSUMER, "request.timeout.ms"): changed_in("2.0", 305_000, 30_000),  # KIP-266
     (CONSUMER, "fetch.max.wait.ms"): by_release((ALL, 500)),
     (CONSUMER, "max.partition.fetch.bytes"): by_release((ALL, 1024 * 1024)),
     (CONSUMER, "max.poll.records"): by_release((ALL, 500)),
@@ -94,7 +116,7 @@ def test_defaults(key: tuple[str, str]) -> None:
         ("acks", ALL),
         ("enable.idempotence", ALL[1:]),  # KIP-98
         ("reconnect.backoff.max.ms", ALL[1:]),  # KIP-144
-        ("delivery.timeout.ms", ("2.4",)),  # KIP-91
+        ("delivery.timeout.ms", since("2.4")),  # KIP-91
     ],
 )
 def test_when_a_setting_arrived(name: str, releases: tuple[str, ...]) -> None:
@@ -103,7 +125,7 @@ def test_when_a_setting_arrived(name: str, releases: tuple[str, ...]) -> None:
 
 def test_a_default_holds_from_its_release_on() -> None:
     setting = Setting("x", BROKER, "int", (("0.10.2", 1), ("2.0", 2), ("2.3", 3)), "")
-    assert [setting.default(release) for release in RELEASES] == [1, 1, 2, 3]
+    assert [setting.default(release) for release in RELEASES] == [1, 1, 1, 2, *[3] * len(since("2.4"))]
 
 
 def test_every_default_is_a_value_that_may_be_given() -> None:
@@ -124,7 +146,9 @@ def test_names_and_scopes() -> None:
     assert scopes_of("no.such.setting") == ()
     assert setting_names((TOPIC,)) == [
         "flush.messages",
+        "flush.ms",
         "min.insync.replicas",
+        "segment.bytes",
         "unclean.leader.election.enable",
     ]
     assert setting_names() == sorted({name for _, name in SETTINGS})
@@ -148,6 +172,14 @@ def test_times_are_microseconds() -> None:
     assert config.flush_interval_us == 2 * MS
     never_us = broker_config("2.4", {}).flush_interval_us
     assert 100 * 365 * 86_400 * SECOND < never_us < LONG_MAX
+
+
+def test_logs_are_flushed_by_time_as_often_as_the_broker_looks_unless_somebody_says() -> None:
+    broker = broker_config("2.4", {"log.flush.scheduler.interval.ms": 5})
+    assert (broker.flush_interval_us, topic_config({}, broker).flush_us) == (5 * MS, 5 * MS)
+    broker = broker_config("2.4", {"log.flush.scheduler.interval.ms": 5, "log.flush.interval.ms": 7})
+    assert (broker.flush_interval_us, topic_config({"flush.ms": 9}, broker).flush_us) == (7 * MS, 9 * MS)
+    assert topic_config({"segment.bytes": 100}, broker).segment_bytes == 100
 
 
 @pytest.mark.parametrize(
@@ -287,3 +319,35 @@ def test_no_release_reconciles_to_what_it_refuses() -> None:
         assert bool(refused) == ("enable.idempotence" in known)
         settled = reconciled(release, known, profile.behaviours)
         assert list(conflicts(release, settled, profile.behaviours)) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "idempotence", "acks"),
+    [
+        ("2.8", {}, False, 1),
+        ("3.6", {}, True, -1),
+        ("3.6", {"acks": "1"}, False, 1),
+        ("3.6", {"retries": 0}, False, -1),
+        ("3.6", {"max.in.flight.requests.per.connection": 6}, False, -1),
+        ("3.6", {"enable.idempotence": False}, False, -1),
+    ],
+)
+def test_from_3_0_on_idempotence_is_a_default_that_gives_way(
+    release: str, given: dict[str, Value], idempotence: bool, acks: int
+) -> None:
+    """KIP-679, `postProcessAndValidateIdempotenceConfigs`."""
+    config = producer_config(release, given)
+    assert (config.idempotence, config.acks) == (idempotence, acks)
+
+
+@pytest.mark.parametrize(
+    ("release", "idempotence", "refused"), [("3.9", None, 0), ("4.0", None, 1), ("4.0", False, 0)]
+)
+def test_from_4_0_on_more_than_five_requests_in_flight_need_idempotence_to_be_off(
+    release: str, idempotence: bool | None, refused: int
+) -> None:
+    given: dict[str, Value] = {"max.in.flight.requests.per.connection": 6}
+    if idempotence is not None:
+        given["enable.idempotence"] = idempotence
+    found = list(conflicts(release, given, RELEASES[release].behaviours))
+    assert [conflict.remedy for conflict in found] == [5] * refused

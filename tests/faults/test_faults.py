@@ -6,19 +6,25 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.fields import draw_duration
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.bit_rot import BitRot
 from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.broker_isolation import BrokerIsolation
 from harrow.faults.broker_pause import BrokerPause, BrokerResume
 from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.disk_loss import DiskLoss
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
+from harrow.faults.log_dir_failure import LogDirFailure
 from harrow.faults.message import Message, Release
 from harrow.faults.network_ack_loss import NetworkAckLoss
 from harrow.faults.partition import NetworkPartition
 from harrow.faults.session_expiry import SessionExpiry
 from harrow.faults.slow_follower import SlowFollower
+from harrow.faults.stale_checkpoint import StaleCheckpoint
+from harrow.faults.torn_write import TornWrite
 from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000
@@ -37,6 +43,8 @@ class FakeEnvironment:
         self.stopping: set[int] = set()
         self.under_replicated: tuple[str, ...] = ()
         self.irreplaceable: set[int] = set()
+        self.down: set[str] = set()
+        self.still: set[str] = set()
 
     def broker_ids(self) -> tuple[int, ...]:
         return (0, 1, 2)
@@ -44,12 +52,37 @@ class FakeEnvironment:
     def client_names(self) -> tuple[str, ...]:
         return ("producer-0", "consumer-0")
 
+    def client(self, name: str) -> "FakeClient":
+        return FakeClient(name, self)
+
     def may_lose_power(self, broker: int) -> bool:
         return broker not in self.irreplaceable
 
-    def crash_broker(self, broker: int, *, power_loss: bool) -> None:
-        self.did.append(("crash", broker, power_loss))
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        torn = () if torn_after is None else (torn_after,)
+        self.did.append(("crash", broker, power_loss, *torn))
         self.running.discard(broker)
+
+    def lose_disk(self, broker: int) -> None:
+        self.did.append(("lose disk", broker))
+
+    def log_dirs(self) -> int:
+        return 2
+
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+        self.did.append(("fail dir", broker, log_dir))
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        self.did.append(("repair dir", broker, log_dir))
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
+        return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
+        self.did.append(("damage", broker, partition, offset))
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
+        self.did.append(("revert", broker, name, age_us))
 
     def stop_broker(self, broker: int) -> None:
         self.did.append(("stop", broker))
@@ -91,6 +124,18 @@ class FakeEnvironment:
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
         self.did.append(("restore", sender, receiver))
 
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return ("cut", sender, receiver) in self.did
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self.did.append(("degrade", sender, receiver, quality))
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        self.did.append(("recover", sender, receiver, quality))
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        self.did.append(("reset", one, other))
+
     def add_message_rule(self, rule: MessageRule) -> None:
         self.rules.append(rule)
 
@@ -102,6 +147,41 @@ class FakeEnvironment:
 
     def release_messages(self, name: str) -> None:
         self.did.append(("release", name))
+
+
+class FakeClient:
+    """A client whose process runs, unless it is among those that are ``down`` or ``still``."""
+
+    def __init__(self, name: str, environment: FakeEnvironment) -> None:
+        self._name = name
+        self._environment = environment
+
+    def is_running(self) -> bool:
+        return self._name not in self._environment.down
+
+    def is_paused(self) -> bool:
+        return self._name in self._environment.still
+
+    def can_be_left_behind(self) -> bool:
+        return self._name.startswith("producer")
+
+    def crash(self) -> None:
+        self._do("crash")
+
+    def start_again(self) -> None:
+        self._do("start again")
+
+    def pause(self) -> None:
+        self._do("pause")
+
+    def resume(self) -> None:
+        self._do("resume")
+
+    def leave_behind(self) -> None:
+        self._do("leave behind")
+
+    def _do(self, what: str) -> None:
+        self._environment.did.append((what, self._name))
 
 
 def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
@@ -124,6 +204,29 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
             [("start", 0)],
         ),
         (BrokerRestart(broker=2), [("start", 2)], []),
+        (DiskLoss(broker=0), [("crash", 0, False), ("lose disk", 0)], []),
+        (
+            DiskLoss(broker=2, restart_after=(SECOND, SECOND)),
+            [("lose disk", 2)],  # it is down already
+            [("start", 2)],
+        ),
+        (
+            TornWrite(broker=0, after=2, restart_after=(SECOND, SECOND)),
+            [("crash", 0, True, 2)],
+            [("start", 0)],
+        ),
+        (
+            LogDirFailure(broker=0, log_dir=1, duration=(SECOND, SECOND)),
+            [("fail dir", 0, 1)],
+            [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
+        ),
+        (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
+        (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),
+        (
+            StaleCheckpoint(broker=0, file="leader-epoch-checkpoint", age=SECOND),
+            [("crash", 0, False), ("revert", 0, "leader-epoch-checkpoint", SECOND)],
+            [],
+        ),
         (BrokerStop(broker=0), [("stop", 0)], []),
         (BrokerStop(broker=0, restart_after=(SECOND, SECOND)), [("stop", 0)], [("start", 0)]),
         (BrokerStop(broker=1), [("stop", 1)], []),  # a paused process gets the signal when it goes on
@@ -185,6 +288,10 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BrokerCrash(broker=2),
         BrokerRestart(broker=0),
         BrokerRestart(broker=1),
+        TornWrite(broker=2),
+        BitRot(broker=0, partition="t-0", offset=2),
+        BitRot(broker=1, partition="t-0"),
+        LogDirFailure(broker=0, log_dir=2),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
         BrokerPause(broker=1),
@@ -410,6 +517,11 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "broker_stop",
         "broker_bounce",
         "rolling_restart",
+        "disk_loss",
+        "torn_write",
+        "bit_rot",
+        "log_dir_failure",
+        "stale_checkpoint",
         "broker_pause",
         "broker_resume",
         "controller_failover",
@@ -418,6 +530,13 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "network_ack_loss",
         "slow_follower",
         "partition",
+        "network_split",
+        "broker_slow",
+        "link_slow",
+        "link_reset",
+        "client_crash",
+        "client_pause",
+        "client_zombie",
         "message",
         "release",
     }
@@ -434,6 +553,22 @@ def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
     assert not BrokerCrash(broker=0, kind="power_loss").applies(environment)
     assert BrokerCrash(broker=0).applies(environment)
     assert BrokerCrash(broker=1, kind="power_loss").applies(environment)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        DiskLoss(broker=0),
+        TornWrite(broker=0),
+        BitRot(broker=0, partition="t-0"),
+        StaleCheckpoint(broker=0, file="leader-epoch-checkpoint"),
+    ],
+)
+def test_no_disk_fails_where_the_budget_does_not_allow_it(fault: Fault) -> None:
+    environment = FakeEnvironment()
+    assert fault.applies(environment)
+    environment.irreplaceable = {0}
+    assert not fault.applies(environment)
 
 
 def test_nobody_is_parted_from_itself() -> None:

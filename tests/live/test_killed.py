@@ -1,15 +1,24 @@
-"""Whatever ends harrow in the middle of a run on brokers, nothing of it is left behind."""
+"""Whatever ends harrow in the middle of a run on brokers, nothing of it is left behind.
+
+``HARROW_LIVE_KILLS`` says how often it is killed; each time the run has come a little further.
+"""
 
 import os
+import random
+import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from harrow.live_cluster.live_run import StartedBrokers
-from tests.live.conftest import Wait
+from tests.live.conftest import KILLS, Wait
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 LONG = """
@@ -18,7 +27,9 @@ cluster: {brokers: 3, topics: [{name: t, partitions: 2, replication_factor: 3}]}
 workload: {duration: 10m, producers: [{rate: 20/s}], consumers: [{}]}
 faults:
   - {every: 2s, do: {broker_pause: {broker: any, duration: 1s}}}
+  - {every: 3s, do: {broker_isolation: {broker: any, duration: 2s}}}
 """
+_PORT: Final = re.compile(r"127\.0\.0\.1:(\d+)")
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -33,27 +44,95 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, -15)])
-def test_nothing_is_left_behind(
-    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, how: signal.Signals, code: int
-) -> None:
-    file, results = tmp_path / "long.yaml", tmp_path / "results"
+def ports_in(folder: Path) -> set[int]:
+    """Return the ports that brokers and controllers below a folder were told of, those of the proxies in front of them too."""
+    return {
+        int(port)
+        for file in folder.glob("**/server.properties")
+        for port in _PORT.findall(file.read_text(encoding="utf-8"))
+    }
+
+
+def is_listened_on(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_paused(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] == "T"
+
+
+Stage = Callable[[Path], bool]
+"""Returns whether the run that writes below a folder has come so far."""
+
+
+def has_clients(results: Path) -> bool:
+    """The clients are the last to be started."""
+    return len(list(results.glob("long/*/cluster/clients/*"))) == 2 and bool(processes_in(results))
+
+
+STAGES: Final[tuple[Stage, ...]] = (
+    lambda results: bool(processes_in(results)),
+    lambda results: len(list(results.glob("long/*/cluster/broker-*/log"))) == 3,
+    has_clients,
+    lambda results: has_clients(results) and any(map(is_paused, processes_in(results))),
+)
+
+
+def started(brokers: StartedBrokers, folder: Path, seed: int = 0) -> "subprocess.Popen[bytes]":
+    """Start harrow with a run that takes minutes; what it leaves goes below ``results`` in the folder."""
+    file = folder / "long.yaml"
     file.write_text(LONG.replace("name: long", f'name: long\nkafka: "{brokers.release.model_release}"'))
     target = f"kafka:{brokers.release.name}-{brokers.metadata}"
-    harrow = subprocess.Popen(
-        [sys.executable, "-m", "harrow", "run", file, "--target", target, "--results", results],
+    options = ("--target", target, "--seed", str(seed), "--results", str(folder / "results"))
+    return subprocess.Popen(
+        [sys.executable, "-m", "harrow", "run", file, *options],
+        # What it starts begins here too.
+        cwd=folder,
         env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_nothing_is_left_behind(
+    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, how: signal.Signals, code: int
+) -> None:
+    results = tmp_path / "results"
+    harrow = started(brokers, tmp_path)
     try:
-        # The clients are the last to be started.
-        wait_until(
-            lambda: len(list(results.glob("long/*/cluster/clients/*"))) == 2 and bool(processes_in(results))
-        )
+        wait_until(lambda: has_clients(results))
         harrow.send_signal(how)
         assert harrow.wait() == code
-        wait_until(lambda: not processes_in(results))
+        wait_until(lambda: not processes_in(tmp_path))
+    finally:
+        harrow.kill()
+        harrow.wait()
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_kill_at_any_moment_leaves_no_process_no_pause_and_no_link(
+    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, kill: int
+) -> None:
+    results = tmp_path / "results"
+    harrow = started(brokers, tmp_path, seed=kill)
+    try:
+        wait_until(lambda: harrow.poll() is not None or STAGES[kill % len(STAGES)](results))
+        time.sleep(random.Random(kill).uniform(0, 1))
+        assert harrow.poll() is None, "it is killed in the middle"
+        begun = processes_in(results)
+        harrow.kill()
+        harrow.wait()
+        # One that is paused would be there still, and so would whoever starts the others.
+        wait_until(lambda: not processes_in(tmp_path))
+        assert begun
+        # A link is cut in a proxy: that ends with harrow, and nothing listens where brokers were told to look for each other.
+        assert not [port for port in ports_in(results) if is_listened_on(port)]
     finally:
         harrow.kill()
         harrow.wait()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.finding import SKIPPED, Verdict
+from harrow.checks.finding import HELD, PERMITTED, SKIPPED, VIOLATED, Verdict
 from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, compared, outcome_of
 
 LOST = """
@@ -34,6 +34,12 @@ workload: {duration: 2s, producers: [{rate: 20/s}]}
 def runs(text: str, seeds: range) -> list[RunResult]:
     (plan,) = load_text(text, "test.yaml").plans
     return [run_plan(plan, seed) for seed in seeds]
+
+
+def test_it_is_counted_how_often_the_model_came_to_the_same() -> None:
+    (real,) = runs(LOST, range(1))
+    comparison = compared(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
+    assert comparison.alike(real) == 3
 
 
 def test_what_the_model_comes_to_agrees() -> None:
@@ -82,3 +88,37 @@ def test_a_run_that_was_skipped_is_not_compared() -> None:
         assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
     comparison = compared(run.plan, [run], [])
     assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))
+
+
+def test_service_is_told_of_workloads_and_differs_in_nothing() -> None:
+    real, *model = runs(GENERATED, range(4))
+    comparison = compared(real.plan, [real], model)
+    assert (comparison.status, len(comparison.modelled_service)) == (AGREED, 3)
+    (service,) = comparison.service
+    assert service.sent == service.acked == real.service.total.sent > 0
+    assert 0 < service.ack_p50_us <= service.ack_p99_us <= service.without_ack_us
+
+
+def test_a_script_says_nothing_of_service() -> None:
+    (real,) = runs(LOST, range(1))
+    comparison = compared(real.plan, [real], runs(LOST, range(1)))
+    assert (comparison.service, comparison.modelled_service) == ((), ())
+
+
+REORDERED = """
+name: reordered
+kafka: "2.4"
+settings: {{acks: all, retries: 100}}
+cluster: {{brokers: 3, topics: [{{name: t, replication_factor: 3}}]}}
+workload: {{duration: 8s, producers: [{{rate: 50/s, settings: {{max.in.flight.requests.per.connection: {in_flight}}}}}]}}
+faults: [{{at: 2s, do: {{broker_crash: {{broker: leader of t-0, restart_after: 2s}}}}}}]
+"""
+
+
+def test_in_which_order_a_client_sends_again_is_the_clients_where_it_may_choose() -> None:
+    (java,), (kept,) = (runs(REORDERED.format(in_flight=number), range(1)) for number in (5, 1))
+    assert [run.verdict.rules["nonmonotonic-send"].status for run in (java, kept)] == [PERMITTED, HELD]
+    assert compared(java.plan, [kept], [java]).status == AGREED
+    broken = replace(kept.verdict.rules["nonmonotonic-send"], status=VIOLATED)
+    verdict = replace(kept.verdict, rules={**kept.verdict.rules, "nonmonotonic-send": broken})
+    assert compared(java.plan, [replace(kept, verdict=verdict)], [java]).status == DIFFERS

@@ -134,14 +134,18 @@ def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     assert as_real(real, R241) == (real, ())
 
 
-def test_what_came_after_the_newest_release_of_the_model_is_switched_on_where_brokers_have_it() -> None:
+def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None:
     given = plan("behaviours: {maximal_isr: true}")
     real, without = as_real(given, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
+        "empty_log_begins_at_zero": False,
         "epoch_cache_cut_at_log_end": True,
         "fetch_sessions_keep_epoch": True,
         "maximal_isr": True,
+        "producer_bumps_epoch": True,
+        "requests_wait_for_isr_write": False,
+        "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
     }
 

@@ -107,6 +107,24 @@ def test_without_write_back_nothing_is_flushed_by_the_system(made: Callable[...,
     assert (folder.told(events.LogFlushed), folder.disk.flushed("t-0")) == ([], 0)
 
 
+def test_of_a_lost_disk_only_the_ids_stay(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(*ABC)
+    folder.checkpoint(HIGH_WATERMARKS, t_0_0=3)
+    (folder.root / "meta.properties").write_text("broker.id=1")
+    (folder.root / "__cluster_metadata-0").mkdir()
+    folder.disk.look(0, NOBODY)
+    folder.disk.lose()
+    assert [found.name for found in folder.root.iterdir()] == ["meta.properties"]
+    assert folder.told(events.LogLost) == [("log_lost", "t-0", 0, 3)]
+    assert folder.disk.leo("t-0") == 0
+    folder.disk.look(2 * WRITEBACK_US, NOBODY)
+    assert folder.told(events.LogTruncated, events.LogFlushed) == []
+    folder.write(written(0, "x"))
+    folder.disk.look(3 * WRITEBACK_US, NOBODY)
+    assert [batch.values for batch in folder.disk.batches("t-0")] == [("x",)]
+
+
 def test_what_was_written_back_and_then_cut_off_is_not_flushed(made: Callable[..., Folder]) -> None:
     folder = made(writeback_us=WRITEBACK_US)
     folder.write(*ABC)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from harrow.campaigns.language.plan import EVENTS_MAX, Core, Expectation, Plan, Step
+from harrow.campaigns.language.plan import EVENTS_MAX, BlastRadius, Core, Expectation, Plan, Step
 from harrow.campaigns.language.readers.judgement import Judgement
 from harrow.campaigns.search import strategies
 from harrow.checks.finding import STATUSES
@@ -15,6 +15,7 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import RELEASES, switch_docs
 from harrow.cluster_model.settings import CONSUMER
 from harrow.cluster_model.topology import ClusterSpec, ConsumerSpec
+from harrow.faults import link_ends
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
@@ -60,16 +61,20 @@ class Names:
     def values(self) -> dict[Any, st.SearchStrategy[Any]]:
         """Return what a fault's field can hold where a campaign file takes more than runs need."""
         references = [*self.brokers, "any", "controller"]
-        references += [f"{role} of {name}" for role in ("leader", "follower") for name in self.partitions]
+        references += [
+            f"{role} of {name}" for role in ("leader", "follower", "followers") for name in self.partitions
+        ]
         references += [
             *(f"leaders of {name}" for name in self.topics),
             *(f"rack {rack}" for rack in self.racks),
         ]
-        references += ["random 2", "50%"]
+        references += ["random 2", "50%", "all"]
         brokers = st.sampled_from(references)
+        ends = [*references, *self.clients, *link_ends.GROUPS, link_ends.ZOOKEEPER]
         return {
             **VALUES,
             markers.BrokerMarker: brokers | st.lists(brokers, min_size=1, max_size=3).map(tuple),
+            markers.LinkEndMarker: st.sampled_from(ends),
             markers.ProbabilityMarker: st.floats(0, 1).map(abs),
             markers.MessageRuleNameMarker: texts,
             markers.MessageRuleMarker: texts,
@@ -232,7 +237,15 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
         intervals.map(lambda us: Rate(mean_us=us, start_us=start_us, stop_us=stop_us)),
     ]
     struck = draw(st.lists(faults(names), min_size=1, max_size=3))
-    return Injection(timing=draw(st.one_of(timings)), faults=tuple(struck))
+    serial, repeat = draw(st.booleans()), draw(st.integers(1, 3))
+    return Injection(
+        timing=draw(st.one_of(timings)),
+        faults=tuple(struck),
+        serial=serial,
+        repeat=repeat,
+        pause=draw(_ranges(DAY_US)) if serial or repeat > 1 else (0, 0),
+        stop_when=draw(st.none() | conditions(names)),
+    )
 
 
 @st.composite
@@ -293,6 +306,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
         events_limit=draw(st.just(20_000_000) | st.integers(1, EVENTS_MAX)),
         invariants=invariants,
         core=core,
+        blast_radius=draw(st.none() | strategies.specs(BlastRadius, VALUES)),
         demand=tuple(sorted(demand)),
         expect=Expectation(
             verdict=draw(st.none() | st.sampled_from(STATUSES)),

@@ -113,6 +113,9 @@ faults:
   - {{every: 13s, do: {{broker_pause: {{broker: any, duration: 1s..6s}}}}}}
   - {{every: 17s, do: {{broker_stop: {{broker: any, restart_after: 3s}}}}}}
   - {{every: 19s, do: {{message: {{action: duplicate, api: Fetch, count: 2}}}}}}
+  - {{every: 12s, do: {{link_slow: {{between: any, latency: 20ms, jitter: 50ms, duration: 1s..4s}}}}}}
+  - {{every: 16s, do: {{broker_slow: {{broker: any, delay: 70ms, duration: 1s..4s}}}}}}
+  - {{every: 29s, do: {{link_reset: {{between: any}}}}}}
   - {{every: 23s, do: {{message: {{action: delay, api: Fetch, delay: 700ms, count: 3}}}}}}
 """
 

@@ -11,8 +11,14 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.bit_rot import BitRot
 from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.disk_loss import DiskLoss
+from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
+from harrow.faults.log_dir_failure import LogDirFailure
+from harrow.faults.stale_checkpoint import StaleCheckpoint
+from harrow.faults.torn_write import TornWrite
 
 # The mutants that the yardstick's faults find soon, with the rule that finds them first, and within how many seeds.
 FOUND = {
@@ -71,3 +77,34 @@ def test_power_loss_is_never_a_broken_promise(release: str, numbers: range) -> N
     assert "violated" not in statuses
     # Records do go with the power, or the test shows nothing.
     assert statuses.count("permitted") > len(numbers) / 5
+
+
+_BACK = (US_PER_SECOND, 10 * US_PER_SECOND)
+_OF_DISKS: tuple[tuple[Fault, ...], ...] = (
+    (DiskLoss(broker="any", restart_after=_BACK),),
+    (TornWrite(broker="any", after=1, restart_after=_BACK),),
+    (BitRot(broker="any", partition="t-0"),),
+    (
+        StaleCheckpoint(broker="any", restart_after=_BACK),
+        StaleCheckpoint(broker="any", file="recovery-point-offset-checkpoint", restart_after=_BACK),
+        StaleCheckpoint(broker="any", file="leader-epoch-checkpoint", restart_after=_BACK),
+    ),
+    tuple(LogDirFailure(broker="any", log_dir=number, duration=_BACK) for number in (0, 1)),
+)
+
+
+@pytest.mark.parametrize("of_disks", _OF_DISKS, ids=lambda faults: faults[0].name)
+@pytest.mark.soak(size=5, test=1, soak=50)
+def test_a_disk_that_fails_is_never_a_broken_promise(of_disks: tuple[Fault, ...], numbers: range) -> None:
+    injection = yardstick().faults[0]
+    assert isinstance(injection.timing, Rate)
+    faults = replace(
+        injection,
+        timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
+        faults=(*injection.faults, *of_disks * 3),
+    )
+    cluster = yardstick().cluster
+    cluster = replace(cluster, disk=replace(cluster.disk, log_dirs=2))
+    plan = replace(yardstick(), faults=(faults,), cluster=cluster)
+    verdicts = {seed: run_plan(plan, seed).verdict for seed in numbers}
+    assert [seed for seed, verdict in verdicts.items() if verdict.status == "violated"] == []

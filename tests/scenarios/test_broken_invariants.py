@@ -145,7 +145,7 @@ def _everything_counts_as_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _power_loss_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LogFile, "lose_power", lambda self: self.truncate_to(0))
+    monkeypatch.setattr(LogFile, "lose_power", lambda self, _torn_after=None: self.truncate_to(0))
 
 
 def _a_crash_takes_what_is_not_flushed(monkeypatch: pytest.MonkeyPatch) -> None:

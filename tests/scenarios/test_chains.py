@@ -78,6 +78,16 @@ def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...
     )
 
 
+def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that one disk had."""
+    return (
+        ("appended", 0, record),
+        ("stopped", 0, f"crashed, the only one with {record}"),
+        ("disk-lost", 0, f"lost its disk, and its log, with {record}"),
+        ("conclusion", None, f"every replica that had {record} lost its disk"),
+    )
+
+
 def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
     return (
@@ -93,9 +103,49 @@ def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
 
 
 M3: Final[Wanted] = ("appended", 1, "m3 at offset 1")
+LAST_IN_ISR: Final[tuple[Wanted, ...]] = (
+    ("acked", 0, "all of the ISR [0, 1, 2] had it"),
+    ("disk-lost", 0, "lost its disk, and its log, with m0"),
+    ("elected", 0, "from the ISR [0], without m0"),
+    ("conclusion", None, "brokers 1 and 2, not in it, could not be elected for having it (KIP-966)"),
+)
 BOTH_CLAIM_1: Final[Wanted] = ("conclusion", None, "offset 1 is m2")
 
 CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[str, ...]]]] = {
+    ("bit-rot[base]", "lost-write", "m1"): (
+        (
+            ("acked", 0, "acked m1 when the ISR had shrunk to [0]"),
+            ("stopped", 0, "crashed, the only one with m1"),
+            (
+                "corruption-cut",
+                0,
+                "found a batch with a bad CRC when it recovered, and cut its log at offset 1",
+            ),
+            ("conclusion", None, "every replica that had m1 lost its disk, or what was on it"),
+        ),
+        ("min.insync.replicas=2",),
+    ),
+    ("bit-rot[base]", "lost-write", "m2"): (
+        (("corruption-cut", 0, "cut its log at offset 1, with m2"),),
+        ("min.insync.replicas=2",),
+    ),
+    ("disk-loss[base]", "lost-write", "m0"): (
+        LAST_IN_ISR,
+        # With it the script does not come as far as the disk.
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("disk-loss[base]", "lost-write", "m1"): (lost_with_only_disk("m1"), ("min.insync.replicas=2",)),
+    ("disk-loss[min-isr-2]", "lost-write", "m0"): (LAST_IN_ISR, ()),
+    ("disk-loss[min-isr-2]", "inconsistent-offsets", "m0"): (
+        (*LAST_IN_ISR[:-1], ("appended", 0, "m1 at offset 0 (epoch 2)"), LAST_IN_ISR[-1]),
+        (),
+    ),
+    ("disk-loss[unclean-election]", "lost-write", "m1"): (
+        lost_with_only_disk("m1"),
+        ("min.insync.replicas=2",),
+    ),
+    ("disk-loss[one-replica]", "lost-write", "m0"): (lost_with_only_disk("m0"), ()),
+    ("disk-loss[one-replica]", "lost-write", "m1"): (lost_with_only_disk("m1"), ()),
     ("ack-lost[base]", "duplicate", "m1"): (
         (
             ("sent", None, "producer-0 sent m1"),
@@ -282,6 +332,20 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ),
     ("power-loss[base]", "lost-write", "m1"): (
         all_lost_power("m1", 1, 0, 1, 2),
+        (FLUSHING,),
+    ),
+    ("last-replica-standing[base]", "lost-write", "m1"): (
+        (
+            ("appended", 0, "m1 at offset 0"),
+            ("copied", 1, "m1"),
+            ("acked", 0, "all of the ISR [0, 1] had it"),
+            ("stopped", 1, "was stopped"),
+            ("unflushed-lost", 0, "from offset 0 on, with m1"),
+            ("elected", 0, "from the ISR [0], without m1"),
+            ("recovered", 1, "came back with m1"),
+            ("truncated", 1, "cut off m1"),
+            ("conclusion", None, "could not be elected for having it (KIP-966)"),
+        ),
         (FLUSHING,),
     ),
     ("rack-outage[base]", "lost-write", "m0"): (

@@ -1,12 +1,13 @@
 """The control plane is a seam: one that is no ZooKeeper serves a cluster, its clients and its observers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 
 from harrow.campaigns.run.clients import MODEL, Clients
 from harrow.campaigns.run.model_observer import ClusterObserver
-from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
@@ -33,6 +34,7 @@ class Oracle:
     """A control plane that is a process of its own, knows everything at once and elects nobody."""
 
     process_names: tuple[str, ...] = ("oracle",)
+    controllers: Mapping[int, Process] = MappingProxyType({})
 
     def __init__(self, cluster: Cluster) -> None:
         self.host = cluster.host(Process("oracle"))
@@ -45,6 +47,15 @@ class Oracle:
     def start(self) -> None:
         """There is nothing to start."""
 
+    def lose_disk(self, broker: int) -> None:
+        """It keeps what there is to know."""
+
+    def start_controller(self, node: int) -> None:
+        raise AssertionError(f"there is no controller {node}")
+
+    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
+        raise AssertionError(f"there is no controller {node}")
+
     def join(
         self,
         broker: int,
@@ -52,6 +63,7 @@ class Oracle:
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
+        on_metadata: Callable[[MetadataDelta], None],
     ) -> "Believer":
         return Believer(self, broker, host, on_registered)
 
@@ -131,6 +143,9 @@ class Believer:
     ) -> None:
         """Nobody asks for that."""
 
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
+        """Do nothing: here no disk fails."""
+
     def close(self, on_closed: Callable[[], None]) -> None:
         del self.oracle.registered[self.broker]
         on_closed()
@@ -141,6 +156,7 @@ class Believer:
         state: LeaderAndIsr,
         controller_epoch: int,
         on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
     ) -> None:
         assert controller_epoch == CONTROLLER_EPOCH
         known = self.oracle.states[partition]

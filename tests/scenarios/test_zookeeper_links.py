@@ -82,3 +82,41 @@ faults:
     assert touched[topic, "request"] == touched[state, "request"] == asked
     assert touched[topic, "response"] == touched[state, "response"] == answered
     assert not any(touched[znode, kind] for znode in (other, no_parent) for kind in ("request", "response"))
+
+
+LOST_ANSWER = """
+name: lost-answer
+cluster:
+  brokers: 2
+  controller: 0
+  topics: [{name: t, replication_factor: 2}]
+settings: {zookeeper.session.timeout.ms: 6s}
+script:
+  - at: 0s
+    do: {message: {action: reset, kind: response, znode: ZNODE, to: BROKER, skip: SKIP}}
+  - at: 1s
+    do: {broker_crash: {broker: 0, restart_after: 12s}}
+  - at: 12s
+    do: {expect: {controller: 1, leader: {t-0: 1}}}
+  - at: 30s
+    do: {expect: {controller: 1, registered: {0: true, 1: true}, isr: {t-0: [0, 1]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("znode", "broker", "skip"),
+    [
+        # It creates the znode with the registration; the controller has the other one, and reads the epoch first.
+        ("/brokers/ids/0", 0, 0),
+        ("/controller_epoch", 1, 1),
+    ],
+)
+def test_a_broker_whose_own_znode_is_there_takes_it_for_the_one_that_it_has_created(
+    znode: str, broker: int, skip: int
+) -> None:
+    """The answer is lost, and the request sent again is refused: ``CheckedEphemeral``, ``checkControllerAndEpoch``."""
+    text = LOST_ANSWER.replace("ZNODE", znode).replace("BROKER", str(broker)).replace("SKIP", str(skip))
+    (plan,) = load_text(text, "lost.yaml").plans
+    result = run_plan(plan, 0)
+    assert result.missed == ()
+    assert [event for event in result.evidence.trace if event[1] == MessageRuleApplied.name]

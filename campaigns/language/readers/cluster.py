@@ -11,6 +11,7 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import TOPIC
 from harrow.cluster_model.topology import BROKERS_MAX, PARTITIONS_MAX, BrokerSpec, ClusterSpec, TopicSpec
 
@@ -59,12 +60,21 @@ class ClusterReader:
             topics=specs,
             settings=plain(self._settings.broker()),
         )
+        self._check_metadata(spec)
         return CheckedCluster(
             spec=spec,
             topics={name: settings for name, (_, settings) in topics.items()},
             brokers={broker: settings for broker, (_, settings) in brokers.items()},
             references=references,
         )
+
+    def _check_metadata(self, spec: ClusterSpec) -> None:
+        """Check that the release keeps its metadata where the campaign says."""
+        release = self._settings.release
+        if release not in RELEASES or spec.metadata in (None, *RELEASES[release].modes):
+            return
+        known = listed(RELEASES[release].modes)
+        self._draft.problem(("cluster", "metadata"), f"Kafka {release} keeps its metadata in {known}")
 
     def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
         """Check that racks are known of all brokers or of none, if replicas are to be assigned by them."""

@@ -61,12 +61,15 @@ class FaultReader:
         given = section.given()
         timing = self._timing(section, given, path)
         faults = self._faults(given, path)
+        self._check_sequence(given, path)
         if timing is None or not faults:
             return ()
         line = self._draft.line(path)
         entries = [(fault,) for fault in faults] if "do" in given else [faults]
         return tuple(
-            self._sections.read(Injection, section, path, timing=timing, faults=entry, line=line)
+            self._sections.read(
+                Injection, section, path, timing=timing, faults=entry, line=line, serial="serial" in given
+            )
             for entry in entries
         )
 
@@ -126,13 +129,25 @@ class FaultReader:
                 self._draft.problem((*path, "from"), message)
         return {"start_us": start_us, "stop_us": stop_us}
 
+    def _check_sequence(self, given: Mapping[str, Any], path: Path) -> None:
+        """Check that what is about a sequence stands with one."""
+        if "pause" in given and "serial" not in given and given.get("repeat", 1) == 1:
+            self._draft.problem((*path, "pause"), "`pause` goes with `serial` or `repeat`", at_key=True)
+        if "together" in given and "serial" in given:
+            message = "of `serial` one strikes after the other: leave `together` out"
+            self._draft.problem((*path, "together"), message, at_key=True)
+
     def _faults(self, given: Mapping[str, Any], path: Path) -> tuple[Fault, ...]:
-        if ("do" in given) == ("any_of" in given):
+        keys = [key for key in ("do", "any_of", "serial") if key in given]
+        if len(keys) != 1:
             if not self._draft.has_lost(path):
-                message = "an entry has either `do`, what strikes, or `any_of`, a list to draw from"
+                message = (
+                    "an entry has either `do`, what strikes, or `any_of`, a list to draw from, or `serial`, a list "
+                    "that strikes one after the other"
+                )
                 self._draft.problem(path, message)
             return ()
-        key = "do" if "do" in given else "any_of"
+        (key,) = keys
         place, choices = (*path, key), given[key]
         if not choices and not self._draft.has_lost(place):
             self._draft.problem(place, f"{key}: name a fault")

@@ -9,6 +9,8 @@ from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.topology import BrokerSpec, ProducerSpec, TopicSpec
+from harrow.faults.client_processes import ALL, ANY
+from harrow.faults.link_ends import GROUPS
 
 ZOOKEEPER = "zookeeper"
 
@@ -54,7 +56,9 @@ class References:
             kinds.BrokerMarker: self.broker_reference,
             kinds.BrokerIdMarker: self.broker,
             kinds.EndpointMarker: self.endpoint,
+            kinds.LinkEndMarker: self.link_end,
             kinds.ProducerMarker: self.producer,
+            kinds.StruckClientMarker: self.struck_client,
             kinds.ClientMarker: self.client,
             kinds.PartitionMarker: self.partition,
         }
@@ -120,9 +124,20 @@ class References:
             known = (*sorted(self._clients), ZOOKEEPER)
             self._draft.unknown(path, "end of a link", endpoint, known)
 
+    def link_end(self, path: Path, end: int | str) -> None:
+        """Check an end of a link, or a reference to some."""
+        if isinstance(end, str) and literals.is_broker_reference(end):
+            self.broker_reference(path, end)
+        elif end not in GROUPS:
+            self.endpoint(path, end)
+
     def client(self, path: Path, name: str) -> None:
         if name not in self._clients and self._checks_clients:
             self._draft.unknown(path, "client", name, self._clients)
+
+    def struck_client(self, path: Path, name: str) -> None:
+        if name not in (ANY, ALL):
+            self.client(path, name)
 
     def producer(self, path: Path, name: str) -> None:
         if name not in self._producers and self._checks_clients:

@@ -44,7 +44,9 @@ class SectionReader:
     def value(self, item: DeclaredField, value: Any, path: Path) -> Any:
         """Return what a field is that has this value in the file."""
         if item.many:
-            if item.required and not value and not self._draft.has_lost(path):
+            # Where a list is there by default, none at all is not what a campaign can mean.
+            needs_some = item.required or (isinstance(item.default, tuple) and item.default)
+            if needs_some and not value and not self._draft.has_lost(path):
                 self._draft.problem(path, f"{item.key}: the list is empty")
             self._check_unique(item, value, path)
             inner = replace(item, depth=item.depth - 1)

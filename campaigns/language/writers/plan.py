@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from harrow.campaigns.language.literals import field_text, setting_text
 from harrow.campaigns.language.open_choices import open_fields
-from harrow.campaigns.language.plan import Core, Expectation, Plan, Swarm
+from harrow.campaigns.language.plan import BlastRadius, Core, Expectation, Plan, Swarm
 from harrow.campaigns.language.readers.judgement import judgement_of
 from harrow.campaigns.language.schema import ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.writers.conditions import condition_map
@@ -36,7 +36,8 @@ def document(plan: Plan) -> Rows:
         script=script_items(plan),
         faults=Items(injection_rows(injection, plan.duration_us) for injection in plan.faults),
         swarm=None if plan.swarm is None else _swarm(plan.swarm),
-        core=_core(plan.core),
+        blast_radius=_emptiable(plan.blast_radius),
+        core=_emptiable(plan.core),
         invariants=plan.invariants or NO_INVARIANTS if plan.invariants != tuple(INVARIANTS) else None,
         demand=_demand(plan),
         found=None if plan.found is None else section_map(plan.found, seed=plan.found.seed),
@@ -106,9 +107,9 @@ def _client(client: Any, shared: SharedSettings, without: tuple[str, ...] = ()) 
     return section_map(client, without=without, settings=shared.own(client.settings) or None)
 
 
-def _core(core: Core | None) -> dict[str, Any] | Word | None:
-    """Return the section; an empty one is a core all the same."""
-    return None if core is None else section_map(core) or Word("{}")
+def _emptiable(section: BlastRadius | Core | None) -> dict[str, Any] | Word | None:
+    """Return the section; an empty one is a core, or a limit, all the same."""
+    return None if section is None else section_map(section) or Word("{}")
 
 
 def _demand(plan: Plan) -> Any:

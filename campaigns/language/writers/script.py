@@ -53,9 +53,8 @@ def injection_rows(injection: Injection, duration_us: int) -> Rows:
     ends_with_workload = getattr(timing, "stop_us", None) == duration_us
     rows = Rows(section_map(timing, without=("stop_us",) if ends_with_workload else ()))
     rows |= section_map(injection)
-    rows["do" if len(injection.faults) == 1 else "any_of"] = _one_or_listed(
-        [action_entry(fault) for fault in injection.faults]
-    )
+    key = "serial" if injection.serial else "do" if len(injection.faults) == 1 else "any_of"
+    rows[key] = _one_or_listed([action_entry(fault) for fault in injection.faults])
     return rows
 
 

@@ -177,7 +177,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - do: {message: {action: hold, api: Fech, from: 9, to: 1}}
           - do: {network_ack_loss: {client: bob, probability: 1.5, count: 0, skip: -1}}
           - do: {release: {id: massage}}
-          - do: {partition: {between: 0}}
+          - do: {partition: {and: 0}}
         """,
         [
             ("2:33", "unknown partition `t-9`"),
@@ -191,7 +191,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("7:55", "a probability is a number from 0 to 1"),
             ("7:67", "count: 0 is too small"),
             ("7:76", "skip: -1 is too small"),
-            ("9:21", "partition: `and` is missing"),
+            ("9:21", "partition: `between` is missing"),
         ],
     ),
     "message rule that nobody made": (

@@ -66,7 +66,12 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     # Values
     "releases": (
         "kafka: 2.1\n",
-        [("1:8", "release `2.1` is not modelled; there are 0.10.2, 0.11, 2.0, 2.4")],
+        [
+            (
+                "1:8",
+                "release `2.1` is not modelled; there are 0.10.2, 0.11, 1.1, 2.0, 2.4, 2.8, 3.6, 3.9, 4.0, 4.3 and latest",
+            )
+        ],
     ),
     "patch release": ("kafka: 2.4.1\n", [("1:8", "write 2.4")]),
     "booleans": (
@@ -214,7 +219,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         faults:
           - {at: 1s, do: {partition: {between: [0], and: [0]}}}
         """,
-        [("4:30", "this cuts no link: the same stands on both sides")],
+        [("4:30", "there is no link: the same stands on both sides")],
     ),
     "znodes": (
         """\

@@ -2,9 +2,11 @@
 
 import pytest
 
+from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import (
     Expectation,
 )
+from harrow.cluster_model.release import NEWEST_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from tests.campaigns.language.campaign_texts import load, plan, problems
 
@@ -138,3 +140,32 @@ def test_bad_override(option: str, message: str) -> None:
     assert problem.startswith("--set: ")
     assert message in problem
     assert problem.isprintable()
+
+
+def test_the_latest_release_is_the_newest_one_of_the_model_and_a_plan_has_its_number() -> None:
+    assert plan("kafka: latest").kafka == NEWEST_RELEASE
+
+
+NEW_AND_OLD = """\
+kafka: "2.4"
+variants:
+  idempotent:
+    settings: {enable.idempotence: true}
+  plain: {}
+"""
+
+
+def test_an_option_has_to_suit_the_variants_that_are_named() -> None:
+    found = load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], ["base", "plain"])
+    assert [(plan.variant, plan.kafka) for plan in found.plans] == [(None, "0.10.2"), ("plain", "0.10.2")]
+
+
+@pytest.mark.parametrize("named", [(), ("idempotent",), ("plain", "idempotent")])
+def test_an_option_that_does_not_suit_a_variant_that_runs_is_refused(named: tuple[str, ...]) -> None:
+    with pytest.raises(CampaignError, match=r"no enable\.idempotence.*in variant idempotent"):
+        load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], named)
+
+
+def test_a_mistake_of_the_file_is_one_whatever_variants_are_named() -> None:
+    with pytest.raises(CampaignError, match=r"no enable\.idempotence"):
+        load_text(NEW_AND_OLD.replace("2.4", "0.10.2"), "some.yaml", (), ["plain"])

@@ -51,8 +51,11 @@ def test_only_what_is_declared_as_a_broker_is_one() -> None:
 def test_every_lasting_fault_is_in_force_from_its_strike_on(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "partition": {"between": (0,), "and": (1,)},
+        "link_slow": {"between": (0,), "and": (1,)},
+        "network_split": {"nodes": (0, 1), "order": "given"},
         "message": {"action": "drop"},
         "network_ack_loss": {},
+        **{key: {"client": "producer-0"} for key in FAULTS if key.startswith("client_")},
     }
     details = given.get(name, {"broker": 1})
     assert in_force([strike(name, **details)]) == [1]

@@ -4,6 +4,7 @@ import pytest
 
 from harrow.checks.causes.resumed_epoch import resumed_epochs
 from harrow.checks.index import Index
+from harrow.checks.promise import BY_RESUMED_EPOCH
 from harrow.cluster_model.events import BecameLeader, UnflushedLost
 from tests.checks.evidence_builder import RunBuilder
 
@@ -41,7 +42,7 @@ def test_excuses_what_was_lost_and_nothing_below() -> None:
     run.lose_power(0, 3)
     run.lead(0, 1, (0, 1))
     index = Index(run.evidence())
-    assert index.is_excused("t-0", 3)
-    assert index.is_excused("t-0", None)
-    assert not index.is_excused("t-0", 2)
-    assert not index.is_excused("t-1", 3)
+    assert index.excuse("t-0", 3) is BY_RESUMED_EPOCH
+    assert index.excuse("t-0", None) is BY_RESUMED_EPOCH
+    assert index.excuse("t-0", 2) is None
+    assert index.excuse("t-1", 3) is None

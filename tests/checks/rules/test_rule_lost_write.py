@@ -316,6 +316,60 @@ def test_where_all_have_lost_power_that_is_the_cause() -> None:
     assert causes(run) == {("power-loss", "log.flush.interval.messages")}
 
 
+def test_what_all_replicas_lose_with_their_disks_is_permitted_to_go() -> None:
+    run, _ = acked_by_both()
+    run.lose_disk(1)
+    run.lose_disk(0)
+    run.elect(1, 1, (1,))
+    run.write(run.producer(), "m0", 1, 0)
+    run.read_to_end(1)
+    assert causes(run) == {("disk-failure", "disk failure")}
+
+
+def test_the_last_replica_standing_with_an_empty_disk_takes_what_others_still_have() -> None:
+    """KIP-966: broker 1 has m1 and stays up, and is not in the ISR, so broker 0 leads without it."""
+    run, _ = acked_by_both()
+    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
+    run.recover_with_corruption(0, 1)
+    run.elect(0, 1, (0,))
+    run.truncate(1, 1, "leader_epoch")
+    run.read_to_end(0)
+    assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
+    (finding,) = run.judge("lost-write").findings
+    assert "found a batch with a bad CRC when it recovered, and cut its log at offset 1, with m1" in because(
+        finding
+    )
+
+
+def test_a_replica_that_comes_back_in_sync_with_less_on_its_disk_is_elected() -> None:
+    run, _ = acked_by_both()
+    run.recover_with_corruption(1, 1)
+    run.stop(0)
+    run.elect(1, 1, (1,))
+    run.truncate(0, 1, "leader_epoch")
+    run.read_to_end(1)
+    assert causes(run) == {("in-isr-after-disk-loss", "disk failure")}
+
+
+def test_a_lost_disk_excuses_no_leader_that_had_the_record() -> None:
+    """Broker 1 has lost its disk and leads nothing; broker 0 has m1, leads, and drops it all the same."""
+    run, _ = acked_by_both()
+    run.recover_with_corruption(1, 1)
+    run.elect(0, 1, (0, 1))
+    run.truncate(0, 1)
+    run.read_to_end(0)
+    assert run.judge("lost-write").status == "violated"
+
+
+def test_a_torn_write_is_lost_with_the_power() -> None:
+    run, _ = acked_by_both()
+    run.lose_power(0, 1)
+    run.recover_with_corruption(1, 1, torn=True)
+    run.elect(1, 1, (1,))
+    run.read_to_end(1)
+    assert causes(run) == {("power-loss", "log.flush.interval.messages")}
+
+
 def test_power_loss_that_was_made_good_is_not_the_cause() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)

@@ -36,19 +36,22 @@ class Office:
         self.closed: Callable[[], None] | None = None
 
     def join(self, *parts: Any) -> "Office":
-        self.on_registered: Callable[[int], None] = parts[-1]
+        self.on_registered: Callable[[int], None] = parts[-2]
         return self
 
     def start(self) -> None:
         """Nothing has to be started."""
 
     def submit(
-        self, partition: str, state: LeaderAndIsr, epoch: int, on_altered: Callable[..., None]
+        self, partition: str, state: LeaderAndIsr, epoch: int, on_altered: Callable[..., None], _: object
     ) -> None:
         self.on_altered = on_altered
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         self.on_generated = on_generated
+
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
+        """Do nothing: here no disk fails."""
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
         self.did.append("asked")

@@ -45,6 +45,7 @@ class Writes:
         state: LeaderAndIsr,
         controller_epoch: int,
         on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
     ) -> None:
         led = self.led.partition
         assert led.isr_write_in_flight
@@ -88,7 +89,7 @@ class Led:
             lambda _, rose: self.rose.append(rose),
             LAG_US,
             min_isr,
-            lambda broker: broker not in self.unregistered,
+            lambda broker, _: broker not in self.unregistered,
             unclean_leader_election=False,
         )
         self.partition.log.high_watermark = hw
@@ -540,6 +541,56 @@ def test_who_may_have_joined_is_not_forgotten_for_the_next_who_may() -> None:
     assert led.hw == 2
 
 
+def going_on(isr: tuple[int, ...] = (0, 1), **options: Any) -> Led:
+    """Return a partition whose leader goes on while its ISR is written (KIP-497)."""
+    return Led(isr, release="2.8", **options)
+
+
+def test_from_kip_497_on_a_follower_that_is_to_join_counts_before_that_is_written() -> None:
+    led = going_on((0,))
+    led.append(2)
+    led.fetch(r1=2)
+    assert (led.hw, led.partition.isr, led.partition.maximal_isr) == (2, (0,), (0, 1))
+    led.append()
+    led.host.clock.now_us += LAG_US + 1
+    led.partition.maybe_increment_hw()
+    assert led.hw == 2
+    led.written()
+    assert (led.hw, led.partition.isr) == (2, (0, 1))
+
+
+def test_from_kip_497_on_a_follower_that_is_to_leave_counts_until_that_is_written() -> None:
+    led = going_on((0, 1, 2))
+    led.append(2)
+    led.fetch(r1=2, r2=0)
+    led.host.clock.now_us += LAG_US + 1
+    led.fetch(r1=2)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 1), SHRINK)]
+    led.append()
+    led.fetch(r1=3)
+    assert led.hw == 0
+    assert led.written()
+    assert led.hw == 3
+
+
+def test_from_kip_497_on_who_may_have_joined_counts_until_a_leader_and_isr_says_otherwise() -> None:
+    led = going_on()
+    led.fetch(r2=0)
+    led.written(None)
+    assert (led.partition.isr, led.partition.maximal_isr) == ((0, 1), (0, 1, 2))
+    led.lead((0, 1), epoch=2)
+    assert led.partition.maximal_isr == (0, 1)
+
+
+def test_from_kip_497_on_an_answer_that_comes_after_a_leader_and_isr_is_out_of_date() -> None:
+    led = going_on()
+    led.fetch(r2=0)
+    led.lead((0, 1), epoch=2)
+    led.store.answers[-1](9)
+    assert (led.partition.isr, led.partition.partition_epoch, led.rose) == ((0, 1), 0, [])
+
+
 def test_a_refused_shrink_forgets_nobody() -> None:
     led = Led((0, 1), maximal_isr=True)
     led.append(2)
@@ -685,3 +736,50 @@ def test_a_follower_refuses_a_batch_that_does_not_begin_where_its_log_ends() -> 
         led.partition.append_as_follower((fits, misfits), 2)
     assert refused.value.base_offset == 3
     assert (led.partition.log.log_end_offset, led.hw) == (2, 0)
+
+
+@pytest.mark.parametrize(("release", "hw"), [("3.6", 1), ("3.9", 0)])
+def test_from_3_7_on_the_hw_stays_while_the_isr_is_below_min_insync_replicas(release: str, hw: int) -> None:
+    led = Led((0,), min_isr=2, release=release)
+    led.append()
+    assert led.hw == hw
+    led.fetch(r1=1)
+    assert led.hw == hw  # Broker 1 is in the maximal ISR only.
+    led.written()
+    assert led.hw == 1
+
+
+@pytest.mark.parametrize(("release", "error"), [("3.6", errors.NOT_ENOUGH_REPLICAS), ("3.9", errors.NONE)])
+def test_from_3_7_on_no_more_than_all_replicas_have_to_be_in_sync(release: str, error: str) -> None:
+    led = Led((0, 1), min_isr=3, replicas=(0, 1), release=release)
+    assert led.append(acks=-1) == error
+
+
+# Where logs have parted
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "diverging"),
+    [
+        (6, 3, None),
+        (4, 3, None),
+        (7, 3, (3, 6)),  # beyond the end of the latest epoch
+        (4, 1, None),
+        (5, 1, (1, 4)),  # more records of an epoch than the leader has
+        (4, 2, (1, 4)),  # an epoch that the leader does not have
+        (0, 0, None),
+        (5, -1, None),  # no epoch is said
+    ],
+)
+def test_a_leader_knows_by_epoch_and_offset_where_a_log_has_parted_from_its_own(
+    offset: int, last_epoch: int, diverging: tuple[int, int] | None
+) -> None:
+    led = Led(release="2.8")
+    led.partition.log.epochs.entries[:] = [(0, 0), (1, 2), (3, 4)]
+    led.partition.log.log_end_offset = 6
+    assert led.partition.divergence(offset, last_epoch) == (errors.NONE, diverging)
+
+
+def test_an_epoch_above_those_of_the_leader_is_out_of_range() -> None:
+    led = Led(release="2.8")
+    assert led.partition.divergence(0, 5) == (errors.OFFSET_OUT_OF_RANGE, None)

@@ -17,6 +17,7 @@ from harrow.cluster_model.broker.delayed_requests import (
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
@@ -241,6 +242,12 @@ class Replicas:
         self.manager.handle_fetch(self.message(request, f"client-{replica}"))
         return self.correlation_id
 
+    def fetch_behind(self, offset: int, last_epoch: int, max_wait_us: int = 0) -> int:
+        """Fetch as broker 1 that says the epoch of its last record (KIP-595)."""
+        request = FetchRequest(1, max_wait_us, 1_000_000, {P: (offset, -1)}, last_epochs={P: last_epoch})
+        self.manager.handle_fetch(self.message(request, "client-1"))
+        return self.correlation_id
+
     def answered(self) -> list[int]:
         return [correlation_id for correlation_id, _ in self.responses]
 
@@ -414,6 +421,16 @@ def test_while_the_isr_is_written_requests_for_the_partition_wait_in_order() -> 
     assert replicas.fetched(fetched) == (errors.NONE, ["m0", "m1"], 0)
 
 
+def test_from_kip_497_on_requests_do_not_wait_for_the_isr() -> None:
+    replicas = Replicas((0,), release="2.8")
+    replicas.fetch(1, max_wait_us=0, t_0=0)
+    assert replicas.manager.partitions[P].isr_write_in_flight
+    replicas.responses.clear()
+    produced = replicas.produce("m0", acks=1)
+    fetched = replicas.fetch(2, max_wait_us=0, t_0=0)
+    assert replicas.answered() == [produced, fetched]
+
+
 def test_a_refused_write_lets_what_waits_go_on() -> None:
     replicas = Replicas((0,))
     replicas.fetch(1, max_wait_us=0, t_0=0)
@@ -483,7 +500,7 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     replicas = Replicas()
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
     session = FetchSession(1, 1, 0, is_kept=True)
-    session.update(request.partitions)
+    session.update(request.partitions, request.last_epochs)
     done: list[bool] = []
     delayed = DelayedFetch(
         replicas.message(request, "f"),
@@ -495,3 +512,30 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     )
     assert delayed.try_complete(P) == completes
     assert done == ([False] if completes else [])
+
+
+# Where logs have parted
+
+
+def test_a_fetch_that_has_parted_from_the_leaders_log_brings_where_and_does_not_count() -> None:
+    replicas = Replicas(release="2.8")
+    replicas.produce("m0", acks=1)
+    replicas.lead(P, 0, (0, 1), epoch=2)
+    replicas.produce("m1", acks=1)
+    partition = replicas.manager.partitions[P]
+    fetched = replicas.fetch_behind(2, last_epoch=1)
+    answer = dict(replicas.responses)[fetched].partitions[P]
+    assert (answer.error, answer.batches, answer.diverging) == (errors.NONE, (), (1, 1))
+    assert partition.remote_replicas[1].log_end_offset == UNKNOWN_OFFSET
+    assert replicas.host.named("epoch_asked") == [(0, P, 1, 1, 1, 1)]
+    assert replicas.host.named("fetch") == []
+    replicas.fetch_behind(2, last_epoch=2)
+    assert partition.remote_replicas[1].log_end_offset == 2
+
+
+def test_a_fetch_that_has_parted_is_answered_although_there_is_nothing_to_read() -> None:
+    replicas = Replicas(release="2.8")
+    replicas.fetch_behind(2, last_epoch=1, max_wait_us=WAIT_US)
+    assert len(replicas.responses) == 1
+    replicas.fetch_behind(0, last_epoch=1, max_wait_us=WAIT_US)
+    assert len(replicas.responses) == 1

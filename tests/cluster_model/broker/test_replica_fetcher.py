@@ -8,6 +8,7 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcher
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.protocol import (
@@ -80,7 +81,7 @@ class Follower:
             lambda *_: None,
             10 * SECOND,
             1,
-            lambda _: True,
+            lambda *_: True,
             unclean_leader_election=self.unclean,
         )
         partition.log.high_watermark = hw
@@ -346,6 +347,22 @@ def test_a_fetch_that_is_refused_is_repeated_after_the_backoff(error: str) -> No
     assert follower.asked() == [("Fetch", {P: (4, 5)})]
 
 
+def test_nothing_of_a_fetch_with_a_bad_crc_is_appended_and_it_is_asked_for_again() -> None:
+    """CorruptRecordException: all batches are checked before the first is appended."""
+    follower = follower_with(*FOUR)
+    follower.answer_epoch(1, 4)
+    for _ in range(2):
+        good = (batch("x", at=4, leader_epoch=1),)
+        fetched = FetchedPartition(errors.NONE, 5, good, corrupt_offset=5)
+        follower.host.take("Fetch").answer(FetchResponse({P: fetched}))
+        assert (follower.log(), follower.partitions[P].log.high_watermark) == ("abcd", 0)
+        follower.host.advance(SECOND)
+        assert follower.asked() == [("Fetch", {P: (4, 5)})]
+    assert len(follower.host.named("corrupt_batch")) == 1
+    follower.answer_fetch("x", "y")
+    assert follower.log() == "abcdxy"
+
+
 def test_a_partition_that_waits_does_not_hold_up_the_others() -> None:
     follower = Follower()
     follower.replica(P, *FOUR)
@@ -553,3 +570,70 @@ def test_a_backoff_of_a_former_time_does_not_add_a_second_request() -> None:
         one_request_at_a_time(follower)
     follower.answer_epoch(1, 4)
     assert [sent.body.api for sent in one_request_at_a_time(follower)] == ["Fetch"]
+
+
+# Truncation on fetch (KIP-595)
+
+
+def on_fetch(*epochs_and_values: tuple[int, str], hw: int = 0) -> Follower:
+    return follower_with(*epochs_and_values, hw=hw, release="2.8")
+
+
+def fetch_of(follower: Follower) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return what the fetch under way asks for, and the epochs of the last records that it says."""
+    (sent,) = follower.host.requests()
+    assert sent.body.api == "Fetch"
+    return sent.body.partitions, sent.body.last_epochs
+
+
+def parted(follower: Follower, epoch: int, end_offset: int) -> None:
+    diverging = FetchedPartition(errors.NONE, 4, diverging=(epoch, end_offset))
+    follower.host.take("Fetch").answer(FetchResponse({P: diverging}))
+
+
+def test_from_kip_595_on_a_new_follower_fetches_at_once_and_says_the_epoch_of_its_last_record() -> None:
+    assert fetch_of(on_fetch(*FOUR, hw=1)) == ({P: (4, 5)}, {P: 1})
+
+
+def test_a_log_without_epochs_has_none_to_say() -> None:
+    assert fetch_of(on_fetch()) == ({P: (0, 5)}, {})
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end_offset", "kept", "next_fetch"),
+    [
+        (1, 3, "abc", ({P: (3, 5)}, {P: 1})),
+        (0, 2, "ab", ({P: (2, 5)}, {P: 0})),
+        (0, 1, "a", ({P: (1, 5)}, {P: 0})),
+        (0, 0, "", ({P: (0, 5)}, {P: -1})),
+    ],
+)
+def test_a_follower_cuts_off_what_has_parted_and_takes_neither_data_nor_high_watermark(
+    epoch: int, end_offset: int, kept: str, next_fetch: Any
+) -> None:
+    follower = on_fetch(*FOUR)
+    parted(follower, epoch, end_offset)
+    assert follower.log() == kept
+    assert follower.partitions[P].log.high_watermark == 0
+    assert fetch_of(follower) == next_fetch
+
+
+def test_an_epoch_that_this_log_does_not_have_cuts_it_to_the_end_of_a_smaller_one_and_is_fetched_from_there() -> (
+    None
+):
+    follower = on_fetch((0, "a"), (2, "b"), (4, "c"))
+    parted(follower, 3, 3)
+    assert (follower.log(), fetch_of(follower)) == ("ab", ({P: (2, 5)}, {P: 2}))
+
+
+def test_an_epoch_is_said_again_when_it_alone_has_changed() -> None:
+    handler = FetchSessionHandler()
+    handler.put(P, 3, 5, 1)
+    assert handler.request(1, 0, 0).last_epochs == {P: 1}
+    handler.handle_response(FetchResponse({}, errors.NONE, 9))
+    handler.put(P, 3, 5, 1)
+    assert handler.request(1, 0, 0).partitions == {}
+    handler.handle_response(FetchResponse({}, errors.NONE, 9))
+    handler.put(P, 3, 5, 0)
+    request = handler.request(1, 0, 0)
+    assert (request.partitions, request.last_epochs) == ({P: (3, 5)}, {P: 0})

@@ -69,6 +69,27 @@ def test_a_position_that_is_out_of_range_is_reset_as_the_setting_says() -> None:
     assert made.position == {"t-0": 5}  # auto.offset.reset=latest asks for the end first
 
 
+def test_a_consumer_stays_before_a_batch_with_a_bad_crc_until_a_leader_has_a_good_one() -> None:
+    host = FakeHost()
+    made = consumer(host)
+    told(host, 1, 3)
+    good = (batch("a", at=0),)
+    fetch = newest(host, FetchRequest)
+    fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, good, corrupt_offset=1)}))
+    assert made.position == {"t-0": 1}
+    host.advance(100_000)
+    again = newest(host, FetchRequest)
+    assert again.body.partitions == {"t-0": (1, 3)}
+    again.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
+    assert (made.position, made.has_read_to_end()) == ({"t-0": 1}, False)
+    assert host.named("corrupt_batch") == [("host", 1, "t-0", 1)]
+    host.advance(100_000)
+    newest(host, FetchRequest).answer(
+        FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (batch("b", at=1),))})
+    )
+    assert made.position == {"t-0": 2}
+
+
 def test_control_batches_are_passed_over_and_no_record_of_the_application() -> None:
     host, history = FakeHost(), History()
     made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), history, 1_000)

@@ -14,7 +14,7 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
-from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from tests.cluster_model.fakes import FakeEndpoint
 
@@ -33,6 +33,7 @@ class Term:
                 TopicSpec(name="u", assignment=((0,),)),
             ),
             controller=2,
+            metadata=ZOOKEEPER,
         )
         self.cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
         self.cluster.start()

@@ -87,7 +87,7 @@ class Unwatched:
     """A control plane as far as a broker sees it that never reaches it."""
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
-        config, topic_config, on_registered = rest
+        config, topic_config, on_registered, _ = rest
         return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), on_registered)
 
 

@@ -139,3 +139,20 @@ def test_without_the_sequence_check_only_the_epoch_is_looked_at(incoming: Record
     assert states.check(incoming) == errors.NONE
     states = states_after(sent(0, epoch=2, at=0), sequence_check=False)
     assert states.check(sent(1, epoch=1)) == errors.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("release", "is_first", "error"),
+    [
+        ("2.4", True, errors.UNKNOWN_PRODUCER_ID),
+        ("2.5", True, errors.NONE),
+        ("4.3", True, errors.NONE),
+        ("4.5", True, errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ("4.5", False, errors.NONE),
+    ],
+)
+def test_between_kip_360_and_kafka_15591_the_first_batch_in_a_log_may_have_any_sequence(
+    release: str, is_first: bool, error: str
+) -> None:
+    batch = RecordBatch(("m",), 1, 0, 3)
+    assert states_after(release=release).check(batch, is_first=is_first) == error

@@ -33,12 +33,19 @@ class FakeProcess:
         self.client = client
         self.orders: list[dict[str, Any]] = []
         self.is_running = True
+        self.signals: list[str] = []
         self.last_words: list[dict[str, Any]] = []
         self._on_report = on_report
         self.made.append(self)
 
     def order(self, **what: Any) -> None:
         self.orders.append(what)
+
+    def pause(self) -> None:
+        self.signals.append("pause")
+
+    def resume(self) -> None:
+        self.signals.append("resume")
 
     def kill(self) -> None:
         for report in self.last_words:
@@ -268,3 +275,44 @@ def test_a_consumer_ends_its_process(host: ClientHost, made: list[FakeProcess]) 
     client.stop()
     client.stop()
     assert not made[0].is_running
+
+
+def test_a_consumer_that_has_crashed_is_started_as_another_process(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = consumer(host)
+    made[0].has_read(at_end=True, t_0=[[0, "a"]])
+    client.crash()
+    assert not client.is_running()
+    client.start_again()
+    assert client.is_running()
+    assert [process.is_running for process in made] == [False, True]
+    assert made[0].folder != made[1].folder
+    # What it had read, it has read; where it stands now, it does not know yet.
+    assert client.has_consumed("a")
+    assert not client.has_read_to_end()
+
+
+def test_a_client_stands_still_until_it_goes_on_or_dies(host: ClientHost, made: list[FakeProcess]) -> None:
+    makers: tuple[Callable[..., Any], ...] = (producer, consumer)
+    for make in makers:
+        client = make(host)
+        assert client.is_running()
+        client.pause()
+        assert client.is_paused()
+        client.resume()
+        assert not client.is_paused()
+        assert made[-1].signals == ["pause", "resume"]
+        client.pause()
+        client.crash()
+        assert not client.is_paused()
+        client.start_again()
+        assert client.is_running()
+
+
+def test_what_is_handed_to_a_producer_that_is_down_is_lost(host: ClientHost, made: list[FakeProcess]) -> None:
+    client = producer(host)
+    client.crash()
+    client.send("nobody takes it", None)
+    assert client.unfinished() == 0
+    assert made[0].orders == []

@@ -20,9 +20,9 @@ from harrow.live_cluster.getting.kafka_release import (
         ("0.11.0.3", ("zookeeper",), "0.11"),
         ("2.0.1", ("zookeeper",), "2.0"),
         ("2.4.1", ("zookeeper",), "2.4"),
-        ("2.8.2", ("zookeeper",), "2.4"),
-        ("3.9.2", ("kraft", "zookeeper"), "2.4"),
-        ("4.3.1", ("kraft",), "2.4"),
+        ("2.8.2", ("zookeeper",), "2.8"),
+        ("3.9.2", ("kraft", "zookeeper"), "3.9"),
+        ("4.3.1", ("kraft",), "4.3"),
     ],
 )
 def test_a_release_says_where_its_metadata_can_be_and_which_model_it_is_held_to(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.sim.choices import SeededStream
+from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import (
     DELAY,
     DROP,
@@ -533,3 +534,70 @@ def test_what_is_done_in_the_loop_gives_its_result_or_its_error(network: Network
     assert network.proxies.in_loop(lambda faults: faults.is_cut("p", SERVER))
     with pytest.raises(ZeroDivisionError):
         network.proxies.in_loop(lambda _: 1 // 0)
+
+
+def test_a_slow_link_delays_what_is_sent_together_once(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    quality = LinkQuality(latency_us=2_500_000)
+    network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, quality))
+    client = network.client()
+    client.send(1, 2, 3)
+    assert client.answers(3) == [1, 2, 3]
+    assert len(slept) == 3
+    # Each is due so long after it was read, which may be earlier than its turn.
+    assert all(delay_s <= 2.5 for delay_s in slept)
+    network.proxies.in_loop(lambda faults: faults.recover("p", SERVER, quality))
+    assert client.ask(4) == 4
+    assert len(slept) == 3
+
+
+def test_what_follows_on_a_slow_link_is_read_while_the_first_is_on_its_way(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted_sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+        await sleep(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", noted_sleep)
+    network.proxies.in_loop(lambda faults: faults.degrade(SERVER, "p", LinkQuality(latency_us=300_000)))
+    client = network.client()
+    client.send(*range(1, 31))
+    assert client.answers(30) == list(range(1, 31))
+    # One after the other they would wait for 9 s.
+    assert sum(delay_s for delay_s in slept if delay_s > 0) < 30 * 0.3
+
+
+def test_a_slow_server_takes_requests_one_after_the_other(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, LinkQuality(request_us=700_000)))
+    client = network.client()
+    client.send(1, 2)
+    assert client.answers(2) == [1, 2]
+    assert slept == [0.7, 0.7]
+
+
+def test_a_reset_breaks_the_connections_between_two_processes_and_no_others(network: Network) -> None:
+    client, other = network.client(), network.client(Q)
+    assert client.ask(1) == 1
+    assert other.ask(2) == 2
+    network.proxies.reset(SERVER, "p")
+    assert received(client.connection, 1) == b""
+    assert other.ask(3) == 3
+    assert network.client().ask(4) == 4

@@ -211,16 +211,6 @@ def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Pa
     assert path.read_bytes() == before
 
 
-def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    monkeypatch.setattr(Healing, "_delete_topics", lambda _: done.append("topics"))
-    with journal_in(tmp_path) as journal:
-        Healing(journal, None, tmp_path / "log", lambda _: None).heal(lambda: done.append("clients"))
-    assert done == ["clients", "topics"]
-
-
 def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(tmp_path: Path) -> None:
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:

@@ -1,0 +1,64 @@
+"""When brokers were last heard of, as the active controller knows (``BrokerHeartbeatManager.java``)."""
+
+
+class BrokerHeartbeats:
+    """The sessions of one controller's term. One that takes over has heard of nobody yet."""
+
+    __slots__ = ("_heard_us", "_offsets", "_shutdowns", "session_timeout_us")
+
+    def __init__(self, session_timeout_us: int) -> None:
+        self.session_timeout_us = session_timeout_us
+        # Of brokers that are not fenced, the one heard of longest ago first.
+        self._heard_us: dict[int, int] = {}
+        self._offsets: dict[int, int] = {}
+        self._shutdowns: dict[int, int] = {}
+
+    def next_expiry_us(self, now_us: int) -> int:
+        """Return when the next session may be over."""
+        heard_us = next(iter(self._heard_us.values()), now_us)
+        return max(heard_us, now_us - self.session_timeout_us + 1) + self.session_timeout_us
+
+    def touch(self, broker: int, now_us: int, metadata_offset: int | None = -1) -> None:
+        """Note a heartbeat, with the offset up to which the broker knows the metadata; None of one that is fenced."""
+        self.forget_session(broker)
+        if metadata_offset is not None:
+            self._heard_us[broker] = now_us
+            self._offsets[broker] = max(metadata_offset, self._offsets.get(broker, -1))
+
+    def forget_session(self, broker: int) -> None:
+        self._heard_us.pop(broker, None)
+
+    def forget(self, broker: int) -> None:
+        """Note that a broker is fenced."""
+        self.forget_session(broker)
+        self._offsets.pop(broker, None)
+        self._shutdowns.pop(broker, None)
+
+    def has_session(self, broker: int, now_us: int) -> bool:
+        heard_us = self._heard_us.get(broker)
+        return heard_us is not None and now_us - heard_us < self.session_timeout_us
+
+    def stale(self, now_us: int) -> tuple[int, ...]:
+        """Return the brokers whose sessions are over, the one heard of longest ago first."""
+        found = []
+        for broker, heard_us in self._heard_us.items():
+            if now_us - heard_us < self.session_timeout_us:
+                break
+            found.append(broker)
+        return tuple(found)
+
+    # Controlled shutdown
+
+    def begin_shutdown(self, broker: int, offset: int) -> None:
+        """Note the offset that all must have heard of before a broker may stop."""
+        self._shutdowns.setdefault(broker, offset)
+
+    def shutdown_offset(self, broker: int) -> int | None:
+        return self._shutdowns.get(broker)
+
+    def lowest_offset(self, broker: int, metadata_offset: int) -> int:
+        """Return up to where every broker with a session knows the metadata."""
+        others = (
+            offset for other, offset in self._offsets.items() if other != broker and other in self._heard_us
+        )
+        return min(others, default=metadata_offset)

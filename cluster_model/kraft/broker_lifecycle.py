@@ -1,0 +1,317 @@
+"""A broker in KRaft: an observer of the metadata log, registered, heard of by its heartbeats.
+
+After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and ``BrokerMetadataPublisher.scala``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, unique
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, MetadataDelta
+from harrow.cluster_model.events import RegistrationLearned
+from harrow.cluster_model.kraft import protocol as kraft
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.controller_channel import NodeToControllerChannel
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
+from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    InitProducerIdResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+)
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+_REGISTRATION_RETRY_US: Final = 100 * US_PER_MS
+
+OnGenerated = Callable[[InitProducerIdResponse], None]
+
+
+@unique
+class BrokerPhase(Enum):
+    """After ``BrokerPhase.java``."""
+
+    STARTING = "starting"
+    RECOVERY = "recovery"
+    RUNNING = "running"
+    PENDING_CONTROLLED_SHUTDOWN = "pending controlled shutdown"
+    SHUTTING_DOWN = "shutting down"
+
+
+class KRaftBrokerLifecycle:
+    """One life of a broker, as far as controllers are concerned."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        voters: tuple[int, ...],
+        log: MetadataLog,
+        quorum_config: QuorumConfig,
+        on_registered: Callable[[int], None],
+        on_metadata: Callable[[MetadataDelta], None],
+        is_active_controller: Callable[[], bool],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._log = log
+        self._on_registered = on_registered
+        self._on_metadata = on_metadata
+        self._is_active_controller = is_active_controller
+        self._incarnation = host.clock.now_us
+        self._state = BrokerPhase.STARTING
+        self._broker_epoch = NO_EPOCH
+        self._image = ClusterImage()
+        self._has_published = False
+        self._on_shutdown: Callable[[], None] | None = None
+        self._heartbeat_due_us = 0
+        self._is_heartbeat_under_way = False
+        self._offline: frozenset[str] = frozenset()
+        self._raft = RaftClient(-broker - 2, host, voters, log, quorum_config, self)
+        timeout_us = config.controller_socket_timeout_us
+        self._channel = NodeToControllerChannel(host, voters, timeout_us, lambda: self._raft.leader)
+        self._heartbeats = NodeToControllerChannel(
+            host, voters, config.broker_session_timeout_us // 2, lambda: self._raft.leader
+        )
+        self.alter_partition_manager = KRaftAlterPartitionManager(
+            broker, host, self._channel, lambda: self._broker_epoch
+        )
+        self._producer_ids = range(0)
+        self._waiting_for_ids: list[OnGenerated] = []
+
+    @property
+    def is_active_controller(self) -> bool:
+        return self._is_active_controller()
+
+    # Starting
+
+    def start(self) -> None:
+        """Follow the metadata log, and register."""
+        self._raft.start()
+        self._register(None)
+
+    def _register(self, _: None) -> None:
+        request = kraft.BrokerRegistrationRequest(
+            self._broker, self._incarnation, self._log.clean_shutdown_epoch
+        )
+        self._heartbeats.send(request, self._registered)
+
+    def _registered(self, response: kraft.BrokerRegistrationResponse) -> None:
+        """Begin with heartbeats; a former life that still has a session stands in the way for as long as that lasts."""
+        if response.error != errors.NONE:
+            self._host.set_timer(_REGISTRATION_RETRY_US, self._register)
+            return
+        self._broker_epoch = response.broker_epoch
+        self._log.clean_shutdown_epoch = NO_EPOCH
+        self._send_heartbeat()
+
+    # Heartbeats
+
+    def _send_heartbeat(self) -> None:
+        if self._is_heartbeat_under_way or self._state is BrokerPhase.SHUTTING_DOWN:
+            return
+        self._is_heartbeat_under_way = True
+        request = kraft.BrokerHeartbeatRequest(
+            self._broker,
+            self._broker_epoch,
+            self._image.next_offset - 1,
+            want_fence=self._state is BrokerPhase.STARTING,
+            want_shut_down=self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN,
+            offline=self._offline,
+        )
+        self._heartbeats.send(request, self._heartbeat_answered)
+
+    def _heartbeat_answered(self, response: kraft.BrokerHeartbeatResponse) -> None:
+        self._is_heartbeat_under_way = False
+        if response.error == errors.NONE:
+            if self._state is BrokerPhase.STARTING and response.is_caught_up:
+                self._become_ready()
+                return
+            if self._state is BrokerPhase.RECOVERY and not response.is_fenced:
+                self._state = BrokerPhase.RUNNING
+            if response.should_shut_down and self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
+                self._shut_down()
+                return
+        delay_us = self._config.broker_heartbeat_interval_us
+        if self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
+            # It is in a hurry (BrokerLifecycleManager.scheduleNextCommunicationAfterSuccess).
+            delay_us = min(delay_us, 50 * US_PER_MS)
+        self._heartbeat_due_us = self._host.clock.now_us + delay_us
+        self._host.set_timer(delay_us, self._heartbeat_due)
+
+    def _heartbeat_due(self, _: None) -> None:
+        if self._host.clock.now_us >= self._heartbeat_due_us:
+            self._send_heartbeat()
+
+    def _become_ready(self) -> None:
+        """The metadata is known up to the registration: open the logs, take requests, and ask to be unfenced."""
+        self._state = BrokerPhase.RECOVERY
+        self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
+        self._publish(tuple(self._image.partitions))
+        self._has_published = True
+        self._on_registered(self._broker_epoch)
+        self._send_heartbeat()
+
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
+        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once."""
+        self._offline |= frozenset(partitions)
+        self._heartbeat_due_us = 0
+        self._send_heartbeat()
+
+    # Metadata
+
+    def committed(self, high_watermark: int) -> None:
+        """Apply what is committed, and have the broker obey it."""
+        image = self._image
+        changed: dict[str, None] = {}
+        for _, record in self._log.records[image.next_offset : high_watermark]:
+            image.apply(record)
+            if isinstance(record, PartitionRecord):
+                changed[record.partition] = None
+        if self._has_published:
+            self._publish(tuple(changed))
+
+    def truncated(self, offset: int) -> None:
+        """Nothing that was applied is gone."""
+
+    def leader_changed(self) -> None:
+        """Requests go to whoever leads when they are sent."""
+
+    def _publish(self, partitions: Iterable[str]) -> None:
+        image = self._image
+        states = {name: _state_of(image.partitions[name]) for name in partitions}
+        active = {broker: known.broker_epoch for broker, known in image.brokers.items() if known.is_active}
+        self._on_metadata(MetadataDelta(self._broker_epoch, image.unfenced(), active, states))
+
+    # Producer ids
+
+    def generate_producer_id(self, on_generated: OnGenerated) -> None:
+        """Answer with the next id of a block that the controller has given."""
+        if self._producer_ids:
+            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+            on_generated(InitProducerIdResponse(errors.NONE, first, 0))
+            return
+        self._waiting_for_ids.append(on_generated)
+        if len(self._waiting_for_ids) == 1:
+            self._ask_for_ids()
+
+    def _ask_for_ids(self) -> None:
+        request = kraft.AllocateProducerIdsRequest(self._broker, self._broker_epoch)
+        self._channel.send(request, self._ids_allocated)
+
+    def _ids_allocated(self, response: kraft.AllocateProducerIdsResponse) -> None:
+        if response.error != errors.NONE:
+            self._host.set_timer(_REGISTRATION_RETRY_US, lambda _: self._ask_for_ids())
+            return
+        self._producer_ids = range(response.first, response.first + kraft.PRODUCER_IDS_BLOCK)
+        waiting, self._waiting_for_ids = self._waiting_for_ids, []
+        for on_generated in waiting:
+            self.generate_producer_id(on_generated)
+
+    # Stopping
+
+    def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Ask with every heartbeat to be let go, and stop when the controller says so, or after five minutes."""
+        self._on_shutdown = on_ended
+        self._state = BrokerPhase.PENDING_CONTROLLED_SHUTDOWN
+        self._host.set_timer(kraft.CONTROLLED_SHUTDOWN_MAX_US, lambda _: self._shut_down())
+        self._heartbeat_due_us = 0
+        self._send_heartbeat()
+
+    def _shut_down(self) -> None:
+        on_ended, self._on_shutdown = self._on_shutdown, None
+        if on_ended is not None:
+            self._state = BrokerPhase.SHUTTING_DOWN
+            on_ended()
+
+    def handle_controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,  # noqa: ARG002 - nobody asks brokers
+        on_handled: Callable[[ControlledShutdownResponse], None],
+    ) -> None:
+        """Refuse: brokers ask controllers with heartbeats."""
+        on_handled(ControlledShutdownResponse(errors.NOT_CONTROLLER))
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Leave the epoch behind, which proves next time that this was in good order."""
+        self._state = BrokerPhase.SHUTTING_DOWN
+        self._log.clean_shutdown_epoch = self._broker_epoch
+        self._raft.close()
+        self._channel.close()
+        self._heartbeats.close()
+        on_closed()
+
+
+class KRaftAlterPartitionManager:
+    """How a leader changes ISRs: it asks the controller, for all its partitions at once (``AlterPartitionManager.scala``)."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        channel: NodeToControllerChannel,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._channel = channel
+        self._broker_epoch = broker_epoch
+        self._unsent: dict[str, tuple[kraft.AlterPartition, Callable[[int | None], None]]] = {}
+        self._is_under_way = False
+
+    def start(self) -> None:
+        """Nothing is done periodically."""
+
+    def submit(
+        self,
+        partition: str,
+        state: LeaderAndIsr,
+        controller_epoch: int,  # noqa: ARG002 - controllers are told apart by the quorum
+        on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
+    ) -> None:
+        members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
+        wanted = kraft.AlterPartition(state.leader_epoch, state.partition_epoch, members)
+        self._unsent[partition] = (wanted, on_altered)
+        self._send()
+
+    def _send(self) -> None:
+        if self._is_under_way or not self._unsent:
+            return
+        self._is_under_way = True
+        asked, self._unsent = self._unsent, {}
+        request = kraft.AlterPartitionRequest(
+            self._broker, self._broker_epoch(), {name: wanted for name, (wanted, _) in asked.items()}
+        )
+
+        def answered(response: kraft.AlterPartitionResponse) -> None:
+            self._is_under_way = False
+            if response.error != errors.NONE:
+                # The broker is about to be registered anew; it asks again until it is.
+                self._unsent = {**asked, **self._unsent}
+                self._host.set_timer(kraft.ALTER_PARTITION_RETRY_US, lambda _: self._send())
+                return
+            for name, (_, on_altered) in asked.items():
+                on_altered(_outcome(*response.partitions[name]))
+            self._send()
+
+        self._channel.send(request, answered)
+
+
+def _outcome(error: str, partition_epoch: int) -> int | None:
+    if error == errors.INELIGIBLE_REPLICA:
+        return INELIGIBLE
+    return partition_epoch if error == errors.NONE else None
+
+
+def _state_of(known: PartitionRecord) -> LeaderAndIsrPartitionState:
+    state = LeaderAndIsr(known.leader, known.leader_epoch, known.isr, known.partition_epoch)
+    return LeaderAndIsrPartitionState(NO_EPOCH, state, known.replicas)

@@ -1,0 +1,93 @@
+"""What the records of the metadata log amount to (``MetadataImage.java``, and the controller's own hash maps)."""
+
+from dataclasses import dataclass
+
+from harrow.cluster_model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+
+
+@dataclass(slots=True, frozen=True)
+class BrokerRegistration:
+    """A broker as the metadata log has it."""
+
+    broker_epoch: int
+    incarnation: int
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may join ISRs and lead (``ClusterControlManager.isActive``)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+class ClusterImage:
+    """Brokers, partitions and producer ids, up to an offset of the log."""
+
+    __slots__ = ("_in_isr", "brokers", "leaderless", "next_offset", "next_producer_id", "partitions")
+
+    def __init__(self) -> None:
+        self.next_offset = 0
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.partitions: dict[str, PartitionRecord] = {}
+        self.leaderless: dict[str, None] = {}
+        self.next_producer_id = 0
+        # By broker the partitions that have it in their ISR or ELR (BrokersToIsrs.java).
+        self._in_isr: dict[int, dict[str, None]] = {}
+
+    def apply(self, record: MetadataRecord) -> None:
+        """Take over the next record of the log."""
+        if isinstance(record, PartitionRecord):
+            self._apply_partition(record)
+        elif isinstance(record, RegisterBrokerRecord):
+            self.brokers[record.broker] = BrokerRegistration(self.next_offset, record.incarnation)
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            known = self.brokers[record.broker]
+            self.brokers[record.broker] = BrokerRegistration(
+                known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown
+            )
+        elif isinstance(record, ProducerIdsRecord):
+            self.next_producer_id = record.next_producer_id
+        self.next_offset += 1
+
+    def _apply_partition(self, record: PartitionRecord) -> None:
+        name = record.partition
+        before = self.partitions.get(name)
+        members = (*record.isr, *record.elr)
+        for broker in () if before is None else (*before.isr, *before.elr):
+            if broker not in members:
+                self._in_isr[broker].pop(name, None)
+        for broker in members:
+            self._in_isr.setdefault(broker, {})[name] = None
+        self.partitions[name] = record
+        if record.leader < 0:
+            self.leaderless[name] = None
+        else:
+            self.leaderless.pop(name, None)
+
+    def unfenced(self) -> tuple[int, ...]:
+        """Return the brokers that are registered and not fenced, sorted."""
+        return tuple(sorted(broker for broker, known in self.brokers.items() if not known.fenced))
+
+    def is_active(self, broker: int) -> bool:
+        known = self.brokers.get(broker)
+        return known is not None and known.is_active
+
+    def with_in_isr(self, broker: int) -> tuple[str, ...]:
+        """Return the partitions that have a broker in their ISR or ELR, as they were created."""
+        names = self._in_isr.get(broker, {})
+        return tuple(sorted(names, key=_by_number))
+
+    def leads(self, broker: int) -> bool:
+        """Return whether a broker leads anything."""
+        return any(self.partitions[name].leader == broker for name in self._in_isr.get(broker, ()))
+
+
+def _by_number(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)

@@ -1,0 +1,103 @@
+"""What is committed in the metadata log means to the trace: registrations, elections and ISRs take effect then.
+
+A controller may die before it knows, and its successor goes by it all the same. So it is told of when the first leader of the
+quorum finds it committed.
+"""
+
+from harrow.cluster_model import events
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionRecord,
+)
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.zookeeper.protocol import broker_path
+
+
+class CommittedChanges:
+    """The committed metadata, and the events that it amounts to."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._image = ClusterImage()
+        self._controller = events.NO_CONTROLLER
+        self._epoch = 0
+        self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
+        trace.subscribe(events.ElectionDecided, self._decide)
+
+    def partition_state(self, partition: str) -> LeaderAndIsr | None:
+        known = self._image.partitions.get(partition)
+        return None if known is None else _leader_and_isr(known)
+
+    def is_unfenced(self, broker: int) -> bool:
+        known = self._image.brokers.get(broker)
+        return known is not None and not known.fenced
+
+    @property
+    def controller(self) -> int | None:
+        """The active controller, as far as anything has been seen of it."""
+        return None if self._controller == events.NO_CONTROLLER else self._controller
+
+    @property
+    def controller_epoch(self) -> int:
+        """The epoch of the quorum in which a controller was active last."""
+        return self._epoch
+
+    def controller_is(self, controller: int, epoch: int) -> None:
+        self._controller, self._epoch = controller, epoch
+        self._trace.emit(events.ControllerChanged, controller, epoch)
+
+    def _decide(
+        self, _: int, _controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
+    ) -> None:
+        self._decided[partition, leader_epoch] = (unclean, reason)
+
+    def committed(self, log: MetadataLog, high_watermark: int) -> None:
+        """Take over what a leader's log has below its high watermark."""
+        for _, record in log.records[self._image.next_offset : high_watermark]:
+            self._take(record)
+
+    def _take(self, record: MetadataRecord) -> None:
+        image = self._image
+        if isinstance(record, PartitionRecord):
+            before = image.partitions.get(record.partition)
+            image.apply(record)
+            self._tell(before, record)
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            was_fenced = image.brokers[record.broker].fenced
+            image.apply(record)
+            if was_fenced and not record.fenced:
+                self._trace.emit(events.BrokerRegistered, record.broker, record.broker_epoch)
+            elif record.fenced and not was_fenced:
+                kind = events.SessionExpired if record.expired else events.SessionClosed
+                self._trace.emit(kind, record.broker, (broker_path(record.broker),))
+        else:
+            image.apply(record)
+
+    def _tell(self, before: PartitionRecord | None, record: PartitionRecord) -> None:
+        name, by_controller = record.partition, record.altered_by < 0
+        leadership = (self._controller, name, record.leader, record.leader_epoch, record.isr)
+        if before is None or record.leader_epoch != before.leader_epoch:
+            unclean, reason = self._decided.pop((name, record.leader_epoch))
+            self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
+        elif by_controller:
+            self._trace.emit(events.IsrReduced, *leadership)
+        else:
+            self._trace.emit(events.IsrWritten, record.altered_by, name, record.leader_epoch, record.isr)
+        if before is not None:
+            self._trace.publish(
+                events.PartitionStateWritten,
+                self._controller if by_controller else record.altered_by,
+                name,
+                _leader_and_isr(before),
+                _leader_and_isr(record),
+                self._epoch,
+                self._epoch,
+            )
+
+
+def _leader_and_isr(record: PartitionRecord) -> LeaderAndIsr:
+    return LeaderAndIsr(record.leader, record.leader_epoch, record.isr, record.partition_epoch)

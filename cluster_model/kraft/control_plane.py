@@ -1,0 +1,216 @@
+"""KRaft as a cluster's control plane: what is committed in the metadata log is so (`ControlPlane`)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
+from harrow.cluster_model.kraft.committed_changes import CommittedChanges
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.protocol import server_name
+from harrow.cluster_model.kraft.quorum_controller import QuorumController
+from harrow.cluster_model.kraft.raft import QuorumConfig
+from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import ClusterSpec, process_name
+from harrow.cluster_model.trace import Trace
+
+_ADMIN_RETRY_US: Final = 100 * US_PER_MS
+
+
+class QuorumControlPlane:
+    """A quorum of controllers, in processes of their own or in those of brokers."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        host_of: Callable[[Process], Host],
+        network: Network,
+        trace: Trace,
+        brokers: Mapping[int, Process],
+        end_process: Callable[[int], None],
+    ) -> None:
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._host_of = host_of
+        self._network = network
+        self._trace = trace
+        self._voters = spec.controller_ids()
+        self._brokers = brokers
+        self.controllers: dict[int, Process] = (
+            {}
+            if spec.combined
+            else {node: Process(process_name(node), partial(end_process, node)) for node in self._voters}
+        )
+        self.process_names = tuple(self._process(node).name for node in self._voters)
+        self._quorum_config = QuorumConfig(
+            election_timeout_us=config.quorum_election_timeout_us,
+            election_backoff_max_us=config.quorum_election_backoff_max_us,
+            fetch_timeout_us=config.quorum_fetch_timeout_us,
+            request_timeout_us=config.quorum_request_timeout_us,
+            pre_vote=behaviours.pre_vote,
+            tells_high_watermark=behaviours.fetch_tells_high_watermark,
+        )
+        self._logs = {node: MetadataLog() for node in self._voters}
+        self._broker_logs = {broker: MetadataLog() for broker in brokers}
+        self._nodes: dict[int, QuorumController] = {}
+        self._changes = CommittedChanges(trace)
+        self._admin = host_of(Process("admin"))
+        self._active: tuple[int, int] | None = None
+
+    def _process(self, node: int) -> Process:
+        return self.controllers.get(node) or self._brokers[node]
+
+    def start(self) -> None:
+        for node in self.controllers:
+            self.start_controller(node)
+
+    def start_controller(self, node: int) -> None:
+        process = self._process(node)
+        controller = QuorumController(
+            node,
+            self._host_of(process),
+            self._voters,
+            self._logs[node],
+            self._config,
+            self._quorum_config,
+            self._topic_config,
+            self._behaviours,
+            self._became_active,
+            self._became_inactive,
+            self._changes.committed,
+        )
+        self._nodes[node] = controller
+        self._network.listen(process, controller, server_name(node))
+        controller.start()
+
+    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
+        """Have a controller resign, which says so, and end."""
+        self._nodes[node].close()
+        on_ended()
+
+    def join(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        topic_config: Callable[[str], TopicConfig],  # noqa: ARG002 - the controller has its own
+        on_registered: Callable[[int], None],
+        on_metadata: Callable[[MetadataDelta], None],
+    ) -> KRaftBrokerLifecycle:
+        """Return a broker's part; a controller in the same process begins with it."""
+        if broker in self._voters:
+            self.start_controller(broker)
+        return KRaftBrokerLifecycle(
+            broker,
+            host,
+            config,
+            self._voters,
+            self._broker_logs[broker],
+            self._quorum_config,
+            on_registered,
+            on_metadata,
+            lambda: broker in self._nodes and self._nodes[broker].is_active,
+        )
+
+    # The active controller
+
+    def _became_active(self, node: int, epoch: int) -> None:
+        if self._active is None or epoch > self._active[1]:
+            self._active = (node, epoch)
+            self._changes.controller_is(node, epoch)
+        self._trace.emit(events.ControllerElected, node, epoch)
+
+    def _became_inactive(self, node: int, epoch: int) -> None:
+        self._trace.emit(events.ControllerResigned, node, epoch)
+        if self._active == (node, epoch):
+            self._changes.controller_is(events.NO_CONTROLLER, epoch)
+
+    def controller(self) -> int | None:
+        """Return the node that was the last to become active, until it resigns or another one does; it may be dead."""
+        return self._changes.controller
+
+    def _active_controller(self) -> QuorumController | None:
+        node = self.controller()
+        if node is None or not self._process(node).running or self._process(node).paused:
+            return None
+        return self._nodes[node] if self._nodes[node].is_active else None
+
+    # What administrators and faults do
+
+    def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
+        """Create a topic (CreateTopics), again and again until there is a controller and every replica can be in its ISR."""
+        replicas = {replica for partition in assignment for replica in partition}
+
+        def create(_: None) -> None:
+            active = self._active_controller()
+            if (
+                active is None
+                or not all(active.image.is_active(replica) for replica in replicas)
+                or not active.create_topic(topic, assignment)
+            ):
+                self._admin.set_timer(_ADMIN_RETRY_US, create)
+
+        create(None)
+
+    def elect_preferred_leaders(self) -> None:
+        """Ask for it (ElectLeaders) until there is a controller that does it."""
+        active = self._active_controller()
+        if active is None:
+            self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.elect_preferred_leaders())
+        else:
+            active.elect_preferred_leaders()
+
+    def expire_session(self, broker: int) -> None:
+        """Have a broker fenced; of a controller in a process of its own have the office taken."""
+        active = self._active_controller()
+        if broker in self.controllers:
+            self.remove_controller()
+        elif active is not None:
+            active.expire_session(broker)
+
+    def lose_disk(self, broker: int) -> None:
+        """Have a broker begin with no metadata, and without the proof that it has stopped in good order.
+
+        A controller in its process keeps its log: ``metadata.log.dir`` is a disk of its own.
+        """
+        self._broker_logs[broker] = MetadataLog()
+
+    def remove_controller(self) -> None:
+        """Have the active controller resign."""
+        active = self._active_controller()
+        if active is not None:
+            active.raft.resign()
+
+    # What can be seen
+
+    def partition_state(self, partition: str) -> LeaderAndIsr | None:
+        """Return what is committed of a partition."""
+        return self._changes.partition_state(partition)
+
+    def registration_time_max_us(self, config: BrokerConfig) -> int:
+        """Return how long a session may outlive its broker, which is then fenced and may register again.
+
+        Before that a quorum that has lost its leader finds another one, which gives every broker a whole session.
+        """
+        election_us = (
+            config.quorum_fetch_timeout_us * 3 // 2
+            + 4 * (config.quorum_election_timeout_us + config.quorum_election_backoff_max_us)
+            + config.quorum_request_timeout_us
+        )
+        return election_us + config.broker_session_timeout_us + 2 * config.broker_heartbeat_interval_us
+
+    def is_registered(self, broker: int) -> bool:
+        """Return whether a broker is registered and not fenced."""
+        return self._changes.is_unfenced(broker)

@@ -1,0 +1,98 @@
+"""How a partition changes: the leader, the ISR and the eligible leader replicas (``PartitionChangeBuilder.java``)."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from enum import Enum, unique
+
+from harrow.cluster_model.kraft.records import PartitionRecord
+
+NO_LEADER = -1
+
+
+@unique
+class Election(Enum):
+    """Who may be elected: the preferred replica if it may lead, whoever is in the ISR or ELR, or any replica."""
+
+    PREFERRED = "preferred"
+    ONLINE = "online"
+    UNCLEAN = "unclean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderRules:
+    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966)."""
+
+    is_acceptable: Callable[[int], bool]
+    election: Election
+    elr_min_isr: int | None
+
+
+def changed_partition(
+    known: PartitionRecord,
+    rules: LeaderRules,
+    isr: tuple[int, ...],
+    unclean_shutdown: Collection[int] = (),
+    altered_by: int = -1,
+) -> tuple[PartitionRecord, bool] | None:
+    """Return a partition with this ISR and whoever is to lead it now, and whether that election is unclean; None for no change.
+
+    Without ELRs the last member stays in the ISR, so that it can lead again. *unclean_shutdown* are replicas that may have
+    lost what they had.
+    """
+    elr = _eligible(known, rules, isr, unclean_shutdown)
+    if not isr and rules.elr_min_isr is None:
+        isr = known.isr
+    # Who led when the ISR became empty (maybeUpdateLastKnownLeader).
+    last_known = known.leader if known.isr and not isr else known.last_known_leader
+    leader, is_unclean = _elect(replace(known, isr=isr, elr=elr, last_known_leader=last_known), rules)
+    if leader in elr:
+        isr, elr = (leader,), tuple(member for member in elr if member != leader)
+    elif is_unclean:
+        isr = (leader,)
+    changed = replace(
+        known,
+        leader=leader,
+        leader_epoch=known.leader_epoch + (leader != known.leader),
+        isr=isr,
+        elr=elr,
+        last_known_leader=-1 if leader >= 0 else last_known,
+        altered_by=altered_by,
+    )
+    if changed == replace(known, altered_by=altered_by):
+        return None
+    return replace(changed, partition_epoch=known.partition_epoch + 1), is_unclean
+
+
+def _eligible(
+    known: PartitionRecord, rules: LeaderRules, isr: tuple[int, ...], unclean_shutdown: Collection[int]
+) -> tuple[int, ...]:
+    """Return the ELR that goes with an ISR (``maybePopulateTargetElr``)."""
+    if rules.elr_min_isr is None or len(isr) >= min(rules.elr_min_isr, len(known.replicas)):
+        return ()
+    return tuple(
+        member
+        for member in dict.fromkeys((*known.elr, *known.isr))
+        if member not in isr and member not in unclean_shutdown
+    )
+
+
+def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, bool]:
+    def may_lead(replica: int) -> bool:
+        return replica in (partition.isr or partition.elr) and rules.is_acceptable(replica)
+
+    if rules.election is Election.PREFERRED and may_lead(partition.replicas[0]):
+        return partition.replicas[0], False
+    if may_lead(partition.leader):
+        return partition.leader, False
+    for replica in partition.replicas:
+        if may_lead(replica):
+            return replica, False
+    last = partition.last_known_leader
+    if last >= 0 and not partition.isr and not partition.elr and rules.is_acceptable(last):
+        # Balanced recovery: nobody is eligible, so who led last is the best that there is.
+        return last, True
+    if rules.election is Election.UNCLEAN:
+        for replica in partition.replicas:
+            if rules.is_acceptable(replica):
+                return replica, True
+    return NO_LEADER, False

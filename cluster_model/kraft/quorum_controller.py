@@ -1,0 +1,468 @@
+"""The controller of KRaft (``QuorumController.java``): of the quorum the leader is active, the others stand by.
+
+The active one decides by its image, which runs ahead of what is committed, and answers once its records are. When it is no
+longer leader, its image is made anew of what is committed.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided
+from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.kraft.broker_heartbeats import BrokerHeartbeats
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.partition_change import Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
+from harrow.cluster_model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import Host
+
+_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "RaftFetch"})
+
+Handled = tuple[tuple[MetadataRecord, ...], object]
+"""The records that a request makes, and its answer once they are committed."""
+
+
+class QuorumController:
+    """One life of a controller."""
+
+    def __init__(
+        self,
+        node: int,
+        host: Host,
+        voters: tuple[int, ...],
+        log: MetadataLog,
+        config: BrokerConfig,
+        quorum_config: QuorumConfig,
+        topic_config: Callable[[str], TopicConfig],
+        behaviours: Behaviours,
+        on_active: Callable[[int, int], None],
+        on_inactive: Callable[[int, int], None],
+        on_committed: Callable[[MetadataLog, int], None],
+    ) -> None:
+        self.node = node
+        self._host = host
+        self._config = config
+        self._topic_config = topic_config
+        self._behaviours = behaviours
+        self._on_active = on_active
+        self._on_inactive = on_inactive
+        self._on_committed = on_committed
+        self._log = log
+        self._image = ClusterImage()
+        self._active_epoch = -1
+        # By broker the replicas in log directories that have failed.
+        self._offline: dict[int, frozenset[str]] = {}
+        self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
+        # What is answered when the high watermark has reached an offset, in their order.
+        self._waiting: list[tuple[int, Callable[[bool], None]]] = []
+        self._handlers: dict[str, Callable[[object], Handled]] = {
+            "BrokerRegistration": self._register,  # type: ignore[dict-item]  # each takes its own kind
+            "BrokerHeartbeat": self._heartbeat,  # type: ignore[dict-item]
+            "AlterPartition": self._alter_partitions,  # type: ignore[dict-item]
+            "AllocateProducerIds": self._allocate_producer_ids,  # type: ignore[dict-item]
+        }
+        self.raft = RaftClient(node, host, voters, log, quorum_config, self)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes itself for the active controller."""
+        return self._active_epoch >= 0
+
+    @property
+    def image(self) -> ClusterImage:
+        """What it goes by."""
+        return self._image
+
+    def start(self) -> None:
+        self.raft.start()
+
+    def close(self) -> None:
+        """Resign, and answer nothing more."""
+        self._renounce()
+        self.raft.close()
+
+    # Requests
+
+    def receive_request(self, message: Message) -> None:
+        request = message[2]
+        if request.api in _QUORUM:
+            self.raft.handle(message)
+        elif not self.is_active:
+            self._refuse(message)
+        else:
+            records, answer = self._handlers[request.api](request)
+            self._write(
+                records, lambda done: self._answer(message, answer) if done else self._refuse(message)
+            )
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Whoever has asked is gone; what it has asked for is done all the same."""
+
+    def _answer(self, message: Message, answer: object) -> None:
+        self._host.send_response(message[0], message[1], answer)
+
+    def _refuse(self, message: Message) -> None:
+        """Another node is the active controller."""
+        request = message[2]
+        if isinstance(request, protocol.BrokerRegistrationRequest):
+            answer: object = protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER)
+        elif isinstance(request, protocol.BrokerHeartbeatRequest):
+            answer = protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER)
+        elif isinstance(request, protocol.AlterPartitionRequest):
+            answer = protocol.AlterPartitionResponse(errors.NOT_CONTROLLER, {})
+        else:
+            answer = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
+        self._answer(message, answer)
+
+    def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
+        """Append records and take them over; call back when they are committed, or will never be by this controller.
+
+        Without any, what was read may itself be uncommitted, so that it waits for that (``appendReadEvent`` reads what is
+        committed, ``appendWriteEvent`` waits).
+        """
+        for record in records:
+            self._image.apply(record)
+        if records:
+            offset = self._image.next_offset
+            self._waiting.append((offset, on_done))
+            self.raft.append(records)
+        elif self._log.end_offset > self.raft.high_watermark:
+            self._waiting.append((self._log.end_offset, on_done))
+        else:
+            on_done(True)
+
+    # The quorum
+
+    def committed(self, high_watermark: int) -> None:
+        """Take over what others have written, and answer what has waited for this."""
+        if self.is_active:
+            self._on_committed(self._log, high_watermark)
+            while self._waiting and self._waiting[0][0] <= high_watermark:
+                self._waiting.pop(0)[1](True)
+            return
+        self._replay(high_watermark)
+        if self.raft.has_committed_own_epoch:
+            self._claim()
+
+    def truncated(self, offset: int) -> None:
+        """Nothing that was applied is gone: a follower applies only what is committed."""
+
+    def leader_changed(self) -> None:
+        if self.is_active:
+            self._renounce()
+
+    def _replay(self, end_offset: int) -> None:
+        image = self._image
+        for _, record in self._log.records[image.next_offset : end_offset]:
+            image.apply(record)
+
+    def _claim(self) -> None:
+        """Everything before its epoch is committed: become active, and give every broker a whole session."""
+        self._replay(self._log.end_offset)
+        self._active_epoch = self.raft.epoch
+        self._on_active(self.node, self._active_epoch)
+        self._on_committed(self._log, self.raft.high_watermark)
+        self._heartbeats = BrokerHeartbeats(self._config.broker_session_timeout_us)
+        self._offline = {}
+        for broker, known in self._image.brokers.items():
+            if not known.fenced:
+                self._heartbeats.touch(broker, self._host.clock.now_us)
+        self._watch_sessions(self._active_epoch)
+        if self._config.auto_leader_rebalance:
+            self._host.set_timer(
+                self._config.leader_imbalance_check_interval_us, self._balance, self._active_epoch
+            )
+
+    def _renounce(self) -> None:
+        """Be no longer active: forget what was not committed, and tell those who wait for it."""
+        if not self.is_active:
+            return
+        epoch, self._active_epoch = self._active_epoch, -1
+        waiting, self._waiting = self._waiting, []
+        self._image = ClusterImage()
+        self._replay(self.raft.high_watermark)
+        for _, on_done in waiting:
+            on_done(False)
+        self._on_inactive(self.node, epoch)
+
+    # Brokers
+
+    def _register(self, request: protocol.BrokerRegistrationRequest) -> Handled:
+        """Register a broker, unless one of its id has a session (``ClusterControlManager.registerBroker``)."""
+        known = self._image.brokers.get(request.broker)
+        now_us = self._host.clock.now_us
+        if known is not None and known.incarnation == request.incarnation:
+            return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
+        if known is not None and not known.fenced and self._heartbeats.has_session(request.broker, now_us):
+            return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
+        records: list[MetadataRecord] = []
+        if known is not None and not known.fenced:
+            records += self._fence(request.broker, expired=True)
+        if (
+            known is not None
+            and self._behaviours.eligible_leader_replicas
+            and request.previous_broker_epoch != known.broker_epoch
+        ):
+            # It has not stopped in good order, so it may have lost what it had (KIP-966).
+            records = [*records[:1], *self._without(request.broker, has_lost_records=True)]
+        self._offline.pop(request.broker, None)
+        broker_epoch = self._image.next_offset + len(records)
+        records.append(RegisterBrokerRecord(request.broker, request.incarnation))
+        return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
+
+    def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
+        """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
+        broker = request.broker
+        known = self._image.brokers.get(broker)
+        if known is None:
+            return (), protocol.BrokerHeartbeatResponse(errors.BROKER_ID_NOT_REGISTERED)
+        if known.broker_epoch != request.broker_epoch:
+            return (), protocol.BrokerHeartbeatResponse(errors.STALE_BROKER_EPOCH)
+        is_caught_up = request.metadata_offset >= known.broker_epoch
+        should_shut_down = request.want_shut_down and (
+            known.fenced or self._may_shut_down(broker, request.metadata_offset)
+        )
+        # First, for nobody is to be elected who cannot serve.
+        records = self._take_offline(broker, request.offline)
+        is_fenced = known.fenced
+        if known.fenced:
+            if is_caught_up and not request.want_fence and not request.want_shut_down:
+                records, is_fenced = (*records, *self._unfence(broker)), False
+        elif request.want_fence or should_shut_down:
+            records, is_fenced = self._fence(broker, expired=False), True
+        elif request.want_shut_down and self._heartbeats.shutdown_offset(broker) is None:
+            # Again where a controller before this one had begun: what all had to hear of died with it.
+            records = self._begin_shutdown(broker)
+        offset = None if is_fenced else request.metadata_offset
+        self._heartbeats.touch(broker, self._host.clock.now_us, offset)
+        answer = protocol.BrokerHeartbeatResponse(errors.NONE, is_caught_up, is_fenced, should_shut_down)
+        return records, answer
+
+    def _take_offline(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
+        """Take replicas out of the ISRs that are in log directories which have failed (``handleDirectoriesOffline``, KIP-858)."""
+        news = partitions - self._offline.get(broker, frozenset())
+        self._offline[broker] = partitions
+        if not news:
+            return ()
+        known = tuple(name for name in self._image.with_in_isr(broker) if name in news)
+        return self._changes(known, "log directory failure", gone=broker) if known else ()
+
+    def _others_are_active(self, broker: int) -> bool:
+        return any(known.is_active for other, known in self._image.brokers.items() if other != broker)
+
+    def _may_shut_down(self, broker: int, metadata_offset: int) -> bool:
+        """Return whether a broker leads nothing any more and all others have heard so, or there are no others."""
+        if not self._others_are_active(broker):
+            return True
+        since = self._heartbeats.shutdown_offset(broker)
+        if since is None or self._image.leads(broker):
+            # One that leads nothing when it asks first needs nobody to hear of anything.
+            return since is None and not self._image.leads(broker)
+        return self._heartbeats.lowest_offset(broker, metadata_offset) >= since
+
+    def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
+        """Let a broker lead and join ISRs again; it leads what nobody else could."""
+        known = self._image.brokers[broker]
+        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, False, False)
+        return (
+            change,
+            *self._changes(tuple(self._image.leaderless), "broker startup", also_acceptable=broker),
+        )
+
+    def _begin_shutdown(self, broker: int) -> tuple[MetadataRecord, ...]:
+        """Move a broker's leaderships away, and take it out of the ISRs."""
+        known = self._image.brokers[broker]
+        self._host.emit(ControlledShutdownBegun, self.node, broker)
+        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, False, True)
+        records = (change, *self._without(broker, reason="controlled shutdown"))
+        self._heartbeats.begin_shutdown(broker, self._image.next_offset + len(records) - 1)
+        return records
+
+    def _fence(self, broker: int, *, expired: bool) -> tuple[MetadataRecord, ...]:
+        """Fence a broker: it leaves the ISRs and leads nothing (``ReplicationControlManager.handleBrokerFenced``)."""
+        known = self._image.brokers[broker]
+        self._heartbeats.forget(broker)
+        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, True, False, expired)
+        return (change, *self._without(broker))
+
+    def expire_session(self, broker: int) -> None:
+        """Take a broker for dead."""
+        known = self._image.brokers.get(broker)
+        if self.is_active and known is not None and not known.fenced:
+            self._write(self._fence(broker, expired=True), lambda _: None)
+
+    def _watch_sessions(self, epoch: int) -> None:
+        """Fence the brokers that have not been heard of for ``broker.session.timeout.ms``, one after the other."""
+        if epoch != self._active_epoch:
+            return
+        now_us = self._host.clock.now_us
+        for broker in self._heartbeats.stale(now_us):
+            self._write(self._fence(broker, expired=True), lambda _: None)
+        self._host.set_timer(self._heartbeats.next_expiry_us(now_us) - now_us, self._watch_sessions, epoch)
+
+    # Partitions
+
+    def _without(
+        self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
+    ) -> tuple[MetadataRecord, ...]:
+        """Return the partitions without a broker in their ISRs, with other leaders where it led."""
+        return self._changes(
+            self._image.with_in_isr(broker), reason, gone=broker, has_lost_records=has_lost_records
+        )
+
+    def _changes(
+        self,
+        partitions: tuple[str, ...],
+        reason: str,
+        *,
+        gone: int | None = None,
+        also_acceptable: int | None = None,
+        has_lost_records: bool = False,
+        election: Election | None = None,
+    ) -> tuple[MetadataRecord, ...]:
+        """Return what becomes of partitions (``ReplicationControlManager.generateLeaderAndIsrUpdates``)."""
+
+        def is_acceptable(partition: str, replica: int) -> bool:
+            return (
+                replica != gone
+                and (replica == also_acceptable or self._image.is_active(replica))
+                and partition not in self._offline.get(replica, ())
+            )
+
+        records = []
+        for name in partitions:
+            known = self._image.partitions[name]
+            rules = LeaderRules(
+                is_acceptable=partial(is_acceptable, name),
+                election=election or self._election(name),
+                elr_min_isr=self._elr_min_isr(name),
+            )
+            isr = tuple(member for member in known.isr if member != gone)
+            lost = () if gone is None or not has_lost_records else (gone,)
+            changed = changed_partition(known, rules, isr, lost)
+            if changed is not None:
+                records.append(self._decided(known, *changed, reason))
+        return tuple(records)
+
+    def _decided(
+        self, known: PartitionRecord, changed: PartitionRecord, is_unclean: bool, reason: str
+    ) -> PartitionRecord:
+        if changed.leader != known.leader:
+            self._host.publish(
+                ElectionDecided, self.node, changed.partition, changed.leader_epoch, is_unclean, reason
+            )
+        return changed
+
+    def _election(self, partition: str) -> Election:
+        enabled = self._topic_config(_topic_of(partition)).unclean_leader_election
+        return (
+            Election.UNCLEAN
+            if enabled or not self._behaviours.unclean_election_only_if_enabled
+            else Election.ONLINE
+        )
+
+    def _elr_min_isr(self, partition: str) -> int | None:
+        if not self._behaviours.eligible_leader_replicas:
+            return None
+        return self._topic_config(_topic_of(partition)).min_insync_replicas
+
+    def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
+        """Create a topic if every partition can have a leader; return whether that was done."""
+        records = []
+        for number, replicas in enumerate(assignment):
+            isr = tuple(replica for replica in replicas if self._image.is_active(replica))
+            if not isr:
+                return False
+            name = f"{topic}-{number}"
+            self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
+            records.append(PartitionRecord(name, replicas, isr[0], 0, isr, 0))
+        self._write(tuple(records), lambda _: None)
+        return True
+
+    def elect_preferred_leaders(self) -> None:
+        """Move leaderships to preferred replicas, where those may lead (ElectLeaders, KIP-460)."""
+        wanted = tuple(
+            name for name, known in self._image.partitions.items() if known.leader != known.replicas[0]
+        )
+        records = self._changes(wanted, "preferred leader", election=Election.PREFERRED)
+        self._write(records, lambda _: None)
+
+    def _balance(self, epoch: int) -> None:
+        """After ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
+        if epoch == self._active_epoch:
+            self.elect_preferred_leaders()
+            self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
+
+    def _alter_partitions(self, request: protocol.AlterPartitionRequest) -> Handled:
+        """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
+        broker = self._image.brokers.get(request.broker)
+        if broker is None or broker.broker_epoch != request.broker_epoch:
+            return (), protocol.AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
+        records: list[MetadataRecord] = []
+        answers: dict[str, tuple[str, int]] = {}
+        for name, wanted in request.partitions.items():
+            known = self._image.partitions[name]
+            error = self._alteration_error(request.broker, known, wanted)
+            partition_epoch = known.partition_epoch
+            if error == errors.NONE:
+                rules = LeaderRules(
+                    is_acceptable=self._image.is_active,
+                    election=Election.ONLINE,
+                    elr_min_isr=self._elr_min_isr(name),
+                )
+                isr = tuple(member for member, _ in wanted.isr)
+                changed = changed_partition(known, rules, isr, altered_by=request.broker)
+                if changed is not None:
+                    records.append(self._decided(known, *changed, "broker failure"))
+                    partition_epoch = changed[0].partition_epoch
+                    if changed[0].leader_epoch != known.leader_epoch:
+                        error = errors.FENCED_LEADER_EPOCH
+            answers[name] = (error, partition_epoch)
+        return tuple(records), protocol.AlterPartitionResponse(errors.NONE, answers)
+
+    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: protocol.AlterPartition) -> str:
+        if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
+            return errors.NOT_CONTROLLER
+        if wanted.leader_epoch < known.leader_epoch:
+            return errors.FENCED_LEADER_EPOCH
+        members = tuple(member for member, _ in wanted.isr)
+        if broker != known.leader or broker not in members:
+            return errors.INVALID_REQUEST
+        if wanted.partition_epoch < known.partition_epoch:
+            return errors.INVALID_UPDATE_VERSION
+        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
+            return errors.INELIGIBLE_REPLICA
+        return errors.NONE
+
+    def _is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        """Return whether a replica may be in an ISR: active, and still the broker that the leader means (KIP-841, KIP-903)."""
+        known = self._image.brokers.get(replica)
+        if known is None or not known.is_active:
+            return False
+        return broker_epoch in (-1, known.broker_epoch) or not self._behaviours.replica_epoch_checked
+
+    # Producer ids
+
+    def _allocate_producer_ids(self, request: protocol.AllocateProducerIdsRequest) -> Handled:
+        known = self._image.brokers.get(request.broker)
+        if known is None or known.broker_epoch != request.broker_epoch:
+            return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
+        first = self._image.next_producer_id
+        record = ProducerIdsRecord(first + protocol.PRODUCER_IDS_BLOCK)
+        return (record,), protocol.AllocateProducerIdsResponse(errors.NONE, first)
+
+
+def _topic_of(partition: str) -> str:
+    return partition.rpartition("-")[0]

@@ -1,0 +1,69 @@
+"""The records of the metadata log, with the fields that matter (metadata/src/main/resources/common/metadata)."""
+
+from dataclasses import dataclass
+
+NO_INCARNATION = -1
+
+
+@dataclass(slots=True, frozen=True)
+class LeaderChangeMessage:
+    """A control record: this node leads the quorum from here on."""
+
+    leader: int
+
+
+@dataclass(slots=True, frozen=True)
+class RegisterBrokerRecord:
+    """A broker has registered; it is fenced at first. Its offset in the log is the broker epoch.
+
+    ``incarnation`` tells the lives of a broker apart (Kafka draws an id for each).
+    """
+
+    broker: int
+    incarnation: int
+
+
+@dataclass(slots=True, frozen=True)
+class BrokerRegistrationChangeRecord:
+    """A broker is fenced, unfenced, or in controlled shutdown; ``expired`` says that it was not heard of for too long."""
+
+    broker: int
+    broker_epoch: int
+    fenced: bool
+    in_controlled_shutdown: bool
+    expired: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionRecord:
+    """The whole state of a partition, as it is created or changed (``PartitionRecord``, ``PartitionChangeRecord``).
+
+    ``elr`` are the eligible leader replicas (KIP-966); ``altered_by`` is the leader that has asked for the change, -1 where
+    it was the controller's own.
+    """
+
+    partition: str
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    elr: tuple[int, ...] = ()
+    last_known_leader: int = -1
+    altered_by: int = -1
+
+
+@dataclass(slots=True, frozen=True)
+class ProducerIdsRecord:
+    """Producer ids below this one have been given away in blocks."""
+
+    next_producer_id: int
+
+
+MetadataRecord = (
+    LeaderChangeMessage
+    | RegisterBrokerRecord
+    | BrokerRegistrationChangeRecord
+    | PartitionRecord
+    | ProducerIdsRecord
+)

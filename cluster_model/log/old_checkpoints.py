@@ -1,0 +1,69 @@
+"""What a checkpoint file said some time ago, found in the trace: nothing is kept for a disk that never goes back in time."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
+from harrow.cluster_model.trace import TraceEvent, decode
+
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+
+_OF_EPOCHS: Final = frozenset(
+    kind.name
+    for kind in (
+        events.BecameLeader,
+        events.BatchAppended,
+        events.BatchReplicated,
+        events.LogTruncated,
+        events.LogOpened,
+        events.LogLost,
+    )
+)
+_OF_OFFSETS: Final = frozenset(
+    kind.name for kind in (events.CheckpointWritten, events.CheckpointReverted, events.LogLost)
+)
+
+
+def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: int) -> dict[str, int]:
+    """Return the offsets of a broker's checkpoint file at a time."""
+    offsets: dict[str, int] = {}
+    for raw in trace:
+        if raw[0] > at_us:
+            break
+        if raw[1] not in _OF_OFFSETS or raw[2] != broker:
+            continue
+        match decode(raw):
+            case events.CheckpointWritten() | events.CheckpointReverted() as written if written.kind == name:
+                offsets.update(written.offsets)
+            case events.LogLost():
+                offsets.clear()
+    return offsets
+
+
+def epochs_at(
+    trace: Iterable[TraceEvent], broker: int, at_us: int, *, from_elections: bool
+) -> dict[str, list[tuple[int, int]]]:
+    """Return the leader epochs that a broker's checkpoints had at a time, by partition.
+
+    *from_elections*: an epoch is noted when it begins, and not with its first batch (`epoch_entry_on_election`).
+    """
+    caches: dict[str, LeaderEpochCache] = {}
+    for raw in trace:
+        if raw[0] > at_us:
+            break
+        if raw[1] not in _OF_EPOCHS or raw[2] != broker:
+            continue
+        cache = caches.setdefault(raw[3], LeaderEpochCache())
+        match decode(raw):
+            case events.BecameLeader() as led if from_elections:
+                cache.assign(led.leader_epoch, led.start_offset)
+            case events.BatchAppended() | events.BatchReplicated() as batch:
+                cache.assign(batch.leader_epoch, batch.base_offset)
+            case events.LogTruncated() as truncated:
+                cache.truncate_from_end(truncated.to_offset)
+            case events.LogOpened() as opened:
+                cache.truncate_from_end(opened.leo)
+            case events.LogLost():
+                cache.entries.clear()
+    return {partition: cache.entries for partition, cache in caches.items()}

@@ -1,0 +1,99 @@
+"""How well links carry what they carry: latency, jitter, bandwidth, and how long a slow server takes for a request.
+
+All of it belongs to one direction of a link, as what `tc qdisc ... netem` sets on an interface does. What is in force
+on a link at once adds up; of bandwidths the least one counts.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.cluster_model.sim.choices import Stream
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+LinkName = tuple[str, str]
+"""One direction of a link: the names of the processes that send and receive."""
+
+MESSAGE_BYTES: Final = 100
+"""The size of a message without its records: headers of TCP and of Kafka, and some fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkQuality:
+    """How much worse a link is than by itself.
+
+    Each message takes ``latency_us`` longer and up to ``jitter_us`` more. All messages share ``bytes_per_second``. And each
+    request takes the receiver ``request_us``, while the next one of the same connection waits.
+    """
+
+    latency_us: int = 0
+    jitter_us: int = 0
+    bytes_per_second: int | None = None
+    request_us: int = 0
+
+
+class LinkQualities:
+    """The qualities in force, and until when links with a limit of bandwidth are busy."""
+
+    __slots__ = ("_busy_until_us", "_qualities")
+
+    def __init__(self) -> None:
+        self._qualities: dict[LinkName, list[LinkQuality]] = {}
+        self._busy_until_us: dict[LinkName, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._qualities)
+
+    def __contains__(self, link: LinkName) -> bool:
+        return link in self._qualities
+
+    def add(self, link: LinkName, quality: LinkQuality) -> None:
+        self._qualities.setdefault(link, []).append(quality)
+
+    def remove(self, link: LinkName, quality: LinkQuality) -> None:
+        """Undo one `add`; what was healed meanwhile is as it is."""
+        qualities = self._qualities.get(link, [])
+        if quality in qualities:
+            qualities.remove(quality)
+        if not qualities:
+            self._forget(link)
+
+    def clear(self) -> None:
+        self._qualities.clear()
+        self._busy_until_us.clear()
+
+    def keep(self, names: frozenset[str]) -> None:
+        """Undo all but what is about links of which an end is one of these processes."""
+        for link in list(self._qualities):
+            if names.isdisjoint(link):
+                self._forget(link)
+
+    def disturbs(self, name: str) -> bool:
+        """Return whether a link of a process is worse than by itself."""
+        return any(name in link for link in self._qualities)
+
+    def delay_us(self, link: LinkName, now_us: int, size_bytes: int, draw: Stream) -> int:
+        """Return how much longer a message takes that is sent now, and keep the link busy with it."""
+        qualities = self._qualities.get(link)
+        if qualities is None:
+            return 0
+        delay_us = 0
+        bandwidths = []
+        for quality in qualities:
+            delay_us += quality.latency_us
+            if quality.jitter_us:
+                delay_us += draw.below(quality.jitter_us + 1)
+            if quality.bytes_per_second is not None:
+                bandwidths.append(quality.bytes_per_second)
+        if bandwidths:
+            begin_us = max(now_us, self._busy_until_us.get(link, now_us))
+            self._busy_until_us[link] = begin_us + size_bytes * US_PER_SECOND // min(bandwidths)
+            delay_us += self._busy_until_us[link] - now_us
+        return delay_us
+
+    def request_us(self, link: LinkName) -> int:
+        """Return how much longer the receiver takes for each request."""
+        return sum(quality.request_us for quality in self._qualities.get(link, ()))
+
+    def _forget(self, link: LinkName) -> None:
+        self._qualities.pop(link, None)
+        self._busy_until_us.pop(link, None)

@@ -1,0 +1,43 @@
+"""What came of campaigns on several releases is one table."""
+
+from typing import Any
+
+from benchmarks.conformity import conformity_table
+
+
+def document(release: str, **comparison: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "campaign": "c",
+        "variant": None,
+        "status": "agreed",
+        "reasons": [],
+        "modelled": 50,
+    }
+    return {"target": f"kafka:{release}", "comparisons": [{**given, "real": [run()], **comparison}]}
+
+
+def run(began: str = "20260101T000000", found: str = "") -> dict[str, Any]:
+    return {"verdict": "permitted" if found else "held", "found": found, "began": began, "alike": 48}
+
+
+def test_a_row_is_a_campaign_and_a_column_a_release_in_the_order_of_their_numbers() -> None:
+    lines = conformity_table(
+        [
+            document("3.9.2", variant="v", status="skipped", reasons=["it cannot", "be | done"]),
+            document("2.4.1", real=[run(found="lost-write 1")]),
+            document("0.10.2.2"),
+            document("3.9.2-zookeeper"),
+        ]
+    ).splitlines()
+    assert lines == [
+        "| campaign | 0.10.2.2 | 2.4.1 | 3.9.2-zookeeper | 3.9.2 |",
+        "| --- | --- | --- | --- | --- |",
+        "| c | agreed: held (48 of 50) | agreed: permitted lost-write 1 (48 of 50) | agreed: held (48 of 50) |  |",
+        "| c v |  |  |  | skipped: it cannot; be \\| done |",
+    ]
+
+
+def test_the_last_run_of_a_campaign_counts() -> None:
+    older, newer = run("20260101T000000", "lost-write 1"), run("20260102T000000")
+    documents = [document("2.4.1", real=[newer]), document("2.4.1", real=[older])]
+    assert "| c | agreed: held (48 of 50) |" in conformity_table(documents)

@@ -1,0 +1,106 @@
+"""`harrow conform` on brokers that the model plays: what it prints, and what its exit code says."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RealTarget, RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.cli import exit_code
+from harrow.cli.commands import conform
+from harrow.cli.requests.conform import ConformRequest
+from harrow.live_cluster.getting.kafka_release import KafkaRelease, release_of
+
+GENERATED = """
+name: generated
+kafka: "2.4"
+settings: {acks: all}
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {duration: 2s, producers: [{rate: 20/s}]}
+"""
+SCRIPTED = """
+name: scripted
+kafka: "2.4"
+settings: {acks: 1}
+cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+"""
+
+
+class PlayedBrokers:
+    """Brokers of 2.4.1, played by the model with seeds of its own."""
+
+    release: KafkaRelease = release_of("2.4.1")
+
+    def run(
+        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+    ) -> RunResult:
+        assert results is None
+        check()
+        target = RealTarget(kind="kafka", release="2.4.1", metadata="zookeeper", began="20260101T000000")
+        return replace(run_plan(plan, 1_000 + seed), target=target)
+
+    def as_modelled(self, plan: Plan) -> Plan:
+        return plan
+
+
+@pytest.fixture
+def conformed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    @contextmanager
+    def played(*_: Any, **__: Any) -> Iterator[PlayedBrokers]:
+        yield PlayedBrokers()
+
+    monkeypatch.setattr(conform, "real_brokers", played)
+
+    def session(text: str, **given: Any) -> tuple[int, str]:
+        campaign, output = tmp_path / "mine.yaml", tmp_path / "output"
+        campaign.write_text(text, encoding="utf-8")
+        request = ConformRequest(
+            campaigns=[str(campaign)],
+            target="kafka:2.4.1",
+            seeds=range(5),
+            no_results=True,
+            output=output,
+            quiet=True,
+            **given,
+        )
+        return conform.session(request), output.read_text(encoding="utf-8")
+
+    return session
+
+
+def test_what_clients_got_is_told_beside_what_they_got_on_the_model(
+    conformed: Callable[..., tuple[int, str]],
+) -> None:
+    code, printed = conformed(GENERATED, times=2)
+    lines = [line.split() for line in printed.splitlines()]
+    assert (code, lines[0]) == (exit_code.OK, ["agreed", "generated"])
+    # Two runs, and the least and the most of the model.
+    assert ["acked", "100%,", "100%", "(model", "100%", "to", "100%)"] in lines
+    named = [" ".join(line[:4]) for line in lines]
+    assert {"time to ack, p50", "time to ack, p99", "longest without an ack"} <= set(named)
+
+
+def test_of_a_script_no_service_is_told(conformed: Callable[..., tuple[int, str]]) -> None:
+    code, printed = conformed(SCRIPTED)
+    assert (code, "time to ack" in printed) == (exit_code.OK, False)
+
+
+def test_json_says_when_each_run_began_and_how_many_of_the_model_came_to_the_same(
+    conformed: Callable[..., tuple[int, str]],
+) -> None:
+    _, printed = conformed(GENERATED, output_format="json")
+    (comparison,) = json.loads(printed)["comparisons"]
+    (run,) = comparison["real"]
+    assert (run["began"], run["alike"], comparison["modelled"]) == ("20260101T000000", 5, 5)
+    service = comparison["service"]
+    assert [len(service[side]) for side in ("real", "model")] == [1, 5]
+    assert service["real"][0]["sent"] == service["real"][0]["acked"] > 0

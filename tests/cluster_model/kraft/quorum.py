@@ -1,0 +1,172 @@
+"""A quorum in the simulator, with what Raft promises of it looked at after every step."""
+
+from dataclasses import dataclass, field
+
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.protocol import server_name
+from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
+from harrow.cluster_model.kraft.records import MetadataRecord, ProducerIdsRecord
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import SimulatedHost
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.topology import NetworkSpec
+from harrow.cluster_model.trace import Trace
+
+MS = 1_000
+SECOND = 1_000_000
+
+
+@dataclass
+class Node:
+    """A node: its process and its disk stay, its lives come and go."""
+
+    id: int
+    process: Process
+    log: MetadataLog = field(default_factory=MetadataLog)
+    raft: RaftClient | None = None
+    committed: int = 0
+
+    def receive_request(self, message: Message) -> None:
+        assert self.raft is not None
+        self.raft.handle(message)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Nothing hangs on it."""
+
+    def truncated(self, offset: int) -> None:
+        assert offset >= self.committed
+
+    def committed_is(self, high_watermark: int) -> None:
+        assert high_watermark >= self.committed
+        self.committed = high_watermark
+
+    def leader_changed(self) -> None:
+        """The quorum looks at that itself."""
+
+
+class Listener:
+    """Passes on what a life of a node is told."""
+
+    def __init__(self, node: Node) -> None:
+        node.committed = 0
+        self.committed = node.committed_is
+        self.truncated = node.truncated
+        self.leader_changed = node.leader_changed
+
+
+class Quorum:
+    """Voters 0, 1, ... and observers after them."""
+
+    def __init__(
+        self,
+        voters: int = 3,
+        observers: int = 0,
+        seed: int = 0,
+        *,
+        pre_vote: bool = False,
+        tells_hw: bool = False,
+    ) -> None:
+        choices = Choices.from_seed(seed)
+        self.simulator = Simulator()
+        self.trace = Trace(self.simulator)
+        self.network = Network(self.simulator, choices, NetworkSpec(), self.trace)
+        self.voters = tuple(range(voters))
+        self.config = QuorumConfig(
+            election_timeout_us=SECOND,
+            election_backoff_max_us=SECOND,
+            fetch_timeout_us=2 * SECOND,
+            request_timeout_us=2 * SECOND,
+            pre_vote=pre_vote,
+            tells_high_watermark=tells_hw,
+        )
+        self._choices = choices
+        self.nodes = [Node(number, Process(f"controller-{number}")) for number in range(voters + observers)]
+        self._leaders: dict[int, int] = {}
+        self.chosen: list[tuple[int, MetadataRecord]] = []
+        for node in self.nodes:
+            self._begin(node)
+
+    def _begin(self, node: Node) -> None:
+        host = SimulatedHost(node.process, self.simulator, self.network, self._choices, self.trace)
+        node.raft = RaftClient(node.id, host, self.voters, node.log, self.config, Listener(node))
+        self.network.listen(node.process, node, server_name(node.id))
+        node.raft.start()
+
+    # Faults
+
+    def crash(self, node: int) -> None:
+        process = self.nodes[node].process
+        if process.running:
+            process.kill()
+            self.network.process_died(process, power_loss=False)
+            self.nodes[node].raft = None
+
+    def start(self, node: int) -> None:
+        process = self.nodes[node].process
+        if not process.running:
+            process.start()
+            self._begin(self.nodes[node])
+
+    def pause(self, node: int) -> None:
+        process = self.nodes[node].process
+        if process.running:
+            process.paused = True
+
+    def resume(self, node: int) -> None:
+        process = self.nodes[node].process
+        if process.paused:
+            self.simulator.resume(process)
+
+    def cut(self, one: int, other: int) -> None:
+        self.network.cut(self.nodes[one].process.name, self.nodes[other].process.name)
+
+    def heal(self) -> None:
+        self.network.restore_all()
+        for node in self.nodes:
+            self.resume(node.id)
+            self.start(node.id)
+
+    # What goes on
+
+    def leader(self) -> RaftClient | None:
+        """Return the leader of the latest epoch, if it runs."""
+        leaders = [node.raft for node in self.nodes if node.raft is not None and node.raft.is_leader]
+        return max(leaders, key=lambda raft: raft.epoch, default=None)
+
+    def append(self, number: int) -> bool:
+        leader = self.leader()
+        if leader is not None and not self.nodes[leader.node].process.paused:
+            leader.append((ProducerIdsRecord(number),))
+        return leader is not None
+
+    def run(self, duration_us: int) -> None:
+        end_us = self.simulator.now_us + duration_us
+        while self.simulator.step(end_us):
+            self.look()
+        self.simulator.run_until(end_us)
+
+    def look(self) -> None:
+        """One leader an epoch; what is committed is the same everywhere, and in the log of each later leader."""
+        for node in self.nodes:
+            raft = node.raft
+            if raft is None:
+                continue
+            if raft.is_leader:
+                assert self._leaders.setdefault(raft.epoch, node.id) == node.id, "two leaders of an epoch"
+                known = len(self.chosen)
+                assert node.log.records[:known] == self.chosen or raft.epoch < max(self._leaders), (
+                    "a leader lacks what is committed"
+                )
+            committed = node.log.records[: node.committed]
+            both = min(len(committed), len(self.chosen))
+            assert committed[:both] == self.chosen[:both], "what is committed differs"
+            self.chosen += committed[both:]
+
+    def numbers(self, node: int) -> list[int]:
+        """Return what a node knows to be committed."""
+        known = self.nodes[node]
+        records = [record for _, record in known.log.records[: known.committed]]
+        return [record.next_producer_id for record in records if isinstance(record, ProducerIdsRecord)]

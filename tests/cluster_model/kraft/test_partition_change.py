@@ -1,0 +1,127 @@
+"""How partitions change in KRaft (PartitionChangeBuilder.java): leaders, ISRs, eligible leader replicas (KIP-966)."""
+
+import pytest
+
+from harrow.cluster_model.kraft.partition_change import Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.records import PartitionRecord
+
+
+def partition(
+    leader: int = 0, isr: tuple[int, ...] = (0, 1, 2), elr: tuple[int, ...] = (), last: int = -1
+) -> PartitionRecord:
+    return PartitionRecord("t-0", (0, 1, 2), leader, 5, isr, 7, elr, last)
+
+
+def changed(
+    known: PartitionRecord,
+    isr: tuple[int, ...],
+    *,
+    alive: tuple[int, ...],
+    min_isr: int | None = None,
+    election: Election = Election.ONLINE,
+    lost: tuple[int, ...] = (),
+) -> tuple[int, int, tuple[int, ...], tuple[int, ...], bool] | None:
+    """Return leader, leader epoch, ISR, ELR, and whether the election was unclean."""
+    rules = LeaderRules(is_acceptable=alive.__contains__, election=election, elr_min_isr=min_isr)
+    made = changed_partition(known, rules, isr, lost)
+    if made is None:
+        return None
+    record, is_unclean = made
+    assert record.partition_epoch == known.partition_epoch + 1
+    return record.leader, record.leader_epoch, record.isr, record.elr, is_unclean
+
+
+def test_a_leader_that_goes_on_keeps_its_epoch() -> None:
+    assert changed(partition(), (0, 2), alive=(0, 2)) == (0, 5, (0, 2), (), False)
+
+
+def test_what_is_as_it_was_is_no_change() -> None:
+    assert changed(partition(), (0, 1, 2), alive=(0, 1, 2)) is None
+
+
+def test_a_leader_that_is_gone_is_succeeded_by_the_first_replica_of_the_isr() -> None:
+    known = partition(isr=(0, 2, 1))
+    assert changed(known, (2, 1), alive=(1, 2)) == (1, 6, (2, 1), (), False)
+
+
+def test_the_last_member_stays_in_the_isr_and_leads_nothing() -> None:
+    assert changed(partition(isr=(0,)), (), alive=(1, 2)) == (-1, 6, (0,), (), False)
+
+
+def test_the_last_member_leads_again_when_it_is_back() -> None:
+    known = partition(leader=-1, isr=(0,))
+    assert changed(known, (0,), alive=(0, 1)) == (0, 6, (0,), (), False)
+
+
+def test_an_unclean_election_takes_the_first_replica_that_lives() -> None:
+    known = partition(isr=(0,))
+    assert changed(known, (), alive=(2, 1), election=Election.UNCLEAN) == (1, 6, (1,), (), True)
+
+
+@pytest.mark.parametrize(("alive", "leader"), [((0, 1), 0), ((1,), 1)])
+def test_a_preferred_leader_is_elected_if_it_may_lead(alive: tuple[int, ...], leader: int) -> None:
+    found = changed(partition(leader=1), (0, 1, 2), alive=alive, election=Election.PREFERRED)
+    assert (found or (1,))[0] == leader
+
+
+# Eligible leader replicas
+
+
+def test_below_min_isr_who_leaves_the_isr_stays_eligible() -> None:
+    assert changed(partition(isr=(0, 1)), (0,), alive=(0,), min_isr=2) == (0, 5, (0,), (1,), False)
+
+
+def test_with_enough_in_the_isr_nobody_is_eligible_besides() -> None:
+    assert changed(partition(), (0, 1), alive=(0, 1), min_isr=2) == (0, 5, (0, 1), (), False)
+    assert changed(partition(isr=(0,), elr=(1,)), (0, 2), alive=(0, 2), min_isr=2) == (
+        0,
+        5,
+        (0, 2),
+        (),
+        False,
+    )
+
+
+def test_the_last_member_leaves_the_isr_and_stays_eligible() -> None:
+    assert changed(partition(isr=(0,), elr=(1,)), (), alive=(2,), min_isr=2) == (-1, 6, (), (1, 0), False)
+
+
+def test_an_eligible_replica_leads_when_the_isr_cannot() -> None:
+    known = partition(isr=(0,), elr=(1,))
+    assert changed(known, (), alive=(1, 2), min_isr=2) == (1, 6, (1,), (0,), False)
+
+
+@pytest.mark.parametrize("election", [Election.PREFERRED, Election.ONLINE, Election.UNCLEAN])
+def test_no_eligible_replica_leads_while_there_is_an_isr(election: Election) -> None:
+    known = PartitionRecord("t-0", (2, 1), 1, 5, (1,), 7, (2,))
+    assert changed(known, (1,), alive=(1, 2), min_isr=2, election=election) is None
+    known = PartitionRecord("t-0", (3, 1, 2), 1, 5, (1, 2), 7, (3,))
+    assert changed(known, (2,), alive=(2, 3), min_isr=3, election=election) == (2, 6, (2,), (3, 1), False)
+
+
+def test_who_may_have_lost_records_is_not_eligible() -> None:
+    known = partition(leader=-1, isr=(), elr=(0, 1))
+    assert changed(known, (), alive=(), min_isr=2, lost=(0,)) == (-1, 5, (), (1,), False)
+
+
+def test_when_nobody_is_eligible_who_led_last_leads_uncleanly() -> None:
+    known = partition(leader=0, isr=(0,))
+    rules = LeaderRules(is_acceptable=().__contains__, election=Election.ONLINE, elr_min_isr=2)
+    made = changed_partition(known, rules, (), (0,))
+    assert made is not None
+    record = made[0]
+    assert (record.leader, record.isr, record.elr, record.last_known_leader) == (-1, (), (), 0)
+    assert changed(record, (), alive=(1, 2), min_isr=2) is None
+    assert changed(record, (), alive=(0, 1, 2), min_isr=2) == (0, 7, (0,), (), True)
+
+
+def test_who_led_last_is_remembered_while_others_are_eligible() -> None:
+    known = partition(leader=-1, isr=(), elr=(1,), last=0)
+    rules = LeaderRules(is_acceptable=().__contains__, election=Election.ONLINE, elr_min_isr=2)
+    made = changed_partition(known, rules, (), (1,))
+    assert made is not None
+    assert (made[0].elr, made[0].last_known_leader) == ((), 0)
+
+
+def test_it_takes_no_more_than_all_replicas_to_be_enough() -> None:
+    assert changed(partition(), (0, 1, 2), alive=(0, 1, 2), min_isr=5) is None

@@ -1,0 +1,396 @@
+"""Disks that fail: torn and damaged batches, recovery, segments, an empty disk, old checkpoint files; and flushing by time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.events import (
+    BatchAppended,
+    BatchReplicated,
+    BecameLeader,
+    CheckpointReverted,
+    CheckpointWritten,
+    Event,
+    LogLost,
+    LogTruncated,
+)
+from harrow.cluster_model.log.disk import (
+    RECOVERY_POINT_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    ROTTEN,
+    TORN,
+    Disk,
+)
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.old_checkpoints import checkpoint_at, epochs_at
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.trace import Clock, Trace
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, disk_with
+
+V2_4 = RELEASES["2.4"].behaviours
+P = "t-0"
+ABCD = ((0, "a"), (0, "b"), (0, "c"), (0, "d"))
+
+
+def manager_on(
+    disk: Disk, topic: Mapping[str, Value] | None = None, **settings: int
+) -> tuple[LogManager, FakeHost]:
+    host = FakeHost()
+    config = broker_config("2.4", {name.replace("_", "."): value for name, value in settings.items()})
+    of_topic = topic_config(topic or {}, config)
+    manager = LogManager(1, host, disk, config, lambda _: of_topic, V2_4)
+    manager.start()
+    return manager, host
+
+
+def values(disk: Disk) -> str:
+    return "".join(value for stored in disk.log_file(P).batches for value in stored.values)
+
+
+# What power loss leaves
+
+
+@pytest.mark.parametrize(
+    ("torn_after", "kept", "torn"),
+    [(None, "a", {}), (0, "ab", {1: TORN}), (1, "abc", {2: TORN}), (2, "abcd", {3: TORN}), (3, "abcd", {})],
+)
+def test_a_torn_write_keeps_a_beginning_of_what_was_not_flushed(
+    torn_after: int | None, kept: str, torn: dict[int, str]
+) -> None:
+    disk = disk_with(P, *ABCD, flushed=1)
+    disk.log_file(P).lose_power(torn_after)
+    assert (values(disk), disk.log_file(P).damaged) == (kept, torn)
+
+
+def test_recovery_cuts_off_the_torn_batch() -> None:
+    disk = disk_with(P, *ABCD, flushed=1)
+    disk.log_file(P).lose_power(1)
+    manager, host = manager_on(disk)
+    log = manager.open(P)
+    assert (values(disk), log.log_end_offset) == ("ab", 2)
+    assert host.named("corruption_cut") == [(1, P, 2, 3, True)]
+
+
+# Damage
+
+
+def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1) -> Disk:
+    """Return a disk with batches a to d of 50 bytes each, of which one is damaged."""
+    disk = Disk()
+    file = disk.log_file(P)
+    file.segment_bytes = segment_bytes
+    for offset, value in enumerate("abcd"):
+        file.append(batch(value, at=offset, leader_epoch=0, size=50))
+    disk.write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {P: recovery_point})
+    file.damage(at)
+    return disk
+
+
+def test_recovery_cuts_at_damage_and_takes_the_good_batches_behind_it() -> None:
+    disk = rotten()
+    manager, host = manager_on(disk)
+    manager.open(P)
+    assert values(disk) == "a"
+    assert host.named("corruption_cut") == [(1, P, 1, 4, False)]
+
+
+def test_a_log_that_was_closed_in_good_order_is_not_recovered() -> None:
+    disk = rotten()
+    disk.clean_shutdown_file = True
+    manager, host = manager_on(disk)
+    manager.open(P)
+    assert (values(disk), disk.log_file(P).damaged) == ("abcd", {1: ROTTEN})
+    assert host.named("corruption_cut") == []
+
+
+@pytest.mark.parametrize(
+    ("recovery_point", "kept"),
+    [(0, "a"), (1, "a"), (2, "abcd"), (4, "abcd")],  # two batches in each segment
+)
+def test_recovery_begins_with_the_segment_that_has_the_recovery_point(recovery_point: int, kept: str) -> None:
+    disk = rotten(segment_bytes=100, recovery_point=recovery_point)
+    manager_on(disk)[0].open(P)
+    assert values(disk) == kept
+
+
+def test_a_log_that_is_cut_below_its_recovery_point_gets_another_one() -> None:
+    disk = rotten(recovery_point=4)
+    manager_on(disk)[0].open(P)
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) <= disk.log_file(P).log_end_offset
+
+
+def test_a_read_ends_before_damage_and_says_that_it_follows() -> None:
+    disk = rotten(at=2)
+    disk.clean_shutdown_file = True
+    log = manager_on(disk)[0].open(P)
+    assert [stored.values[0] for stored in log.read(0, 4, 1000)] == ["a", "b"]
+    assert log.corrupt_offset(0, 4, 1000) == 2
+    assert log.corrupt_offset(0, 4, 100) == -1  # it does not come as far
+    assert log.corrupt_offset(0, 2, 1000) == -1
+    assert log.corrupt_offset(3, 4, 1000) == -1
+    assert log.read(2, 4, 1000) == ()
+    assert log.corrupt_offset(2, 4, 1000) == 2
+
+
+def test_damage_goes_with_what_is_cut_off() -> None:
+    disk = rotten(at=2)
+    disk.clean_shutdown_file = True
+    log = manager_on(disk)[0].open(P)
+    log.truncate_to(2)
+    log.append_as_leader(batch("x"), 1)
+    assert disk.log_file(P).damaged == {}
+    assert log.corrupt_offset(0, 3, 1000) == -1
+
+
+# Segments
+
+
+def test_segments_are_as_large_as_they_may_be() -> None:
+    file = Disk().log_file(P)
+    file.segment_bytes = 100
+    for offset in range(5):
+        file.append(batch("a", at=offset, size=40))
+    assert [(segment.base_offset, segment.size_bytes) for segment in file.segments] == [
+        (0, 80),
+        (2, 80),
+        (4, 40),
+    ]
+    file.truncate_to(3)
+    assert [(segment.base_offset, segment.size_bytes) for segment in file.segments] == [(0, 80), (2, 40)]
+    file.truncate_to(2)
+    assert [(segment.base_offset, segment.size_bytes) for segment in file.segments] == [(0, 80)]
+
+
+def test_a_segment_that_is_complete_is_flushed() -> None:
+    manager, host = manager_on(Disk(), {"segment.bytes": 100})
+    log = manager.open(P)
+    for _ in range(3):
+        log.append_as_leader(batch("a", size=40), 0)
+        manager.appended(P)
+    assert log.flushed_offset == 0  # another thread does it
+    host.advance(1)
+    assert log.flushed_offset == 2
+    assert host.named("flush") == [(1, P, 2)]
+
+
+# Flushing by time
+
+
+def test_a_log_is_flushed_when_it_has_been_dirty_for_long_enough() -> None:
+    manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000, log_flush_interval_ms=3_000)
+    log = manager.open(P)
+    host.advance(30 * SECOND)  # before, nobody looks
+    log.append_as_leader(batch("a"), 0)
+    manager.appended(P)
+    host.advance(SECOND)
+    assert log.flushed_offset == 1  # it had not been flushed since it was opened
+    log.append_as_leader(batch("b"), 0)
+    manager.appended(P)
+    host.advance(3 * SECOND - 1)
+    assert log.flushed_offset == 1
+    host.advance(1)
+    assert log.flushed_offset == 2
+
+
+def test_without_a_scheduler_the_interval_flushes_once_at_the_most() -> None:
+    manager, host = manager_on(Disk(), {"flush.ms": 1_000})
+    log = manager.open(P)
+    log.append_as_leader(batch("a"), 0)
+    manager.appended(P)
+    host.advance(30 * SECOND - 1)
+    assert log.flushed_offset == 0
+    host.advance(1)
+    assert log.flushed_offset == 1
+    log.append_as_leader(batch("b"), 0)
+    manager.appended(P)
+    host.advance(1_000 * SECOND)
+    assert log.flushed_offset == 1
+
+
+def _delays_of(host: FakeHost) -> list[int]:
+    """Return the delays of all timers that are set from now on."""
+    delays: list[int] = []
+    set_timer = host.set_timer
+
+    def noted(delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        delays.append(delay_us)
+        set_timer(delay_us, callback, argument)
+
+    host.set_timer = noted  # type: ignore[method-assign]
+    return delays
+
+
+def test_a_quiet_log_is_not_looked_at() -> None:
+    manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000)
+    log = manager.open(P)
+    host.advance(30 * SECOND)
+    delays = _delays_of(host)
+    host.advance(4 * SECOND)
+    assert SECOND not in delays  # the checkpoints have other periods
+    log.append_as_leader(batch("a"), 0)
+    manager.appended(P)
+    assert delays[-1] == SECOND
+
+
+# An empty disk
+
+
+def test_of_a_lost_disk_nothing_is_left() -> None:
+    disk = disk_with(P, (0, "a"), (1, "b"), flushed=2)
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 2})
+    disk.clean_shutdown_file = True
+    disk.lose()
+    log = manager_on(disk)[0].open(P)
+    assert (log.log_end_offset, log.high_watermark, log.flushed_offset, log.epochs.entries) == (0, 0, 0, [])
+    assert disk.log_file(P).segments[0].size_bytes == 0
+
+
+# Old checkpoint files
+
+
+def traced(*happened: tuple[int, type[Event], tuple[object, ...]]) -> Trace:
+    clock = Clock()
+    clock.now_us = 0
+    trace = Trace(clock)
+    for at_us, kind, fields in happened:
+        clock.now_us = at_us
+        trace.emit(kind, *fields)
+    return trace
+
+
+HW = REPLICATION_OFFSET_CHECKPOINT
+HISTORY = (
+    (10, CheckpointWritten, (1, HW, ((P, 2),))),
+    (20, CheckpointWritten, (1, HW, ((P, 4), ("t-1", 1)))),
+    (20, CheckpointWritten, (2, HW, ((P, 9),))),
+    (20, CheckpointWritten, (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((P, 3),))),
+    (30, CheckpointReverted, (1, HW, ((P, 2), ("t-1", 0)))),
+    (40, LogLost, (1, P, 0, 4)),
+)
+
+
+@pytest.mark.parametrize(
+    ("at_us", "expected"),
+    [
+        (9, {}),
+        (10, {P: 2}),
+        (25, {P: 4, "t-1": 1}),
+        (30, {P: 2, "t-1": 0}),
+        (40, {}),
+    ],
+)
+def test_what_a_checkpoint_said_at_a_time(at_us: int, expected: dict[str, int]) -> None:
+    assert checkpoint_at(traced(*HISTORY).events, 1, HW, at_us) == expected
+
+
+EPOCHS = (
+    (10, BecameLeader, (1, P, 0, 0, (1,))),
+    (20, BatchAppended, (1, P, 0, 0, -1, -1, ("a", "b"))),
+    (30, BatchReplicated, (1, P, 2, 3, -1, -1, ("c",))),
+    (30, BatchReplicated, (2, P, 0, 7, -1, -1, ("x",))),
+    (40, LogTruncated, (1, P, 3, 2, "leader epoch")),
+    (50, BecameLeader, (1, P, 5, 2, (1,))),
+)
+
+
+@pytest.mark.parametrize(
+    ("at_us", "expected"), [(10, [(0, 0)]), (35, [(0, 0), (3, 2)]), (40, [(0, 0)]), (50, [(0, 0), (5, 2)])]
+)
+def test_which_leader_epochs_a_checkpoint_had_at_a_time(at_us: int, expected: list[tuple[int, int]]) -> None:
+    assert epochs_at(traced(*EPOCHS).events, 1, at_us, from_elections=True) == {P: expected}
+
+
+def test_before_kip_279_an_election_is_no_entry() -> None:
+    assert epochs_at(traced(*EPOCHS).events, 1, 50, from_elections=False) == {P: [(0, 0)]}
+
+
+@pytest.mark.parametrize(
+    ("was_shut_down", "entries"),
+    [(True, []), (False, [(1, 1), (2, 3)])],  # epoch 0 is not noted by recovery
+)
+def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list[tuple[int, int]]) -> None:
+    disk = disk_with(P, (0, "a"), (1, "b"), (1, "c"), (2, "d"))
+    disk.epoch_checkpoint(P).clear()
+    disk.stale_epochs[P] = None
+    disk.clean_shutdown_file = was_shut_down
+    log = manager_on(disk)[0].open(P)
+    assert log.epochs.entries == entries
+
+
+# Log directories
+
+
+def test_a_new_log_goes_where_there_are_the_fewest_and_stays_there() -> None:
+    disk = Disk(log_dirs=2)
+    assert [disk.dir_of(name) for name in ("t-0", "t-1", "t-2", "t-0")] == [0, 1, 0, 0]
+    disk.failed_dirs[1] = None
+    assert [disk.dir_of(name) for name in ("t-3", "t-1")] == [0, 1]
+
+
+def failing(*, log_dirs: int = 2) -> tuple[LogManager, FakeHost, Disk, list[int]]:
+    """Return the logs of t-0 and t-1 on as many directories, the first of which has failed; and what is known to have."""
+    disk = Disk(log_dirs=log_dirs)
+    manager, host = manager_on(disk)
+    failed: list[int] = []
+    manager.on_dir_failure = failed.append
+    for name in ("t-0", "t-1"):
+        manager.open(name).append_as_leader(batch("a"), 0)
+    disk.failed_dirs[0] = None
+    return manager, host, disk, failed
+
+
+def test_a_directory_goes_offline_when_somebody_writes_to_it() -> None:
+    manager, host, _, failed = failing()
+    assert (manager.can_write("t-1"), manager.is_offline("t-0")) == (True, False)
+    assert not manager.can_write("t-0")
+    assert failed == []  # another thread deals with it
+    host.advance(1)
+    assert not manager.can_write("t-0")
+    host.advance(10 * SECOND)
+    assert failed == [0]
+    assert (manager.is_offline("t-0"), manager.is_offline("t-1"), manager.is_halting) == (True, False, False)
+    assert manager.close_dir(0) == ("t-0",)
+
+
+def test_a_quiet_broker_finds_out_when_it_writes_its_checkpoints() -> None:
+    _, host, _, failed = failing()
+    host.advance(5 * SECOND)
+    assert failed == [0]
+
+
+def test_nothing_is_flushed_to_a_directory_that_has_failed() -> None:
+    manager, host, disk, failed = failing()
+    manager.flush_all()
+    host.advance(1)
+    assert [disk.log_file(name).flushed_offset for name in ("t-0", "t-1")] == [0, 1]
+    assert failed == [0]
+
+
+def test_a_broker_without_another_directory_ends() -> None:
+    manager, _, _, _ = failing(log_dirs=1)
+    assert not manager.can_write("t-0")
+    assert manager.is_halting
+
+
+def test_what_has_failed_is_offline_from_the_start_and_well_again_after_a_repair() -> None:
+    _, _, disk, _ = failing()
+    manager, _ = manager_on(disk)
+    assert (manager.is_offline("t-0"), manager.is_offline("t-1")) == (True, False)
+    disk.failed_dirs.clear()
+    assert manager.is_offline("t-0")  # until the broker starts anew
+    manager, _ = manager_on(disk)
+    assert not manager.is_offline("t-0")
+
+
+def test_a_log_that_could_not_be_closed_is_recovered() -> None:
+    manager, _, disk, _ = failing()
+    manager.shutdown()
+    disk.failed_dirs.clear()
+    for name in ("t-0", "t-1"):
+        disk.log_file(name).damage(0)
+    manager, host = manager_on(disk)
+    for name in ("t-0", "t-1"):
+        manager.open(name)
+    assert host.named("corruption_cut") == [(1, "t-0", 0, 1, False)]

@@ -1,0 +1,111 @@
+"""Links that are worse than by themselves: latency, jitter, bandwidth, slow receivers, broken connections."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
+from tests.cluster_model.sim.test_network import LATENCY_US, Body, Net
+from tests.recorded_choices import RecordedStream
+
+LINK = ("a", "b")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A message with records."""
+
+    api: ClassVar[str] = "Produce"
+    record_bytes: int
+
+
+def times(net: Net) -> list[int]:
+    return [at_us for at_us, _ in net.server.received]
+
+
+def test_latency_is_added_and_keeps_messages_a_connection_sends_together_together() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.degrade("client", "server", LinkQuality(latency_us=5_000))
+    net.ask(connection, "a", "b")
+    net.reply(connection, "x")
+    net.run()
+    assert net.server.received == [(5_100, Body("a")), (5_101, Body("b"))]
+    assert net.client.received == [(LATENCY_US, Body("x"))]  # The other direction is as it was.
+
+
+def test_what_is_in_force_at_once_adds_up_and_ends_one_by_one() -> None:
+    net = Net()
+    connection = net.connect()
+    slow, slower = LinkQuality(latency_us=1_000), LinkQuality(latency_us=2_000)
+    net.network.degrade("client", "server", slow)
+    net.network.degrade("client", "server", slower)
+    net.ask(connection, "a")
+    net.run()
+    net.network.recover("client", "server", slow)
+    net.ask(connection, "b")
+    net.run()
+    net.network.recover("client", "server", slower)
+    net.ask(connection, "c")
+    net.run()
+    assert times(net) == [3_100, 10_000 + 2_100, 20_000 + 100]
+    assert not net.network.disturbs("client")
+
+
+def test_jitter_is_drawn_for_each_message_and_does_not_reorder() -> None:
+    qualities = LinkQualities()
+    qualities.add(LINK, LinkQuality(latency_us=10, jitter_us=100))
+    assert [qualities.delay_us(LINK, 0, 1, RecordedStream([n])) for n in (0, 100)] == [10, 110]
+    net = Net(seed=3)
+    connection = net.connect()
+    net.network.degrade("client", "server", LinkQuality(jitter_us=5_000))
+    net.ask(connection, *map(str, range(30)))
+    net.run()
+    assert net.server_got() == [str(number) for number in range(30)]
+
+
+def test_bandwidth_is_shared_by_all_connections_of_a_link() -> None:
+    net = Net()
+    one, other = net.connect(), net.connect()
+    net.network.degrade("client", "server", LinkQuality(bytes_per_second=1_000_000))
+    for connection in (one, other):
+        net.network.send_request(connection, 0, Batch(1_000 - MESSAGE_BYTES))
+    net.run()
+    assert times(net) == [LATENCY_US + 1_000, LATENCY_US + 2_000]
+
+
+def test_a_slow_receiver_takes_the_requests_of_a_connection_one_after_the_other() -> None:
+    net = Net()
+    one, other = net.connect(), net.connect()
+    net.network.degrade("client", "server", LinkQuality(request_us=1_000))
+    net.ask(one, "a", "b")
+    net.ask(other, "c")
+    net.reply(one, "x")
+    net.run()
+    assert dict(zip(net.server_got(), times(net), strict=True)) == {"a": 1_100, "c": 1_100, "b": 2_101}
+    assert net.client.received == [(LATENCY_US, Body("x"))]
+
+
+def test_a_reset_breaks_the_connections_between_two_processes_alone() -> None:
+    net = Net()
+    connection = net.connect()
+    net.network.reset("client", "somebody")
+    net.ask(connection, "a")
+    net.network.reset("server", "client")
+    net.ask(connection, "b")
+    net.run()
+    assert net.server_got()[0] == "a"
+    assert not connection.is_open
+    assert net.client.lost == net.server.closed == [connection.id]
+
+
+def test_healing_ends_every_degradation_and_that_of_a_core_the_ones_within_it() -> None:
+    qualities = LinkQualities()
+    for link in (LINK, ("b", "c")):
+        qualities.add(link, LinkQuality(bytes_per_second=1))
+    qualities.keep(frozenset({"c"}))
+    assert LINK not in qualities
+    assert ("b", "c") in qualities
+    net = Net()
+    net.network.degrade("client", "server", LinkQuality(latency_us=1))
+    net.network.restore_all()
+    assert not net.network.disturbs("client")

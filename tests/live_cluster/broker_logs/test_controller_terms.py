@@ -1,0 +1,43 @@
+"""A broker has resigned where its log says so and it was controller; each release has words of its own."""
+
+import pytest
+
+from harrow.live_cluster.broker_logs.controller_terms import ControllerTerms
+
+WORDS = {
+    "0.10.2": ("[Controller 2]: Controller 2 incremented epoch to {}", "[Controller 2]: Broker 2 resigned as the controller"),
+    "1.0": ("[Controller id=2] Incremented epoch to {}", "[Controller id=2] Resigned"),
+    "2.0": ("[Controller id=2] Epoch incremented to {}", "[Controller id=2] Resigned"),
+    "2.4": (
+        "[Controller id=2] 2 successfully elected as the controller. Epoch incremented to {} and epoch zk version is now 1",
+        "[Controller id=2] Resigned",
+    ),
+}  # fmt: skip
+BEGINS, ENDS = WORDS["2.4"]
+STARTS = "[2026-11-23 17:11:38,458] INFO starting (kafka.server.KafkaServer)"
+
+
+def resignations_in(*texts: str) -> list[int]:
+    terms = ControllerTerms()
+    for text in texts:
+        is_whole = text.endswith(")")
+        terms.read(
+            text if is_whole else f"[2026-11-23 17:11:40,458] INFO {text} (kafka.controller.KafkaController)"
+        )
+    found = terms.resignations()
+    assert terms.resignations() == []
+    return found
+
+
+@pytest.mark.parametrize("release", WORDS)
+def test_a_resignation_ends_the_term_that_began_last(release: str) -> None:
+    begins, ends = WORDS[release]
+    assert resignations_in(begins.format(1), ends, begins.format(7), ends) == [1, 7]
+
+
+def test_a_broker_that_was_not_controller_has_not_resigned() -> None:
+    assert resignations_in(ENDS, BEGINS.format(3), ENDS, ENDS) == [3]
+
+
+def test_a_process_that_was_killed_as_controller_has_not_resigned() -> None:
+    assert resignations_in(BEGINS.format(1), STARTS, ENDS) == []
