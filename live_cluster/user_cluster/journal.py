@@ -136,6 +136,7 @@ class Journal:
 
     def is_done_by(self, fault: JournalledFault, pid: int) -> None:
         """Take note of the process that does it: as long as that is there, it may still be done."""
+        self._in_force[fault.number] = replace(self._in_force[fault.number], pid=pid)
         self._write(number=fault.number, pid=pid)
 
     def is_over(self, fault: JournalledFault) -> None:
