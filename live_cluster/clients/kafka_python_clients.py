@@ -20,7 +20,9 @@ class KafkaPythonProducer:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._has_offsets = settings.get("acks") != 0
-        self._producer = KafkaProducer(bootstrap_timeout_ms=_BOOTSTRAP_MS, **settings)
+        self._producer = KafkaProducer(
+            bootstrap_timeout_ms=_BOOTSTRAP_MS, allow_auto_create_topics=False, **settings
+        )
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
         try:
@@ -47,7 +49,11 @@ class KafkaPythonConsumer:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._consumer = KafkaConsumer(
-            bootstrap_timeout_ms=_BOOTSTRAP_MS, group_id=None, enable_auto_commit=False, **settings
+            bootstrap_timeout_ms=_BOOTSTRAP_MS,
+            group_id=None,
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+            **settings,
         )
         self._partitions: dict[TopicPartition, str] = {}
         self._positions: dict[str, int] = {}

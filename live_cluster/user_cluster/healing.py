@@ -23,6 +23,7 @@ _ANSWERS_S: Final = 30.0
 _STARTS: Final = 4
 _ASKED_S: Final = 2.0
 _DELETED_S: Final = 60.0
+_AWAY_S: Final = 3.0
 
 
 class HealingError(LiveError):
@@ -40,8 +41,10 @@ class Healing:
         self._say = say
         self._problems: list[str] = []
 
-    def heal(self) -> None:
-        """Undo everything: links first, then pauses, then start what is down; and delete the topics.
+    def heal(self, end_clients: Callable[[], None] = lambda: None) -> None:
+        """Undo everything: links first, then pauses, then start what is down; end clients; and delete the topics.
+
+        A client that still runs has brokers create a topic again that is deleted (``auto.create.topics.enable``).
 
         Raises:
             HealingError: something could not be undone.
@@ -59,6 +62,7 @@ class Healing:
         for fault in faults:
             if fault.deed in (Deed.KILL, Deed.STOP):
                 self._try(fault, self._start)
+        end_clients()
         self._delete_topics()
         if self._problems:
             raise HealingError("; ".join(self._problems))
@@ -132,10 +136,27 @@ class Healing:
 
     def _delete_topics(self) -> None:
         topics = self._journal.topics()
-        if topics and not _wait(lambda: self._are_deleted(topics), _DELETED_S):
+        if topics and not _wait(lambda: self._delete(topics) and self._stay_away(topics), _DELETED_S):
             self._problems.append(f"these topics were not deleted: {', '.join(topics)}")
+            return
+        for topic in topics:
+            self._journal.has_deleted(topic)
 
-    def _are_deleted(self, topics: list[str]) -> bool:
+    def _stay_away(self, topics: list[str]) -> bool:
+        """Return whether topics that were deleted are not there for a while.
+
+        A broker that was paused goes on with what clients asked it before, and creates the topic once more where it does so by
+        itself (``auto.create.topics.enable``).
+        """
+        until_s = time.monotonic() + _AWAY_S
+        while time.monotonic() < until_s:
+            told = next(self._surveys(), None)
+            if told is None or not told.assignments.keys().isdisjoint(topics):
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+    def _delete(self, topics: list[str]) -> bool:
         told = next(self._surveys(), None)
         brokers = () if told is None else told.brokers
         controller = next((each for each in brokers if told is not None and each.id == told.controller), None)
@@ -146,8 +167,6 @@ class Healing:
                 delete_topics(connection, topics)
         except LiveError:
             return False
-        for topic in topics:
-            self._journal.has_deleted(topic)
         return True
 
 

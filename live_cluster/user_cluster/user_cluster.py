@@ -158,9 +158,8 @@ class UserCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # First, for what is open is of no use to anybody but this run.
         try:
-            self._healing.heal()
+            self._healing.heal(self._open.close)
         except HealingError as failure:
             if error is None:
                 raise

@@ -211,6 +211,25 @@ def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Pa
     assert path.read_bytes() == before
 
 
+def test_the_process_of_a_command_is_known_to_whoever_heals_in_the_same_life(tmp_path: Path) -> None:
+    """On Ctrl-C in the middle of a kill: one that still answers then is not one that was not killed."""
+    with journal_in(tmp_path) as journal:
+        fault = journal.strikes(Deed.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.is_done_by(fault, 4711)
+        assert [each.pid for each in journal.in_force()] == [4711]
+        journal.is_over(fault)
+
+
+def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Healing, "_delete_topics", lambda _: done.append("topics"))
+    with journal_in(tmp_path) as journal:
+        Healing(journal, None, tmp_path / "log", lambda _: None).heal(lambda: done.append("clients"))
+    assert done == ["clients", "topics"]
+
+
 def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(tmp_path: Path) -> None:
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:
