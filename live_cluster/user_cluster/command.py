@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ from harrow.live_cluster.errors import LiveError
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
 """``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
 _SHELL: Final = "/bin/sh"
+_WHEN_TOLD: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
+"""Runs what follows once a line comes in, and never where none does: harrow may be killed before it has written down what runs."""
 _LOOK_S: Final = 0.02
 _TOLD: Final = 500
 
@@ -56,8 +59,10 @@ class FilledCommand:
     argv: tuple[str, ...]
     limit_s: float
 
-    def begin(self, folder: Path, log: Path) -> "RunningCommand":
-        """Start it in a folder; what it prints goes to the end of *log*.
+    def begin(
+        self, folder: Path, log: Path, note: Callable[[int], None] = lambda _pid: None
+    ) -> "RunningCommand":
+        """Start it in a folder; what it prints goes to the end of *log*. It does nothing before *note* has taken its process's number.
 
         Raises:
             CommandError: it cannot be started.
@@ -69,9 +74,9 @@ class FilledCommand:
                 output.flush()
                 begin = output.tell()
                 process = subprocess.Popen(  # noqa: S603 - the user's own command
-                    self.argv,
+                    (*_WHEN_TOLD, *self.argv),
                     cwd=folder,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
                     # Ctrl-C is for harrow, which then heals.
@@ -79,7 +84,27 @@ class FilledCommand:
                 )
         except OSError as error:
             raise CommandError(f"cannot run {self}: {error.strerror}") from error
-        return RunningCommand(self, process, log, begin)
+        running = RunningCommand(self, process, log, begin)
+        try:
+            note(running.pid)
+            running.go()
+        except BaseException:
+            running.end()
+            raise
+        return running
+
+    def run(self, folder: Path, log: Path) -> None:
+        """Run it in a folder, and wait until it has done what it should; it is not left at work if that is broken off.
+
+        Raises:
+            CommandError: it cannot be started, fails, or takes too long.
+
+        """
+        running = self.begin(folder, log)
+        try:
+            running.wait()
+        finally:
+            running.end()
 
     def __str__(self) -> str:
         return self.argv[2] if self.argv[:2] == (_SHELL, "-c") else shlex.join(self.argv)
@@ -97,6 +122,12 @@ class RunningCommand:
         self._log = log
         self._begin = begin
         self._until_s = time.monotonic() + command.limit_s
+
+    def go(self) -> None:
+        """Let it do what it should."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as told:
+            told.write(b"\n")
 
     def has_ended(self) -> bool:
         """Return whether it has done what it should.
@@ -116,24 +147,20 @@ class RunningCommand:
         return True
 
     def wait(self) -> None:
-        """Wait until it has done what it should.
+        """Wait until it has done what it should. If that is broken off the command goes on.
 
         Raises:
             CommandError: it has failed, or takes too long.
 
         """
-        try:
-            while not self.has_ended():
-                time.sleep(_LOOK_S)
-        except BaseException:
-            self.end()
-            raise
+        while not self.has_ended():
+            time.sleep(_LOOK_S)
 
     def end(self) -> None:
         """Kill it, unless it has ended."""
-        if self._process.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        with self._process:
+            if self._process.poll() is None:
+                os.killpg(self.pid, signal.SIGKILL)
 
     def _said(self) -> str:
         with self._log.open("rb") as output:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -79,7 +80,7 @@ class Healing:
 
     def _cure(self, fault: JournalledFault) -> None:
         self._say(f"undoing {fault}")
-        fault.cure.begin(self._journal.folder, self._log).wait()
+        fault.cure.run(self._journal.folder, self._log)
 
     def _resume(self, fault: JournalledFault) -> None:
         try:
@@ -180,7 +181,10 @@ def _wait(holds: Callable[[], bool], limit_s: float) -> bool:
 
 
 def _is_there(pid: int) -> bool:
-    """Return whether a command's process is there; each of them has a session of its own."""
+    """Return whether a command's process is at work; each of them has a session of its own."""
+    with suppress(ChildProcessError):
+        # One of this harrow's own that has ended is there until somebody asks for its exit code.
+        os.waitpid(pid, os.WNOHANG)
     try:
         return os.getsid(pid) == pid
     except OSError:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
@@ -46,9 +47,7 @@ class Deeds:
             raise CannotBeDoneError(f"{deed} is not allowed on this cluster")
         command, cure = self._filled(deed, broker, peer), self._filled(HEALED_BY[deed], broker, peer)
         fault = self._journal.strikes(deed, broker, self.address(broker), cure, peer)
-        running = command.begin(self._journal.folder, self._log)
-        self._journal.is_done_by(fault, running.pid)
-        return running
+        return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
 
     def undo(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
         """Undo what was done, and strike it out.
@@ -58,7 +57,7 @@ class Deeds:
             CommandError: the command fails; what was done is in force still.
 
         """
-        self._filled(HEALED_BY[deeds[0]], broker, peer).begin(self._journal.folder, self._log).wait()
+        self._filled(HEALED_BY[deeds[0]], broker, peer).run(self._journal.folder, self._log)
         self.is_over(deeds, broker, peer)
 
     def is_over(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:

@@ -135,9 +135,10 @@ def test_whatever_ends_harrow_nothing_stays_in_force(
 
 
 def test_a_cluster_is_looked_at_and_told_as_a_campaign(
-    by_hand: HandStarted, harrow: Run, tmp_path: Path
+    by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, tmp_path: Path
 ) -> None:
-    checked = harrow("target", "check", by_hand.file, "--set", "kafka=2.4")
+    as_of = f"kafka={brokers.release.model_release}"
+    checked = harrow("target", "check", by_hand.file, "--set", as_of)
     told, said = checked.communicate()
     assert checked.returncode == 0, said
     assert "can run" in told

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from harrow.live_cluster.user_cluster import healing
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, load_cluster_file
 from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
-from harrow.live_cluster.user_cluster.journal import Journal, JournalError, journals
+from harrow.live_cluster.user_cluster.journal import Journal, JournalError, JournalledFault, journals
 from harrow.live_cluster.user_cluster.user_broker import Deeds, UserBroker, UserLinks
 from harrow.live_cluster.wire.survey import SeenBroker
 from tests.live_cluster.user_cluster_files import TEXT, notes, written
@@ -124,7 +123,7 @@ def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
     [
         ("echo no such thing; exit 3", r"failed with 3: no such thing"),
         ("{run: sleep 600, timeout: 50ms}", r"sleep 600 took longer than 0.05 s"),
-        ("[/nonexistent/program]", r"cannot run /nonexistent/program: No such file or directory"),
+        ("[/nonexistent/program]", r"/nonexistent/program failed with 127: .*not found"),
     ],
 )
 def test_a_command_that_fails_is_told_and_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
@@ -220,6 +219,31 @@ def test_the_process_of_a_command_is_known_to_whoever_heals_in_the_same_life(tmp
         journal.is_over(fault)
 
 
+def test_a_command_does_nothing_unless_the_journal_has_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_fault: JournalledFault, _pid: int) -> None:
+        raise KeyboardInterrupt
+
+    with journal_in(tmp_path) as journal:
+        monkeypatch.setattr(journal, "is_done_by", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            UserBroker(1, 1, deeds_in(tmp_path, journal)).pause()
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+    assert not (tmp_path / "notes").exists()
+
+
+def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        running = deeds_in(tmp_path, journal).begin(Deed.PAUSE, 1)
+        # As after an interrupt: nobody asks it how it has ended.
+        _until(lambda: notes(tmp_path) == ["pause 1"])
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+        running.end()
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
 def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,12 +290,10 @@ def test_a_paused_broker_is_resumed_before_its_stop_is_waited_for(
         broker = UserBroker(1, 1, deeds_in(tmp_path, journal, text))
         broker.pause()
         broker.stop()
-        with ThreadPoolExecutor(1) as reaper:
-            # Where harrow was killed somebody else waits for its children.
-            gone = reaper.submit(lambda: _until(lambda: not broker.is_running))
-            with pytest.raises(HealingError, match="the broker does not answer"):
-                heal(tmp_path, journal)
-            gone.result()
+        # Nobody asks for the exit code of the command before: an interrupt ends whoever would have.
+        with pytest.raises(HealingError, match="the broker does not answer"):
+            heal(tmp_path, journal)
+        assert not broker.is_running
     assert notes(tmp_path) == ["pause 1", "resume 1", *["start 1"] * 4]
 
 
