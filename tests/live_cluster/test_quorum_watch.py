@@ -11,7 +11,7 @@ from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.quorum import QuorumState
+from harrow.live_cluster.wire.quorum import QuorumLeader
 
 
 class Voter:
@@ -39,14 +39,13 @@ class Voter:
 def events_of(monkeypatch: pytest.MonkeyPatch, *looks: str) -> list[tuple[Any, ...]]:
     voter, told = Voter(*looks), list[tuple[Any, ...]]()
 
-    def quorum_state(_: BrokerConnection) -> QuorumState:
+    def quorum_leader(_: BrokerConnection) -> QuorumLeader | None:
         assert voter.state != "paused"
         if voter.state == "busy":
             raise ConnectionLostError("it does not answer")
-        leader, epoch = voter.state.split()
-        return QuorumState(None if leader == "nobody" else int(leader), int(epoch))
+        return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()))
 
-    monkeypatch.setattr(quorum_watch, "quorum_state", quorum_state)
+    monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
     seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
     watch = QuorumWatch(seen, cast("NodeProcess", voter), cast("Any", SimpleNamespace(close=lambda: None)))
     watch.start()
@@ -77,8 +76,8 @@ def test_one_that_does_not_answer_is_controller_until_it_tells_otherwise(
 
 
 def test_one_that_has_resigned_says_so_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert events_of(monkeypatch, "3000 1", "nobody 2", "3000 3")[2:] == [
-        ("controller_changed", -1, 2),
+    assert events_of(monkeypatch, "3000 1", "resigned", "3000 3")[2:] == [
+        ("controller_changed", -1, 1),
         ("controller_changed", 3000, 3),
         ("controller_elected", 3000, 3),
     ]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.quorum import depose_leader, quorum_state
+from harrow.live_cluster.wire.quorum import depose_leader, quorum_leader
 
 NOT_LEADER = 6
 
@@ -39,19 +39,16 @@ class Controller:
 
 
 def test_the_leader_of_the_quorum_is_the_active_controller() -> None:
-    assert quorum_state(Controller(3000, 7).connection()) == (3000, 7)
+    assert quorum_leader(Controller(3000, 7).connection()) == (3000, 7)
 
 
-@pytest.mark.parametrize(
-    "controller", [Controller(-1, 8), Controller(3000, 8, error_of_partition=NOT_LEADER)]
-)
-def test_while_nobody_leads_there_is_no_controller(controller: Controller) -> None:
-    assert quorum_state(controller.connection()) == (None, 8)
+def test_one_that_does_not_lead_tells_nothing() -> None:
+    assert quorum_leader(Controller(0, 0, error_of_partition=NOT_LEADER).connection()) is None
 
 
 def test_what_does_not_describe_its_quorum_has_not_answered() -> None:
     with pytest.raises(ConnectionLostError, match="does not describe its quorum: error 35"):
-        quorum_state(Controller(3000, 7, error=35).connection())
+        quorum_leader(Controller(3000, 7, error=35).connection())
 
 
 def test_a_leader_is_asked_for_a_vote_in_the_next_epoch_by_a_candidate_that_cannot_win() -> None:
@@ -63,6 +60,6 @@ def test_a_leader_is_asked_for_a_vote_in_the_next_epoch_by_a_candidate_that_cann
 
 
 def test_a_controller_that_does_not_lead_is_left_alone() -> None:
-    controller = Controller(-1, 7)
+    controller = Controller(0, 0, error_of_partition=NOT_LEADER)
     depose_leader(controller.connection())
     assert controller.votes == []
