@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, cycle
+from itertools import cycle
 from typing import Any, Final
-
-from hypothesis import strategies as st
 
 from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.settings import Value
@@ -24,7 +22,7 @@ from harrow.live_cluster.single_requests.controllers.real_controller import (
 from harrow.live_cluster.single_requests.controllers.sequences import controller_sequences
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.real_broker import RealBrokers
-from harrow.live_cluster.single_requests.sequences import drawn_sequences, sequences
+from harrow.live_cluster.single_requests.sequences import all_sequences, sequences
 
 SETTINGS: Final[dict[str, Value]] = {
     "replica.lag.time.max.ms": 600_000,
@@ -62,10 +60,6 @@ def model_controller(release: KafkaRelease) -> ModelController:
     )
 
 
-def _drawn(strategy: st.SearchStrategy[tuple[Any, ...]], first_seed: int) -> Iterator[Sequence[Any]]:
-    return chain.from_iterable(drawn_sequences(number, strategy) for number in count(first_seed))
-
-
 def measure(
     release: KafkaRelease,
     real: RealBrokers,
@@ -94,9 +88,11 @@ def measure(
         return compared_controllers(steps, model_controller(release), controller)
 
     for_brokers = sequences(followed=real.is_followed)
-    kinds: list[tuple[Compare, Iterator[Sequence[Any]]]] = [(of_broker, _drawn(for_brokers, first_seed))]
+    kinds: list[tuple[Compare, Iterator[Sequence[Any]]]] = [
+        (of_broker, all_sequences(for_brokers, first_seed))
+    ]
     if not real.is_followed:
-        kinds.append((of_controller, _drawn(controller_sequences(), first_seed)))
+        kinds.append((of_controller, all_sequences(controller_sequences(), first_seed)))
     for compare, drawn in cycle(kinds):
         if measured.requests >= requests:
             return

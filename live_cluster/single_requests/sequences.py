@@ -1,7 +1,8 @@
 """Sequences of steps, drawn by Hypothesis."""
 
 import warnings
-from itertools import chain
+from collections.abc import Iterator
+from itertools import chain, count
 from typing import Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -127,6 +128,11 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
+
+
+def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
+    """Yield the sequences of a seed, of the next one, and so on."""
+    return chain.from_iterable(drawn_sequences(number, strategy) for number in count(first_seed))
 
 
 def drawn_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
