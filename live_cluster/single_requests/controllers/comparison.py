@@ -5,8 +5,9 @@ from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
+from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.single_requests.answers import Answer
-from harrow.live_cluster.single_requests.comparison import ComparedSequence, Exchange
+from harrow.live_cluster.single_requests.comparison import ComparedSequence, Exchange, where
 from harrow.live_cluster.single_requests.controllers.driver import (
     ControllerDriver,
     PartitionsSeen,
@@ -113,10 +114,17 @@ class _Controller:
 def compared_controllers(
     steps: Sequence[ControllerStep], model: ModelController, real: ControllerDriver
 ) -> ComparedSequence:
-    """Take the steps on both controllers, with brokers and a topic that are new to them, up to the first difference."""
+    """Take the steps on both controllers, with brokers and a topic that are new to them, up to the first difference.
+
+    Raises:
+        LiveError: the brokers cannot even register.
+
+    """
     ours, theirs = _Controller(model, model), _Controller(real, model)
     for step in OPENING:
-        _exchange(step, ours, theirs)
+        opened = _exchange(step, ours, theirs)
+        if opened.differs:
+            raise LiveError(f"brokers do not come up: {where(opened)}")
     for driver in (model, real):
         driver.create_topic()
     exchanges: list[Exchange] = []

@@ -25,7 +25,7 @@ from harrow.live_cluster.wire.topics import create_topic
 SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 50}
 """Nobody is fenced because nothing is heard of it; the broker that is there says soon what it has heard."""
 
-_REGISTRATION_VERSION: Final = 3
+_REGISTRATION_VERSION: Final = 4
 _ALTER_PARTITION_VERSION: Final = 3
 _PATIENCE_S: Final = 5.0
 _LOOK_S: Final = 0.005
@@ -126,7 +126,7 @@ class RealController:
                     )
                 ],
                 features=[
-                    kind.Feature(name=name, min_supported_version=1, max_supported_version=_LEVEL_MAX)
+                    kind.Feature(name=name, min_supported_version=0, max_supported_version=_LEVEL_MAX)
                     for name in _FEATURES
                 ],
                 rack=None,

@@ -6,7 +6,7 @@ from typing import Final, Literal
 BROKERS: Final = (1, 2, 3)
 """The brokers of a sequence: none has a process, what is asked in their names the driver asks."""
 TOPIC: Final = "t"
-ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1))
+ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 """The replicas of the topic of a sequence, by partition."""
 
 

@@ -26,6 +26,7 @@ from harrow.live_cluster.single_requests.measure import SETTINGS
 from harrow.live_cluster.single_requests.recording import recording, steps_of
 from harrow.live_cluster.single_requests.sequences import drawn_sequences
 
+FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)
 IS_BACK = (RegisterStep(broker=1), HeartbeatStep(broker=1))
 
@@ -70,7 +71,7 @@ def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
             (*IS_BACK, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
             "AlterPartition",
         ),
-        ("eligible_leader_replicas", (HeartbeatStep(broker=3, want_fence=True),), "BrokerHeartbeat"),
+        ("eligible_leader_replicas", FENCED, "BrokerHeartbeat"),
     ],
 )
 def test_a_switch_that_is_off_shows(switch: str, steps: tuple[ControllerStep, ...], kind: str) -> None:
