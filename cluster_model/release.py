@@ -464,6 +464,14 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    fenced_broker_keeps_session: bool = _switch(
+        "In KRaft a broker that was heard of within broker.session.timeout.ms cannot register as a new process, also where it is "
+        "fenced or has stopped in good order. Before, that held for one that was not fenced.",
+        "BrokerHeartbeatTracker, ClusterControlManager.registerBroker",
+        meaning="a broker that was just heard of does not register anew, fenced or not",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
         "nobody when it is back.",

@@ -145,6 +145,33 @@ def test_one_that_has_stopped_in_good_order_registers_at_once() -> None:
     assert known.state() == (1, 1, (1, 2, 0))
 
 
+@pytest.mark.parametrize(("keeps", "isr"), [(False, (1, 2, 0)), (True, (1, 2))])
+def test_from_4_0_on_it_registers_once_it_has_not_been_heard_of_for_a_session(
+    keeps: bool, isr: tuple[int, ...]
+) -> None:
+    """BrokerHeartbeatTracker.java."""
+    known = Kraft(fenced_broker_keeps_session=keeps)
+    known.cluster.stop_broker(0)
+    known.run(4)
+    assert not known.cluster.is_registered(0)
+    known.cluster.start_broker(0)
+    known.run(4)
+    assert known.state() == (1, 1, isr)
+    known.run(8)
+    assert known.state() == (1, 1, (1, 2, 0))
+
+
+def test_a_broker_that_is_fenced_while_it_starts_keeps_its_session() -> None:
+    known = Kraft(fenced_broker_keeps_session=True)
+    known.active.expire_session(0)
+    broker = known.active.image.brokers[0]
+    assert broker.fenced
+    request = kraft.BrokerRegistrationRequest(0, broker.incarnation + 1, broker.broker_epoch)
+    _, answer = known.active._register(request)
+    assert isinstance(answer, kraft.BrokerRegistrationResponse)
+    assert answer.error == errors.DUPLICATE_BROKER_REGISTRATION
+
+
 def test_when_the_controller_dies_another_goes_on_with_what_is_committed() -> None:
     known = Kraft()
     first = known.controller
