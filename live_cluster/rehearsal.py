@@ -11,7 +11,7 @@ from harrow.cluster_model.fields import BrokerMarker, all_fields_of
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import Fault, GradualFault, LastingFault
-from harrow.faults.link_ends import with_link_ends
+from harrow.faults.links.link_ends import with_link_ends
 
 _STEPS_MAX: Final = 10_000
 

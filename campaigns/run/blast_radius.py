@@ -13,7 +13,7 @@ from harrow.campaigns.run.target import Target
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import Environment, Fault, GradualFault, Link
-from harrow.faults.link_ends import ZOOKEEPER
+from harrow.faults.links.link_ends import ZOOKEEPER
 
 _STEPS_MAX: Final = 10_000
 

@@ -16,11 +16,11 @@ from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import ClusterSpec
-from harrow.faults.client_processes import ALL, ANY
+from harrow.faults.brokers.rolling_restart import LOOK_US
+from harrow.faults.clients.client_processes import ALL, ANY
 from harrow.faults.fault import Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, When
-from harrow.faults.link_ends import with_link_ends
-from harrow.faults.rolling_restart import LOOK_US
+from harrow.faults.links.link_ends import with_link_ends
 
 F = TypeVar("F", bound=Fault)
 

@@ -9,7 +9,7 @@ from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import process_name
-from harrow.faults.link_ends import ZOOKEEPER
+from harrow.faults.links.link_ends import ZOOKEEPER
 
 
 class ModelEnvironment:

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.campaigns.run.broker_references import BrokerReferences
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
-from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.injection import At, Injection
 from tests.campaigns.run.stage import Stage
 from tests.recorded_choices import recorded_choices

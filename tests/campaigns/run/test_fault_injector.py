@@ -8,16 +8,16 @@ import pytest
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_pause import BrokerPause
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
 from tests.campaigns.run.stage import Stage
 from tests.conditions import condition
 

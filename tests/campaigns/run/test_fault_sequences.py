@@ -10,16 +10,16 @@ from harrow.campaigns.language.plan import BlastRadius, Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.fault_injector import FaultInjector
 from harrow.campaigns.run.runner import run_plan
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_isolation import BrokerIsolation
-from harrow.faults.broker_pause import BrokerPause
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.rolling_restart import RollingRestart
+from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.fault import Fault
-from harrow.faults.link_reset import LinkReset
-from harrow.faults.network_split import NetworkSplit
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.rolling_restart import RollingRestart
-from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.links.link_reset import LinkReset
+from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links.partition import NetworkPartition
 from tests.campaigns.run.stage import Stage
 from tests.recorded_choices import recorded_choices
 

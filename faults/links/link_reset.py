@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import LinkEnd, described
 from harrow.faults.fault import Environment, Fault
-from harrow.faults.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
+from harrow.faults.links.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import DurationRange, described
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-from harrow.faults.broker_stop import BrokerBounce
+from harrow.faults.brokers.broker_stop import BrokerBounce
 from harrow.faults.fault import Environment, Fault, GradualFault
 
 LOOK_US: Final = 100 * US_PER_MS

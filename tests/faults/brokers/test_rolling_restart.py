@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harrow.faults.rolling_restart import LOOK_US, RollingRestart
+from harrow.faults.brokers.rolling_restart import LOOK_US, RollingRestart
 from tests.faults.test_faults import FakeEnvironment
 
 SECOND = 1_000_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, described
-from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 

@@ -8,7 +8,7 @@ from harrow.cluster_model.fields import Bandwidth, Duration, Lasts, LinkEnd, des
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.fault import Environment, Fault, Link, SlowingFault
-from harrow.faults.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
+from harrow.faults.links.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

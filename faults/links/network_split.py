@@ -7,8 +7,8 @@ from typing import ClassVar, Final, Literal, Self
 from harrow.cluster_model.fields import Lasts, LinkEnd, described
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.faults.fault import BrokerProcesses, Environment, Fault, Link, LinkFault
-from harrow.faults.link_ends import BROKERS, ZOOKEEPER, End, links_between, may_be_several
-from harrow.faults.partition import NetworkPartition
+from harrow.faults.links.link_ends import BROKERS, ZOOKEEPER, End, links_between, may_be_several
+from harrow.faults.links.partition import NetworkPartition
 
 _LEAST: Final = {"halves": 2, "bridge": 3, "majorities_ring": 4}
 """How many nodes it takes that any link is cut."""

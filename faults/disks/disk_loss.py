@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, described
-from harrow.faults.disk_fault import DiskFault
+from harrow.faults.disks.disk_fault import DiskFault
 from harrow.faults.fault import Environment
 
 

@@ -4,9 +4,9 @@ from itertools import combinations
 
 import pytest
 
-from harrow.faults.link_ends import with_link_ends
-from harrow.faults.network_split import NetworkSplit
-from harrow.faults.partition import NetworkPartition
+from harrow.faults.links.link_ends import with_link_ends
+from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links.partition import NetworkPartition
 from tests.campaigns.run.stage import Stage
 from tests.faults.test_faults import FakeEnvironment
 from tests.recorded_choices import recorded_choices

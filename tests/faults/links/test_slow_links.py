@@ -3,11 +3,11 @@
 import pytest
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
-from harrow.faults.broker_slow import BrokerSlow
+from harrow.faults.brokers.broker_slow import BrokerSlow
 from harrow.faults.fault import Fault
-from harrow.faults.link_reset import LinkReset
-from harrow.faults.link_slow import LinkSlow
-from harrow.faults.partition import NetworkPartition
+from harrow.faults.links.link_reset import LinkReset
+from harrow.faults.links.link_slow import LinkSlow
+from harrow.faults.links.partition import NetworkPartition
 from tests.faults.test_faults import FakeEnvironment
 
 
