@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (

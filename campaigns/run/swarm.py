@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Core, Plan, Swarm
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value

@@ -9,8 +9,8 @@ from typing import Any, Final
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.units import value_text
-from harrow.campaigns.run.clients import CLIENTS
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.clients.clients import CLIENTS
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
 from harrow.cli.options import Kind
 from harrow.cluster_model import fields as kinds

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harrow.campaigns.run.client import Reader, Sender
-from harrow.campaigns.run.clients import CLIENTS, CONSUMERS, PRODUCERS
+from harrow.campaigns.run.clients.client import Reader, Sender
+from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.history import INFO, INVOKE
 from harrow.cluster_model.release import RELEASES

@@ -12,9 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import REPAIRED_SINCE

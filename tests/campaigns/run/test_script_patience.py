@@ -2,7 +2,7 @@
 
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.run_result import MissedExpectation
-from harrow.campaigns.run.target import Patience
+from harrow.campaigns.run.targets.target import Patience
 from harrow.faults.actions import Expect, Wait
 from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.conditions.event_pattern import EventPattern

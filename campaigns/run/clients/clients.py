@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from harrow.campaigns.run.client import Client, Reader, Sender
+from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import Value
@@ -28,13 +28,13 @@ class ClientKind:
 
 # Imported when one is made: reading a campaign needs no clients that run.
 def _model_producer(spec: ProducerSpec, cluster: Any) -> Client:
-    from harrow.campaigns.run.model_clients import ProducerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.run.clients.model_clients import ProducerClient  # noqa: PLC0415 - see above
 
     return ProducerClient(spec, cluster)
 
 
 def _model_consumer(spec: ConsumerSpec, cluster: Any, bootstrap: tuple[int, ...] = ()) -> Client:
-    from harrow.campaigns.run.model_clients import ConsumerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.run.clients.model_clients import ConsumerClient  # noqa: PLC0415 - see above
 
     return ConsumerClient(spec, cluster, bootstrap)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harrow.campaigns.run.probe_counter import count_probes
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probe_counter import count_probes
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 

@@ -1,7 +1,7 @@
 """What conditions see of a simulated cluster."""
 
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.trace_scan import TraceScan
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.trace_scan import TraceScan
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.sim.cluster import Cluster

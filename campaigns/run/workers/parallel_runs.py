@@ -45,7 +45,7 @@ def run_all(
     # Most commands end before this: they need none of what makes processes.
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
 
-    from harrow.campaigns.run.worker_pool import kill, worker_pool  # noqa: PLC0415 - see above
+    from harrow.campaigns.run.workers.worker_pool import kill, worker_pool  # noqa: PLC0415 - see above
 
     given: deque[tuple[Plan, int]] = deque()
     futures: deque[Future[RunResult]] = deque()

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.plan import BlastRadius
-from harrow.campaigns.run.blast_radius import allows
-from harrow.campaigns.run.broker_references import BrokerReferences
+from harrow.campaigns.run.injection.blast_radius import allows
+from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 
 CAMPAIGN = """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harrow.campaigns.run.broker_references import BrokerReferences
+from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.injection import At, Injection

@@ -1,6 +1,6 @@
 """Clients on the model: their processes, their sessions, and the records that they generate."""
 
-from harrow.campaigns.run.client import Reader, Sender
+from harrow.campaigns.run.clients.client import Reader, Sender
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.producer import Producer

@@ -3,8 +3,8 @@
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.model_target import ModelTarget
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.events import FetchDelayed, FetchExpired, MessageDelivered
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import ClusterSpec
 

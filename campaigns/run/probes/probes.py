@@ -1,6 +1,6 @@
 """Rare states that a run counts when it reaches them, by name.
 
-They are counted from the trace after the run (`harrow.campaigns.run.probe_counter`). A campaign that
+They are counted from the trace after the run (`harrow.campaigns.run.probes.probe_counter`). A campaign that
 never reached what it is meant to test has shown nothing, and can say what it has to reach.
 """
 

@@ -1,11 +1,11 @@
-"""Counts from the trace of a run how often it reached each rare state of `harrow.campaigns.run.probes`."""
+"""Counts from the trace of a run how often it reached each rare state of `harrow.campaigns.run.probes.probes`."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LEADER, PartitionState
 from harrow.cluster_model import events

@@ -3,18 +3,18 @@
 from collections.abc import Collection
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients import MODEL, Clients
-from harrow.campaigns.run.model_environment import ModelEnvironment
-from harrow.campaigns.run.model_observer import ClusterObserver
-from harrow.campaigns.run.partition_promises import partition_settings
-from harrow.campaigns.run.target import Patience
+from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.targets.model_environment import ModelEnvironment
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
+from harrow.campaigns.run.targets.partition_promises import partition_settings
+from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 
 
 class ModelTarget:
-    """A simulated cluster with its clients (`harrow.campaigns.run.target.Target`)."""
+    """A simulated cluster with its clients (`harrow.campaigns.run.targets.target.Target`)."""
 
     kind = MODEL
     patience: Patience | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harrow.campaigns.run.target import RunObserver
+from harrow.campaigns.run.targets.target import RunObserver
 
 
 def can_spare(

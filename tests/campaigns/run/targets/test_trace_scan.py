@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.run.trace_scan import LateTraceScan, TraceScan
+from harrow.campaigns.run.targets.trace_scan import LateTraceScan, TraceScan
 from harrow.cluster_model.trace import TraceEvent
 from harrow.faults.conditions.event_pattern import EventPattern
 

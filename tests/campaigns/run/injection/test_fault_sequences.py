@@ -8,7 +8,7 @@ import pytest
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import BlastRadius, Plan
 from harrow.campaigns.language.plan_file import campaign_text
-from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.runner import run_plan
 from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.brokers.broker_isolation import BrokerIsolation

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from harrow.campaigns.language.plan import BlastRadius
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import Environment, Fault, GradualFault, Link

@@ -8,9 +8,9 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run import parallel_runs, worker_pool
-from harrow.campaigns.run.parallel_runs import run_all, timed_run
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.workers import parallel_runs, worker_pool
+from harrow.campaigns.run.workers.parallel_runs import run_all, timed_run
 from tests.campaigns.run.eventful_plan import eventful_plan
 
 PLAN = eventful_plan(seconds=3)

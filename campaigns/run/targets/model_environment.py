@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.model_observer import ClusterObserver
-from harrow.campaigns.run.spared_power import can_spare
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
+from harrow.campaigns.run.targets.spared_power import can_spare
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
