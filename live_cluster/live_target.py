@@ -179,7 +179,7 @@ class LiveTarget:
         self.environment.heal()
         self.clients.resume()
 
-    def heal_core(self, brokers: Collection[int]) -> None:  # noqa: ARG002 - it cannot
+    def heal_core(self, brokers: Collection[int]) -> None:
         raise CannotDoError("to heal a core of the brokers alone")
 
     def broker_config(self, broker: int) -> BrokerConfig:

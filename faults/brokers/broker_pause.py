@@ -29,7 +29,7 @@ class BrokerPause(LastingFault):
     def inject(self, environment: Environment) -> None:
         environment.pause_broker(self.broker)
 
-    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:  # noqa: ARG002  # it has its own
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield crashes of the broker."""
         yield BrokerCrash(broker=self.broker, restart_after=self.duration)
         yield BrokerCrash(broker=self.broker)

@@ -32,7 +32,7 @@ class BrokerStop(LastingFault):
     def inject(self, environment: Environment) -> None:
         environment.stop_broker(self.broker)
 
-    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:  # noqa: ARG002  # it has its own
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield crashes of the broker."""
         yield BrokerCrash(broker=self.broker, restart_after=self.restart_after)
 
@@ -58,6 +58,6 @@ class BrokerBounce(Fault):
         environment.stop_broker(self.broker)
         environment.start_broker(self.broker)
 
-    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:  # noqa: ARG002  # it has its own
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield the crash of the broker."""
         yield BrokerCrash(broker=self.broker, restart_after=(0, 0))

@@ -1,10 +1,9 @@
 """Who stands at the ends of links when a fault strikes: a campaign may say so in groups and by what brokers are."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
-from harrow.cluster_model.fields import LinkEndMarker, all_fields_of
+from harrow.cluster_model.fields import LinkEndMarker, all_fields_of, with_fields
 from harrow.faults.fault import Fault, Link
 
 F = TypeVar("F", bound=Fault)
@@ -46,7 +45,7 @@ def with_fewer_ends(fault: F) -> Iterator[F]:
     for item in all_fields_of(type(fault)):
         if item.kind is LinkEndMarker and len(ends := item.of(fault)) > 1:
             for place in range(len(ends)):
-                yield replace(fault, **{item.attribute: (*ends[:place], *ends[place + 1 :])})  # type: ignore[type-var]  # every fault is a dataclass
+                yield with_fields(fault, {item.attribute: (*ends[:place], *ends[place + 1 :])})
 
 
 def with_link_ends(
@@ -76,4 +75,4 @@ def with_link_ends(
         attribute: tuple(each for end in ends for each in (rest if end == OTHERS else (end,)))
         for attribute, ends in found.items()
     }
-    return replace(fault, **decided) if decided else fault  # type: ignore[type-var]  # every fault is a dataclass
+    return with_fields(fault, decided)

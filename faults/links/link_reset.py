@@ -31,7 +31,7 @@ class LinkReset(Fault):
         """Yield it with one end fewer on a side."""
         yield from with_fewer_ends(self)
 
-    def applies(self, environment: Environment) -> bool:  # noqa: ARG002  # it names all ends itself
+    def applies(self, environment: Environment) -> bool:
         return bool(links_between(self.between, self.and_, one_way=True))
 
     def inject(self, environment: Environment) -> None:

@@ -46,7 +46,7 @@ class LinkSlow(SlowingFault):
     def applies(self, environment: Environment) -> bool:
         return bool(self.slow_links(environment))
 
-    def slow_links(self, environment: Environment) -> list[Link]:  # noqa: ARG002  # it names all ends itself
+    def slow_links(self, environment: Environment) -> list[Link]:
         return links_between(self.between, self.and_, one_way=self.one_way)
 
     def quality(self) -> LinkQuality:

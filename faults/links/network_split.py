@@ -57,7 +57,7 @@ class NetworkSplit(LinkFault):
     def applies(self, environment: Environment) -> bool:
         return bool(self.links(environment))
 
-    def links(self, environment: BrokerProcesses) -> list[Link]:  # noqa: ARG002  # it names all ends itself
+    def links(self, environment: BrokerProcesses) -> list[Link]:
         if self.shape == "majorities_ring":
             count = len(self.nodes)
             # Of a majority each node is one, and half of the others stand on either side of it.

@@ -39,5 +39,5 @@ class NetworkPartition(LinkFault):
     def applies(self, environment: Environment) -> bool:
         return bool(self.links(environment))
 
-    def links(self, environment: BrokerProcesses) -> list[Link]:  # noqa: ARG002  # it names all ends itself
+    def links(self, environment: BrokerProcesses) -> list[Link]:
         return links_between(self.between, self.and_, one_way=self.one_way)

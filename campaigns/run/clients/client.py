@@ -55,7 +55,7 @@ class Client(ABC):
         """Return how many records it has been handed and not reported on."""
         return 0
 
-    def has_consumed(self, value: str) -> bool:  # noqa: ARG002  # most clients read nothing
+    def has_consumed(self, value: str) -> bool:
         """Return whether it got a record."""
         return False
 

@@ -99,7 +99,7 @@ class _Rehearsal:
         self.may_lose_power = environment.may_lose_power
         self.has_message_rule = environment.has_message_rule
 
-    def client(self, name: str) -> _Untouched:  # noqa: ARG002 - none takes a broker out of service
+    def client(self, name: str) -> _Untouched:
         return _Untouched()
 
     def out_of_service(self) -> frozenset[int]:
@@ -147,13 +147,7 @@ class _Rehearsal:
         # Whoever waits for the ISR has it complete when it goes on.
         return ()
 
-    def crash_broker(
-        self,
-        broker: int,
-        *,
-        power_loss: bool,  # noqa: ARG002 - either way it is gone
-        torn_after: int | None = None,  # noqa: ARG002
-    ) -> None:
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         self.stop_broker(broker)
 
     def lose_disk(self, broker: int) -> None:
@@ -162,7 +156,7 @@ class _Rehearsal:
     def log_dirs(self) -> int:
         return self._real.log_dirs()
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:  # noqa: ARG002 - any of them may be the last one
+    def fail_log_dir(self, broker: int, log_dir: int) -> None:
         self.stop_broker(broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

@@ -1,7 +1,7 @@
 """Injects a plan's faults into a target, when their time or their condition has come."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
-from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration
+from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.faults.brokers.rolling_restart import LOOK_US
@@ -216,7 +216,7 @@ class FaultInjector:
             if item.kind is markers.BrokerMarker and isinstance(reference, (str, tuple)):
                 decided[item.attribute] = self._references.brokers(reference)
         for brokers in product(*decided.values()):
-            struck = _replaced(fault, dict(zip(decided, brokers, strict=True)))
+            struck = with_fields(fault, dict(zip(decided, brokers, strict=True)))
             environment = self._target.environment
             ends = with_link_ends(
                 struck, environment.broker_ids(), environment.client_names(), self._references.brokers
@@ -229,7 +229,7 @@ class FaultInjector:
             reference = item.of(fault)
             if item.kind is markers.StruckClientMarker and reference in (ANY, ALL):
                 each = [
-                    _replaced(fault, {item.attribute: name})
+                    with_fields(fault, {item.attribute: name})
                     for name in self._target.environment.client_names()
                 ]
                 found = [one for one in each if one.applies(self._target.environment)]
@@ -246,7 +246,7 @@ class FaultInjector:
             if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
                 duration_us = draw_duration(self._draw, bounds)
                 decided[item.attribute] = (duration_us, duration_us)
-        return _replaced(fault, decided)
+        return with_fields(fault, decided)
 
 
 class _Strike(NamedTuple):
@@ -257,16 +257,10 @@ class _Strike(NamedTuple):
     number: int
 
 
-def _replaced(fault: F, decided: dict[str, Any]) -> F:
-    changed: Any = replace(fault, **decided) if decided else fault  # type: ignore[type-var]  # every fault is a dataclass
-    found: F = changed
-    return found
-
-
 def _as_written(fault: Fault) -> Fault:
     """Return a fault without what no campaign says of it."""
     unwritten = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
-    return _replaced(fault, unwritten)
+    return with_fields(fault, unwritten)
 
 
 def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:

@@ -42,7 +42,7 @@ class TraceScan:
         self._scanned[pattern] = (position, is_match)
         return position if is_match else None
 
-    def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:  # noqa: ARG002 - see below
+    def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
         return pattern.matches(event) or (
             event[1] in self._untold
             and pattern.event == event[1]
