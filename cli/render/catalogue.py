@@ -104,13 +104,14 @@ def _in_memory() -> Iterator[CatalogueEntry]:
 def _entry(
     kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
-    """Return an entry: the first paragraph of *doc* on one line, the rest below it."""
-    summary, _, about = inspect.cleandoc(doc).replace("``", "`").partition("\n\n")
+    """Return an entry: the first paragraph of *doc*, and the rest below it; each on one line, for it wraps where it is shown."""
+    text = inspect.cleandoc(doc).replace("``", "`")
+    summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
         kind=kind,
         name=name,
-        summary=" ".join(summary.split()),
-        about=about.strip(),
+        summary=summary,
+        about="\n\n".join(about),
         columns=columns or {},
         parts=parts,
     )

@@ -13,8 +13,9 @@ from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 class ControllerFailover(LastingFault):
     """The controller's broker dies, its session expires, or `/controller` is deleted.
 
-    After each, the first broker to create the znode is the new controller and raises
-    the controller epoch. Only a crash touches the replicas of the old one's broker.
+    With ZooKeeper, the first broker to create the znode is the new controller and raises the controller epoch; with KRaft
+    the quorum elects one, and the old one resigns where it does not die. Only a crash touches the replicas of the old
+    one's broker, if it is one.
     """
 
     name: ClassVar[str] = "controller_failover"

@@ -1,4 +1,4 @@
-"""ZooKeeper ends a broker's session."""
+"""The control plane ends a broker's session."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,10 +9,11 @@ from harrow.faults.fault import Environment, Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionExpiry(Fault):
-    """ZooKeeper forgets a broker's session although the broker runs on, as after a long silence between them.
+    """The control plane takes a broker that runs for dead, as after a long silence between them.
 
-    The broker's registration goes, and `/controller` with it if it was the controller. It
-    learns of that when it next hears from ZooKeeper, and registers anew with a new broker epoch.
+    ZooKeeper ends its session: its registration goes, and `/controller` with it if it was the controller. It learns of
+    that when it next hears from ZooKeeper, and registers anew with a new broker epoch. A controller of a KRaft quorum
+    fences it, until its next heartbeat; a controller whose session it is resigns.
     """
 
     name: ClassVar[str] = "session_expiry"
