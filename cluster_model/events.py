@@ -681,6 +681,14 @@ class FetchFenced(Event):
     fetch_epoch: Epoch
 
 
+@event("request_queue_full")
+class RequestQueueFull(Event):
+    """Every I/O thread of a broker waits for its disk, and no more requests fit into the queue (``queued.max.requests``)."""
+
+    broker: BrokerId
+    requests: Number
+
+
 @event("fetch_waits")
 class FetchDelayed(Event):
     """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.

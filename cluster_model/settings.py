@@ -26,6 +26,9 @@ PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
+CONTROL_PLANE: Final = "CONTROL_PLANE"
+"""What the listener of controllers is called where they have one of their own."""
+
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
@@ -128,6 +131,16 @@ _CATALOGUE: Final = (
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
             "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
             minimum=1, maximum=INT_MAX),
+    Setting("num.network.threads", BROKER, "int", _always(3),
+            "How many threads carry requests and answers; each waits while the queue of requests is full.", minimum=1,
+            maximum=INT_MAX),
+    Setting("num.io.threads", BROKER, "int", _always(8),
+            "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
+    Setting("queued.max.requests", BROKER, "int", _always(500),
+            "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
+    Setting("control.plane.listener.name", BROKER, "choice", _always(""),
+            "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
+            "where it hears the other brokers (KIP-291).", choices=(CONTROL_PLANE,), since="2.2"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
@@ -303,6 +316,10 @@ class BrokerConfig:
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
     controller_socket_timeout_us: int = _setting("controller.socket.timeout.ms")
+    network_threads: int = _setting("num.network.threads")
+    io_threads: int = _setting("num.io.threads")
+    queued_requests_max: int = _setting("queued.max.requests")
+    control_plane_listener: str = _setting("control.plane.listener.name")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")

@@ -403,6 +403,9 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         to="broker",
     ),
     Phrase(events.LogDirFailed, "disk", _log_dir_failed, "failed log directory"),
+    Phrase(
+        events.RequestQueueFull, "disk", "has a FULL queue of requests: {requests} wait", "full request queue"
+    ),
     Phrase(events.CheckpointReverted, "disk", _checkpoint_reverted, "old checkpoint"),
     Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
     Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),

@@ -78,7 +78,9 @@ class ReplicaManager:
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
+        self.repeats_idle_fetches = True
+        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
@@ -226,7 +228,11 @@ class ReplicaManager:
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
         self._fetch_watchers.watch(session, session.news)
-        if delayed.is_repeatable() and self._isr_writes.keys().isdisjoint(session.partitions):
+        if (
+            self.repeats_idle_fetches
+            and delayed.is_repeatable()
+            and self._isr_writes.keys().isdisjoint(session.partitions)
+        ):
             session.idle = self._host.repeat_while_idle(delayed)
         if session.idle is None:
             self._watch_fetch(delayed)

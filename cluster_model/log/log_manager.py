@@ -1,6 +1,6 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
@@ -67,6 +67,8 @@ class LogManager:
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
+        # When the appends that wait for each slow disk will have ended.
+        self._appended_us: dict[int, int] = {}
         # The log directories that this life of the broker knows to have failed: it does not try them again.
         self.offline_dirs: dict[int, None] = {}
         self.on_dir_failure: Callable[[int], None] = lambda _: None
@@ -102,6 +104,30 @@ class LogManager:
             self._started_us = None
             if left_us > 0:
                 self._host.set_timer(left_us, self._begin_flushing)
+
+    @property
+    def are_slow(self) -> bool:
+        """Whether an append waits for its disk."""
+        return self._disk.write_us > 0
+
+    def append_wait_us(self, partitions: Iterable[str]) -> int:
+        """Have an append to some partitions begin now, and return how long it waits for their disks.
+
+        A disk does one thing after the other, and a thread that appends one partition after the other waits for each.
+        """
+        if not self.are_slow:
+            return 0
+        now_us = self._host.clock.now_us
+        appended_us = now_us
+        for partition in partitions:
+            log_dir = self._disk.dir_of(partition)
+            appended_us = max(appended_us, self._appended_us.get(log_dir, 0)) + self._disk.write_us
+            self._appended_us[log_dir] = appended_us
+        return appended_us - now_us
+
+    def appends_wait_us(self) -> int:
+        """Return how long the appends wait that have begun."""
+        return max(0, max(self._appended_us.values(), default=0) - self._host.clock.now_us)
 
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""

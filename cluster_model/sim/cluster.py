@@ -223,6 +223,14 @@ class Cluster:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
         self.disks[broker].failed_dirs.pop(log_dir, None)
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
+        self.disks[broker].write_us = write_us
+        process = self.processes[broker]
+        if write_us and process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].disk_slowed()
+
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
         self.disks[broker].log_file(partition).damage(offset)
@@ -305,7 +313,7 @@ class Cluster:
     def pause_broker(self, broker: int) -> None:
         process = self.nodes[broker]
         process.paused = True
-        self.network.process_paused(process)
+        self.network.wake_idle_fetches(process)
         self.trace.emit(events.BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:

@@ -258,8 +258,8 @@ class Network:
             elif not power_loss:
                 self._send(connection, False, (connection, -1, CLOSE))
 
-    def process_paused(self, process: Process) -> None:
-        """Wake the idle fetches of a process that has just been paused."""
+    def wake_idle_fetches(self, process: Process) -> None:
+        """Wake the idle fetches of a process that is no longer what it was."""
         for idle in tuple(self._idle_fetches.values()):
             if process in (idle.connection.client, idle.connection.server):
                 idle.wake()

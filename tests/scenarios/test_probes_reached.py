@@ -74,6 +74,7 @@ REACHED: dict[str, tuple[str, int]] = {
     "corrupt-batch-fetched": ("bit-rot[base]", 0),
     "recovery-met-corruption": ("bit-rot[base]", 0),
     "log-dir-failed": ("log-dir-failure[base]", 0),
+    "request-queue-full": ("control-behind-data[full-queue]", 0),
     "duplicate-batch-suppressed": ("ack-lost[0.11]", 0),
     "batch-appended-again": ("new-session-new-pid[base]", 0),
     "sequence-refused": ("retry-reorders[idempotent]", 0),

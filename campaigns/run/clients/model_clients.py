@@ -139,7 +139,7 @@ class _Session:
 
 def pause(cluster: Cluster, process: Process) -> None:
     process.paused = True
-    cluster.network.process_paused(process)
+    cluster.network.wake_idle_fetches(process)
 
 
 class ConsumerClient(Reader):

@@ -162,6 +162,9 @@ class _Rehearsal:
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Do nothing: who has ended for it is started apart."""
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: it stays in service."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return self._real.has_batch(broker, partition, offset)
 

@@ -121,6 +121,8 @@ PROBES: Final[dict[str, str]] = {
     "The good batches behind the bad one go with it.",
     "log-dir-failed": "A broker could not write to a log directory.\n\n"
     "With another one it goes on without the replicas there (KIP-112), else it ends.",
+    "request-queue-full": "A broker's threads waited for its disk, and no more requests fitted into the queue.\n\n"
+    "Its network threads wait as well then, with answers that are ready.",
     # Producers
     "duplicate-batch-suppressed": "A leader recognised a batch that it had already.\n\n"
     "The first ack was lost. Without idempotence it would be there twice.",
