@@ -119,6 +119,11 @@ class Run:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
         self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
         self.script = Script(plan.script, self.target, self.injector)
+        # Where nothing is written any more a follower may never learn it: a fetch session tells of no partition without news
+        # (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
+        self._followers_learn_hw = (
+            self.target.patience is None and not plan.behaviour_switches().truncation_on_fetch
+        )
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
@@ -302,13 +307,8 @@ class Run:
         return None
 
     def _end_of(self, view: ReplicaView) -> tuple[int, ...]:
-        """Return what replicas have to agree on: their LEO, in the model up to 2.6 their high watermark too.
-
-        Where nothing is written any more a follower's may stay behind for ever: a fetch session tells of no partition without
-        news (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
-        """
-        is_told = self.target.patience is None and not self._plan.behaviour_switches().truncation_on_fetch
-        return (view.leo, view.hw) if is_told else (view.leo,)
+        """Return what replicas have to agree on: their LEO, and their high watermark where it reaches all of them."""
+        return (view.leo, view.hw) if self._followers_learn_hw else (view.leo,)
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer."""

@@ -404,12 +404,14 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
+        if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
+            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
             is_behind = current_leader_epoch < self.leader_epoch
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
-        return errors.NONE if self.leader == self.broker else self._not_leader()
+        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
 
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
@@ -417,15 +419,17 @@ class Partition:
     def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
         """Return where a follower's log has parted from this one: which epoch ends where (KIP-595).
 
-        It goes by the epoch of the follower's last record, which a fetch says that does not come after a truncation of its own.
+        It goes by the epoch of the last record that the follower has, where its fetch says one.
         """
-        if last_epoch == protocol.NO_EPOCH:
-            return errors.NONE, None
         epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
         if end_offset == UNDEFINED_EPOCH_OFFSET:
             return errors.OFFSET_OUT_OF_RANGE, None
         has_parted = epoch < last_epoch or end_offset < offset
         return errors.NONE, (epoch, end_offset) if has_parted else None
+
+    def is_at_odds(self, offset: int, last_epoch: int) -> bool:
+        """Return whether a follower's log has parted from this one, or nobody knows where."""
+        return self.divergence(offset, last_epoch) != (errors.NONE, None)
 
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""

@@ -248,7 +248,10 @@ class ReplicaManager:
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
                 or not 0 <= cached.offset <= partition.log.log_end_offset
-                or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
+                or (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
             ):
                 return True
         return False
@@ -268,12 +271,13 @@ class ReplicaManager:
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
         offset, epoch = cached.offset, cached.leader_epoch
-        diverging = None
+        diverging: tuple[int, int] | None = None
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
         error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
         if partition is not None and error == errors.NONE:
-            error, diverging = partition.divergence(offset, cached.last_epoch)
+            if cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(offset, cached.last_epoch)
             if diverging is None and not 0 <= offset <= partition.log.log_end_offset:
                 error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
@@ -314,7 +318,7 @@ class ReplicaManager:
             if partition is None or error not in _OF_LEADERS:
                 continue
             leader_leo = partition.log.log_end_offset
-            if error == errors.NONE:
+            if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None:
                     # Its LEO says nothing while it has other records than the leader.
@@ -349,7 +353,10 @@ class ReplicaManager:
                 and partition.log.high_watermark == cached.hw
                 and partition.readable_end(isolation) <= cached.offset
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
-                and partition.divergence(cached.offset, cached.last_epoch) == (errors.NONE, None)
+                and not (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
                 and (
                     request.replica_id < 0
                     or partition.follows_quietly(request.replica_id, cached.offset, session)

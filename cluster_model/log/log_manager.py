@@ -71,6 +71,8 @@ class LogManager:
         self._appended_us: dict[int, int] = {}
         # The log directories that this life of the broker knows to have failed: it does not try them again.
         self.offline_dirs: dict[int, None] = {}
+        self.is_halting = False
+        """Whether the broker is about to end at once: nothing is answered any more."""
         self.on_dir_failure: Callable[[int], None] = lambda _: None
 
     def start(self) -> None:
@@ -175,13 +177,6 @@ class LogManager:
         """Return whether a log directory is left."""
         return len(self.offline_dirs) < self._disk.log_dirs
 
-    @property
-    def is_halting(self) -> bool:
-        """Whether the broker is about to end at once: nothing is answered any more."""
-        return bool(self.offline_dirs) and not (
-            self._behaviours.log_dir_failure_survived and self.has_live_dirs()
-        )
-
     def can_write(self, partition: str) -> bool:
         """Return whether a log can be written to; who tries it in vain has its directory taken offline."""
         if self._disk.is_writable(partition):
@@ -201,6 +196,7 @@ class LogManager:
         """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
+            self.is_halting = not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def log(self, partition: str) -> UnifiedLog:

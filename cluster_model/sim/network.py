@@ -294,7 +294,7 @@ class Network:
         connection.established = True
         direction = connection.to_server if to_server else connection.to_client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
-        if self._qualities:
+        if self._qualities.by_link:
             at_us = self._degraded(connection, to_server, message, at_us + extra_us)
         else:
             at_us = max(at_us + extra_us, direction.arrival_us + 1)
@@ -330,7 +330,7 @@ class Network:
     def _note_disturbance(self) -> None:
         self._disturbed = bool(
             self._cuts
-            or self._qualities
+            or self._qualities.by_link
             or self._rules
             or self._queued
             or self.trace_messages
@@ -484,11 +484,11 @@ class Network:
         """Return whether a cut or a rule may keep a fetch of a connection or its answer from taking the plain road."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
-        if not self._cuts and not self._rules and not self._qualities:
+        if not self._cuts and not self._rules and not self._qualities.by_link:
             return False
         client, server = connection.client.name, connection.server.name
         links = ((client, server), (server, client))
-        if any(link in self._cuts or link in self._qualities for link in links):
+        if any(link in self._cuts or link in self._qualities.by_link for link in links):
             return True
         if self._is_within_core(client, server):
             return False
