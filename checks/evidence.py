@@ -26,9 +26,15 @@ class FinalLog:
     batches: tuple[RecordBatch, ...]
     in_sync: bool = True
 
+    @property
+    def log_start(self) -> int:
+        """The offset at which the log begins: retention may have deleted what was before."""
+        return self.batches[0].base_offset if self.batches else self.leo
+
     def values(self) -> list[str | None]:
-        """Return the records' values by offset (a log starts at 0 and has no gaps), None for control records."""
-        return [value for batch in self.batches for value in batch.values or (None,)]
+        """Return the records' values by offset, None for control records and for what has been deleted."""
+        deleted: list[str | None] = [None] * self.log_start if self.batches else []
+        return deleted + [value for batch in self.batches for value in batch.values or (None,)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,11 @@ class ModelReplica:
         return self._replica.log.log_end_offset
 
     @property
+    def log_start(self) -> int:
+        """Where its log begins."""
+        return self._replica.log.log_start_offset
+
+    @property
     def hw(self) -> int:
         return self._replica.log.high_watermark
 
@@ -52,7 +57,9 @@ class ModelReplica:
 
     @property
     def log(self) -> tuple[str, ...]:
-        return tuple(value for batch in self._replica.log.batches for value in batch.values)
+        log = self._replica.log
+        begin = log.log_start_offset
+        return tuple(value for batch in log.batches if batch.next_offset > begin for value in batch.values)
 
 
 class ClusterObserver:

@@ -102,6 +102,24 @@ def disk_loss_in_isr() -> str:
     return "a replica that comes back without what was on its disk counts as before"
 
 
+@cause("retention-passed")
+def retention_passed(*, value: RecordValue, setting: Text) -> str:
+    """A record was kept for as long as was promised, and deleted before anybody had read it."""
+    return f"{setting} promised no more: {value} was deleted before a consumer had read it"
+
+
+@cause("deleted-too-early")
+def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
+    """A record was deleted that retention had promised to keep."""
+    return f"{value} was deleted although {setting} promised to keep it longer"
+
+
+@cause("reset-past-records")
+def reset_past_records(*, client: Text, policy: Text) -> str:
+    """A consumer that was too slow went elsewhere than to the first record that is left."""
+    return f"what {client} was to read next had been deleted, and {promise.AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
+
+
 @cause("forgotten-epoch")
 def forgotten_epoch() -> str:
     """A disk lost what a replica would have needed to know where leader epochs begin."""

@@ -82,6 +82,10 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
         kind = links.torn
     if kind is not None:
         return kind(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
+    if isinstance(event, (events.LogStartRaised, events.LogStartedAnew)):
+        return links.retention_deleted(
+            at_us, broker, log_start=event.offset, reason=removed.reason, offset=offset, value=value
+        )
     if isinstance(event, events.LogTruncated):
         return _truncation(story, copy, removed)
     if isinstance(event, events.BatchAppended):

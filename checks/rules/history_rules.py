@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from harrow.checks import promise as promises
+from harrow.checks.causes.catalogue import reset_past_records
 from harrow.checks.causes.links import led_without, out_of_range
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
@@ -18,11 +19,25 @@ from harrow.checks.history.records import Pair, Value
 from harrow.checks.history.witness import AFTER_LOSS
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET, Prevention
+from harrow.checks.prevention import (
+    CLEAN_ELECTIONS,
+    EARLIEST_RESET,
+    FLUSHING,
+    IDEMPOTENCE,
+    NO_OFFSET_RESET,
+    Prevention,
+)
 from harrow.checks.replay.partition_state import has_copy
 from harrow.checks.rule import Rule
+from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
-from harrow.cluster_model.events import BecameLeader, LeaderElected, RequestRejected
+from harrow.cluster_model.events import (
+    BecameLeader,
+    LeaderElected,
+    LogStartRaised,
+    OffsetReset,
+    RequestRejected,
+)
 from harrow.cluster_model.trace import TraceLine
 
 
@@ -32,7 +47,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         return finding
     details = dict(finding.details)
     offset, value = details["offsets"][0], details["values"][0]
-    cause = explain_replaced(index, finding.partition, value, offset)
+    cause = _by_reset(index, finding) or explain_replaced(index, finding.partition, value, offset)
     if cause.permitted_by is None:
         until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
         story = Story(index, finding.partition)
@@ -53,6 +68,24 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         permitted_by=cause.permitted_by,
         prevented_by=cause.prevented_by or finding.prevented_by,
     )
+
+
+def _by_reset(index: Index, finding: Finding) -> Cause | None:
+    """Explain a consumer that went to the log's end although there were records left: what it was to read next was deleted."""
+    details = dict(finding.details)
+    client = index.evidence.process_names[details["process"]]
+    end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+    last = details["offsets"][0]
+    for number, event in index.events(OffsetReset, partition=finding.partition):
+        if event.client != client or event.at_us > end_us or event.policy != LATEST or event.position <= last:
+            continue
+        starts = index.events(LogStartRaised, partition=finding.partition)
+        deleted = max((raised.offset for place, raised in starts if place < number), default=0)
+        if event.position < deleted < event.offset:
+            past = reset_past_records.conclude(client=client, policy=event.policy)
+            setting = f"{promises.AUTO_OFFSET_RESET}={event.policy}"
+            return Cause((past,), setting, (EARLIEST_RESET,))
+    return None
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
