@@ -106,6 +106,11 @@ BY_DISK_FAILURES = (
         when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
         prevented_by=(),
     ),
+    replace(
+        BY_DISK_FAILURE,
+        when="when the leader's copy is damaged, for as long as that one leads: nobody repairs it",
+        prevented_by=(),
+    ),
 )
 BY_DISK_LOSS_IN_ISR = replace(
     BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or what is on it", prevented_by=()
@@ -150,6 +155,7 @@ BY_CUT_LOG = (
     replace(BY_UNCLEAN_ELECTION, when=_LOG_CUT),
     replace(BY_POWER_LOSS, when=_LOG_CUT),
     replace(BY_DISK_FAILURE, when=_LOG_CUT, prevented_by=()),
+    replace(BY_DISK_FAILURE, when="when the application seeks past a batch with a bad CRC", prevented_by=()),
     Permission(
         setting=AUTO_OFFSET_RESET,
         when="when a leader that has been succeeded says that the position is out of range",

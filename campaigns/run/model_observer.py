@@ -104,6 +104,16 @@ class ClusterObserver:
             )
         )
 
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        state = self._cluster.partition_state(partition)
+        if state is None or state.leader not in self._cluster.disks or state.leader == broker:
+            return False
+        damaged = self._cluster.disks[state.leader].log_file(partition).damaged
+        if not damaged:
+            return False
+        replica = self.replica(partition, broker)
+        return replica is not None and max(damaged) >= replica.leo
+
     def is_acked(self, value: str) -> bool:
         self._read_history()
         return value in self._acked

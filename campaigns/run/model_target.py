@@ -95,6 +95,7 @@ class ModelTarget:
                 flushed=file.flushed_offset,
                 epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
                 batches=tuple(batch for batch in file.batches if batch.next_offset > begin),
+                damaged=frozenset(file.damaged),
                 in_sync=state is not None and broker in state.isr,
             )
         return found

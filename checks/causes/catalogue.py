@@ -75,6 +75,13 @@ def disk_failure(*, value: RecordValue) -> str:
     return f"every replica that had {value} lost its disk, or what was on it"
 
 
+@cause("damaged-on-leader")
+def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
+    """A leader leads on with a record that nobody can read, although others have it."""
+    others = f" although {brokers(having)} had it" if having else ""
+    return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: nobody repairs that, and it leads on{others}"
+
+
 @cause("last-in-isr-lost-disk")
 def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
     """All that were in sync lost the record with their disks, and nobody else could lead."""

@@ -81,6 +81,12 @@ def retention_deleted(
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
 
 
+@link("damaged", events.BatchDamaged)
+def damaged(*, value: RecordValue, offset: events.Offset) -> str:
+    """A disk changed bytes of a batch."""
+    return f"has damaged bytes where {value} stands, at offset {offset}"
+
+
 @link("disk-lost", events.LogLost)
 def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with an empty log."""

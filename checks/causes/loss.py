@@ -131,7 +131,7 @@ def _by_storage(story: Story, group: Sequence[LogEntry], value: Value, *, alone:
     """Return why copies went that were stored: with their disks, with their power, or because they were old; None otherwise."""
     # Of each broker the last copy: one that it fetched again makes up for one that it lost.
     last = list({copy.broker: copy for copy in group}.values())
-    if any(copy.lost_with_disk for copy in last):
+    if any(copy.lost_with_disk or copy.damaged for copy in last):
         by_disk = _by_disk_failure(story, group, last, alone=alone)
         if by_disk is not None:
             return by_disk
@@ -191,10 +191,17 @@ def _by_disk_failure(
     value = group[0].value
     struck = [copy for copy in copies if copy.lost_with_disk or copy.lost_with_power]
     lost = {copy.broker: copy.removed.number for copy in struck if copy.removed}
+    damaged = {copy.broker: copy.damaged for copy in copies if copy.damaged and not copy.removed}
+    lost.update(damaged)
     if len(lost) == len(copies):
         weak = alone and story.settings.min_insync_replicas < 2
         more = prevention.TWO_IN_SYNC if weak else prevention.MORE_REPLICAS
         return Cause((catalogue.disk_failure.conclude(value=value),), DISK_FAILURE, (more,))
+    leader = story.index.last_leader(story.partition)
+    if leader in damaged:
+        having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost and not copy.removed))
+        because = catalogue.damaged_on_leader.conclude(leader=leader, value=value, having=having)
+        return Cause((because,), DISK_FAILURE)
     led = _first_led_without(story, group, lost)
     if led is None or not any(copy.broker == led[1] and copy.lost_with_disk for copy in struck):
         return None

@@ -42,7 +42,7 @@ class LogEntry:
     Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
     ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
     ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
-    while it stands there.
+    while it stands there, ``damaged`` when its batch lost its CRC, None while nobody has damaged it.
     """
 
     offset: int
@@ -56,6 +56,7 @@ class LogEntry:
     is_copy: bool = field(default=False, compare=False)
     is_committed: bool = field(default=False, compare=False)
     removed: "RemovedEntry | None" = field(default=None, compare=False, repr=False)
+    damaged: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def lost_with_power(self) -> bool:
@@ -324,6 +325,14 @@ class PartitionState:
         replica.cut(event.from_offset, number, event.at_us, DISK_LOSS, "disk lost")
         replica.checkpointed_high_watermark = 0
 
+    def _damage(self, number: int, event: events.BatchDamaged) -> None:
+        """Have all records of a batch be damaged: they came with one event."""
+        replica = self.replica(event.broker)
+        entry = replica.entry(event.offset)
+        for other in replica.log if entry is not None else ():
+            if entry is not None and other.number == entry.number and other.damaged is None:
+                other.damaged = number
+
     def _raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
         self.replica(event.broker).begin_at(event.offset, number, event.at_us, event.reason)
 
@@ -408,6 +417,7 @@ class PartitionState:
         events.UnflushedLost: _lose_unflushed,
         events.LogLost: _lose_log,
         events.CorruptionCut: _cut_corruption,
+        events.BatchDamaged: _damage,
         events.LogStartRaised: _raise_log_start,
         events.LogStartedAnew: _start_anew,
         events.LogOpened: _open,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from harrow.checks import promise as promises
-from harrow.checks.causes.catalogue import reset_past_records
+from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records
 from harrow.checks.causes.links import led_without, out_of_range
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
@@ -33,6 +33,7 @@ from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
 from harrow.cluster_model.events import (
     BecameLeader,
+    CorruptBatchFetched,
     LeaderElected,
     LogStartRaised,
     OffsetReset,
@@ -47,7 +48,11 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         return finding
     details = dict(finding.details)
     offset, value = details["offsets"][0], details["values"][0]
-    cause = _by_reset(index, finding) or explain_replaced(index, finding.partition, value, offset)
+    cause = (
+        _by_reset(index, finding)
+        or _by_damage(index, finding)
+        or explain_replaced(index, finding.partition, value, offset)
+    )
     if cause.permitted_by is None:
         until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
         story = Story(index, finding.partition)
@@ -86,6 +91,30 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
             setting = f"{promises.AUTO_OFFSET_RESET}={event.policy}"
             return Cause((past,), setting, (EARLIEST_RESET,))
     return None
+
+
+def _by_damage(index: Index, finding: Finding) -> Cause | None:
+    """Explain a consumer that sought past records: each stood in a batch whose bad CRC it had met on a leader's disk."""
+    details = dict(finding.details)
+    client = index.evidence.process_names[details["process"]]
+    here, there = details["offsets"]
+    met = [
+        event.broker
+        for _, event in index.events(CorruptBatchFetched, partition=finding.partition)
+        if event.receiver == client and here < event.offset < there
+    ]
+    skipped = details.get("skipped", ())
+    if not met or not skipped:
+        return None
+    copies = [index.partition(finding.partition).by_value.get(str(value), ()) for value in skipped]
+    leader = met[-1]
+    if not all(any(copy.broker in met and copy.damaged is not None for copy in group) for group in copies):
+        return None
+    having = tuple(
+        sorted({copy.broker for copy in copies[0] if copy.damaged is None and copy.removed is None})
+    )
+    because = damaged_on_leader.conclude(leader=leader, value=skipped[0], having=having)
+    return Cause((because,), promises.DISK_FAILURE)
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:

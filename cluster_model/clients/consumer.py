@@ -38,6 +38,7 @@ class Consumer:
         bootstrap: tuple[int, ...] = (),
         *,
         sends_leader_epoch: bool = True,
+        skips_corrupt: bool = False,
     ) -> None:
         self._host = host
         self._process = process
@@ -45,6 +46,7 @@ class Consumer:
         self._history = history
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
+        self._skips_corrupt = skips_corrupt
         self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         # Of which it has read nothing yet.
@@ -188,12 +190,16 @@ class Consumer:
     def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
         """Stay before a batch with a wrong CRC (``check.crcs``): poll throws, until somebody seeks past it.
 
-        The application here asks for it again, which helps once another replica leads.
+        The application here asks for it again, which helps once another replica leads. One that *skips_corrupt* seeks past
+        the record, as the exception advises, and so past one after the other of the batch.
         """
         if self._corrupt.get(partition) != offset:
             self._corrupt[partition] = offset
             self._host.emit(CorruptBatchFetched, self._host.name, leader, partition, offset)
-        self._delay((partition,))
+        if self._skips_corrupt:
+            self._move_to(partition, max(self.position[partition], offset) + 1)
+        else:
+            self._delay((partition,))
 
     def _move_to(self, partition: str, offset: int) -> None:
         self.position[partition] = offset

@@ -135,6 +135,21 @@ def test_a_consumer_stays_before_a_batch_with_a_bad_crc_until_a_leader_has_a_goo
     assert made.position == {"t-0": 2}
 
 
+def test_a_consumer_that_skips_seeks_past_one_record_of_a_damaged_batch_after_the_other() -> None:
+    """The broker finds the batch by any offset in it, and whoever gets it cannot tell how long it is."""
+    host = FakeHost()
+    made = consumer(host, skips_corrupt=True)
+    told(host, 1, 3)
+    for position in (0, 1, 2):
+        fetch = newest(host, FetchRequest)
+        assert fetch.body.partitions == {"t-0": (position, 3)}
+        fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 4, (), corrupt_offset=0)}))
+    assert host.named("corrupt_batch") == [("host", 1, "t-0", 0)]
+    last = FetchedPartition(errors.NONE, 4, (batch("d", at=3),))
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": last}))
+    assert made.position == {"t-0": 4}
+
+
 def test_control_batches_are_passed_over_and_no_record_of_the_application() -> None:
     host, history = FakeHost(), History()
     made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), history, 1_000)
