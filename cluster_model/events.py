@@ -510,6 +510,42 @@ class LogOpened(Event):
     hw: Offset
 
 
+@event("log_start")
+class LogStartRaised(Event):
+    """A replica has deleted what is below an offset, or lets no one read it any more.
+
+    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` for that of its leader; ``bytes_left`` is how
+    large the log is now.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+    reason: Text
+    bytes_left: Number
+
+
+@event("log_started_anew")
+class LogStartedAnew(Event):
+    """A follower has dropped its log, which ended at ``leo``, to go on where its leader's begins: it was too far behind."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leo: Offset
+    offset: Offset
+
+
+@event("offset_reset")
+class OffsetReset(Event):
+    """A consumer whose position is out of range goes where ``auto.offset.reset`` says."""
+
+    client: ProcessName
+    partition: PartitionName
+    position: Offset
+    offset: Offset
+    policy: Text
+
+
 @event("unflushed_lost")
 class UnflushedLost(Event):
     """Power loss has taken the end of a log."""

@@ -213,6 +213,26 @@ class Behaviours:
         meaning="a broker survives the failure of one of several log directories (KIP-112)",
         before=(("1.0", False),),
     )
+    retention_waits_for_hw: bool = _switch(
+        "Retention deletes no segment that reaches above the replica's high watermark. Before, a log could begin above what "
+        "was committed.",
+        "KAFKA-5634, Log.deletableSegments",
+        meaning="retention deletes what is committed alone (KAFKA-5634)",
+        before=(("0.11", False),),
+    )
+    log_start_follows_leader: bool = _switch(
+        "A follower's log begins where its leader's does, as a fetch tells it. Before, each replica began where its own retention "
+        "had it begin.",
+        "KIP-107, ReplicaFetcherThread.processPartitionData",
+        meaning="a follower's log begins where its leader's does (KIP-107)",
+        before=(("0.11", False),),
+        is_repair=False,
+    )
+    retention_spares_recent: bool = _switch(
+        "retention.ms deletes a segment when its latest record is older than that.",
+        "KIP-33, Log.deleteRetentionMsBreachedSegments",
+        meaning="retention.ms deletes what is older alone",
+    )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",

@@ -100,6 +100,17 @@ _CATALOGUE: Final = (
     Setting("log.segment.bytes", BROKER, "int", _always(1 << 30),
             "How large a segment of a log gets. A new one has the old one flushed; recovery begins with the segment that has the "
             "recovery point.", minimum=14, maximum=INT_MAX),
+    Setting("log.roll.ms", BROKER, "ms", _always(604_800_000),
+            "How much later than its first batch a record may be that goes into the same segment, by their timestamps.", minimum=1),
+    Setting("log.retention.ms", BROKER, "ms", _always(604_800_000),
+            "How old the latest record of a segment gets before the segment is deleted; -1 for no limit.", minimum=-1),
+    Setting("log.retention.bytes", BROKER, "int", _always(-1),
+            "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
+    Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
+            "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
+            "How often the offsets at which logs begin are written to log-start-offset-checkpoint (KIP-107).", minimum=1,
+            maximum=INT_MAX, since="0.11"),
     Setting("log.flush.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
             "How often the flushed offsets are written to recovery-point-offset-checkpoint.", minimum=1,
             maximum=INT_MAX),
@@ -158,6 +169,12 @@ _CATALOGUE: Final = (
             "log.flush.interval.ms, for one topic."),
     Setting("segment.bytes", TOPIC, "int", _always(1 << 30),
             "log.segment.bytes, for one topic.", minimum=14, maximum=INT_MAX),
+    Setting("segment.ms", TOPIC, "ms", _always(604_800_000),
+            "log.roll.ms, for one topic.", minimum=1),
+    Setting("retention.ms", TOPIC, "ms", _always(604_800_000),
+            "log.retention.ms, for one topic.", minimum=-1),
+    Setting("retention.bytes", TOPIC, "int", _always(-1),
+            "log.retention.bytes, for one topic.", minimum=-1),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -304,6 +321,11 @@ class BrokerConfig:
     flush_interval_us: int
     flush_scheduler_interval_us: int = _setting("log.flush.scheduler.interval.ms")
     segment_bytes: int = _setting("log.segment.bytes")
+    segment_us: int = _setting("log.roll.ms")
+    retention_us: int = _setting("log.retention.ms")
+    retention_bytes: int = _setting("log.retention.bytes")
+    retention_check_interval_us: int = _setting("log.retention.check.interval.ms")
+    log_start_checkpoint_interval_us: int = _setting("log.flush.start.offset.checkpoint.interval.ms")
     recovery_point_checkpoint_interval_us: int = _setting("log.flush.offset.checkpoint.interval.ms")
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
     broker_session_timeout_us: int = _setting("broker.session.timeout.ms")
@@ -334,6 +356,9 @@ class TopicConfig:
     flush_messages: int
     flush_us: int
     segment_bytes: int
+    segment_us: int
+    retention_us: int
+    retention_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,6 +414,9 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
         flush_us=_us(int(given["flush.ms"])) if "flush.ms" in given else broker.flush_interval_us,
         segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
+        segment_us=_us(int(given["segment.ms"])) if "segment.ms" in given else broker.segment_us,
+        retention_us=_us(int(given["retention.ms"])) if "retention.ms" in given else broker.retention_us,
+        retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)),
     )
 
 

@@ -127,6 +127,9 @@ class LiveObserver:
             return "down"
         return "paused" if process.is_paused else "up"
 
+    def is_stuck(self, partition: str, broker: int) -> bool:  # no disk can be damaged here
+        return False
+
     def is_impaired(self, broker: int) -> bool:
         is_up = self.broker_state(broker) == "up"
         return is_up and self.links.are_disturbed(broker, self._cluster.control.name)

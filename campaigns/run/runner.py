@@ -278,7 +278,9 @@ class Run:
     def _high_watermarks_differ(self) -> bool:
         observer = self.target.observer
         for partition in self._plan.cluster.partition_names():
-            views = [observer.replica(partition, broker) for broker in observer.replicas_of(partition)]
+            of_all = observer.replicas_of(partition)
+            brokers = [broker for broker in of_all if not observer.is_stuck(partition, broker)]
+            views = [observer.replica(partition, broker) for broker in brokers]
             if len({view.hw for view in views if view is not None}) > 1:
                 return True
         return False
@@ -300,9 +302,11 @@ class Run:
             views = [observer.replica(partition, broker) for broker in replicas]
             if any(view is None for view in views):
                 return f"a replica of {partition} was not started at the end"
-            if len(state[2]) < len(replicas):
+            stuck = [broker for broker in replicas if observer.is_stuck(partition, broker)]
+            if len({*state[2], *stuck}) < len(replicas):
                 return f"the ISR of {partition} was {list(state[2])} at the end"
-            if len({self._end_of(view) for view in views if view is not None}) > 1:
+            whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
+            if len({self._end_of(view) for view in whole if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up at the end"
         return None
 

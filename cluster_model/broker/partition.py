@@ -232,8 +232,10 @@ class Partition:
 
     # As follower
 
-    def append_as_follower(self, batches: tuple[RecordBatch, ...], leader_hw: int) -> None:
-        """Append what was fetched, and take over the leader's HW as far as the own log goes.
+    def append_as_follower(
+        self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
+    ) -> None:
+        """Append what was fetched, and take over the leader's HW as far as the own log goes, and its log start.
 
         After ``appendRecordsToFollowerOrFutureReplica``.
 
@@ -259,10 +261,16 @@ class Partition:
         if batches:
             self.logs.appended(self.name)
         self._update_hw(leader_hw)
+        if leader_log_start and self.behaviours.log_start_follows_leader:
+            self.logs.increment_log_start(self.name, leader_log_start)
 
     def truncate_to(self, offset: int, reason: str) -> None:
         """Cut the log back to *offset*."""
         self.logs.truncate(self.name, offset, reason)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop the log, which ends before the leader's begins."""
+        self.logs.truncate_fully_and_start_at(self.name, offset)
 
     # As leader of followers
 
@@ -434,6 +442,10 @@ class Partition:
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""
         return self.behaviours.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
+
+    def has_offset(self, offset: int) -> bool:
+        """Return whether the log has an offset, or ends there."""
+        return self.log.log_start_offset <= offset <= self.log.log_end_offset
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""

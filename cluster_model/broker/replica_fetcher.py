@@ -282,7 +282,7 @@ class ReplicaFetcher:
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
         partition = state.partition
         try:
-            partition.append_as_follower(fetched.batches, fetched.hw)
+            partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
         except KafkaStorageError:
@@ -328,7 +328,7 @@ class ReplicaFetcher:
             self._client.send(request, self._end_offsets_answered, state)
 
     def _end_offsets_answered(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
-        """The leader's log ends before this one (``fetchOffsetAndTruncate``)."""
+        """Truncate where the leader's log ends before this one (``fetchOffsetAndTruncate``); else ask where it begins."""
         self._busy = False
         name = state.partition.name
         if response is None:
@@ -337,9 +337,34 @@ class ReplicaFetcher:
             error, end_offset = response.partitions[name]
             if error == errors.NONE and self._refuses(state.partition, end_offset):
                 self._refuse(state.partition, end_offset)
+            elif error == errors.NONE and end_offset >= state.partition.log.log_end_offset:
+                self._busy = True
+                request = protocol.ListOffsetsRequest(
+                    self._broker, {name: state.leader_epoch}, timestamp=protocol.EARLIEST_TIMESTAMP
+                )
+                self._client.send(request, self._start_offset_answered, state)
+                return
             elif error == errors.NONE:
                 self._delayed.pop(name, None)
                 self._truncate_to(state, end_offset, "out of range")
+        self._work()
+
+    def _start_offset_answered(
+        self, response: protocol.ListOffsetsResponse | None, state: FetchState
+    ) -> None:
+        """Begin anew where the leader's log does, if this one ends before that; else fetch on."""
+        self._busy = False
+        name = state.partition.name
+        if response is None:
+            self._delay_all()
+        elif self._states.get(name) is state:
+            error, start_offset = response.partitions[name]
+            if error == errors.NONE:
+                self._delayed.pop(name, None)
+                if start_offset > state.partition.log.log_end_offset:
+                    state.partition.truncate_fully_and_start_at(start_offset)
+                state.fetch_offset = state.partition.log.log_end_offset
+                self._ask_for(state)
         self._work()
 
     def _refuses(self, partition: Partition, end_offset: int) -> bool:

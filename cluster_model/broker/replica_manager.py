@@ -83,6 +83,7 @@ class ReplicaManager:
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
+        self.logs.on_log_start = self._fetch_watchers.check
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
 
     def start(self) -> None:
@@ -247,7 +248,7 @@ class ReplicaManager:
                 partition is None
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
-                or not 0 <= cached.offset <= partition.log.log_end_offset
+                or not partition.has_offset(cached.offset)
                 or (
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.is_at_odds(cached.offset, cached.last_epoch)
@@ -278,7 +279,7 @@ class ReplicaManager:
         if partition is not None and error == errors.NONE:
             if cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(offset, cached.last_epoch)
-            if diverging is None and not 0 <= offset <= partition.log.log_end_offset:
+            if diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
             sender = message[0].client.name
@@ -290,10 +291,14 @@ class ReplicaManager:
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
-            return protocol.FetchedPartition(errors.NONE, log.high_watermark, diverging=diverging)
+            return protocol.FetchedPartition(
+                errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
+            )
         readable_end = partition.readable_end(isolation)
         if offset >= readable_end:
-            return protocol.FetchedPartition(errors.NONE, log.high_watermark)
+            return protocol.FetchedPartition(
+                errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
+            )
         batches = log.read(offset, readable_end, request.max_bytes)
         if batches and isolation != protocol.LOG_END:
             client, end_offset = message[0].client.name, batches[-1].next_offset
@@ -302,7 +307,11 @@ class ReplicaManager:
             )
         corrupt_offset = log.corrupt_offset(offset, readable_end, request.max_bytes)
         return protocol.FetchedPartition(
-            errors.NONE, log.high_watermark, batches, corrupt_offset=corrupt_offset
+            errors.NONE,
+            log.high_watermark,
+            batches,
+            corrupt_offset=corrupt_offset,
+            log_start_offset=log.log_start_offset,
         )
 
     def _update_follower(self, session: FetchSession) -> bool:
@@ -324,7 +333,7 @@ class ReplicaManager:
                     # Its LEO says nothing while it has other records than the leader.
                     self._suspect_isr(name)
                     continue
-            if error != errors.NONE or not 0 <= cached.offset <= leader_leo:
+            if error != errors.NONE or not partition.has_offset(cached.offset):
                 partition.follower_failed(session.replica_id)
                 continue
             if cached.offset < leader_leo:
@@ -351,6 +360,7 @@ class ReplicaManager:
             if (
                 partition is not None
                 and partition.log.high_watermark == cached.hw
+                and partition.log.log_start_offset == cached.log_start_offset
                 and partition.readable_end(isolation) <= cached.offset
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
                 and not (
@@ -412,7 +422,7 @@ class ReplicaManager:
         )
 
     def handle_list_offsets(self, message: Message) -> None:
-        """Answer where partitions end, for followers or for consumers of an isolation level."""
+        """Answer where partitions end, for followers or for consumers of an isolation level, or where they begin."""
         request: protocol.ListOffsetsRequest = message[2]
         if self._blocked(request.partitions, self.handle_list_offsets, message):
             return
@@ -424,6 +434,9 @@ class ReplicaManager:
                 answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
                 continue
             error = partition.check_epoch(epoch)
+            if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
+                answer[name] = (error, partition.log.log_start_offset)
+                continue
             if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
                 error = errors.OFFSET_NOT_AVAILABLE
             answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)

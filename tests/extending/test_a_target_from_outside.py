@@ -101,6 +101,9 @@ class OneLog(Clock):
     def is_impaired(self, broker: int) -> bool:
         return False
 
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        return False
+
     def is_acked(self, value: str) -> bool:
         return value in self.log
 

@@ -98,6 +98,25 @@ def acked_by_former_leader(record: str) -> tuple[Wanted, ...]:
     )
 
 
+def rotten(why: str = "") -> tuple[Wanted, ...]:
+    """Return the chain of m1 of bit-rot, which nobody can read."""
+    return (
+        ("appended", 0, "m1 at offset 1"),
+        ("damaged", 0, "has damaged bytes where m1 stands"),
+        ("conclusion", None, why),
+    )
+
+
+def expired(record: str, setting: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that nobody read while its topic kept it."""
+    return (
+        ("appended", 0, record),
+        ("acked", 0, "all of the ISR [0, 1, 2] had it"),
+        ("retention-deleted", None, f"({setting}), with {record}"),
+        ("conclusion", None, f"{setting} promised no more"),
+    )
+
+
 def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
     return (
@@ -156,6 +175,33 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ),
     ("disk-loss[one-replica]", "lost-write", "m0"): (lost_with_only_disk("m0"), ()),
     ("disk-loss[one-replica]", "lost-write", "m1"): (lost_with_only_disk("m1"), ()),
+    ("bit-rot[older-segment]", "lost-write", "m1"): (
+        rotten("every replica that had m1"),
+        ("min.insync.replicas=2",),
+    ),
+    ("bit-rot[stopped]", "lost-write", "m1"): (
+        rotten("every replica that had m1"),
+        ("min.insync.replicas=2",),
+    ),
+    ("bit-rot[leads-on]", "lost-write", "m1"): (
+        (
+            *rotten()[:2],
+            ("kept", 1, "still has m1"),
+            ("conclusion", None, "and it leads on although brokers 1 and 2"),
+        ),
+        (),
+    ),
+    ("short-retention[base]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[earliest]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[none]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[bytes]", "lost-write", "m2"): (
+        expired("m2", "retention.bytes"),
+        ("retention.bytes=-1",),
+    ),
+    ("short-retention[bytes]", "lost-write", "m3"): (
+        expired("m3", "retention.bytes"),
+        ("retention.bytes=-1",),
+    ),
     ("ack-lost[base]", "duplicate", "m1"): (
         (
             ("sent", None, "producer-0 sent m1"),

@@ -42,6 +42,9 @@ class RunObserver(Observer, Protocol):
     def is_impaired(self, broker: int) -> bool:
         """Return whether a broker runs and can keep its session while some fault stands against it."""
 
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        """Return whether a follower can never have all that its leader has: a damaged batch stands in between."""
+
     def step_taken(self, position: int) -> None:
         """From *position* of the trace on counts what the next step waits for."""
 
