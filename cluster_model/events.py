@@ -216,10 +216,10 @@ class ClientStopped(Event):
 
 @event("session_expired")
 class SessionExpired(Event):
-    """ZooKeeper has ended a session.
+    """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
 
     ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
-    session beside its own, which may hold nothing.
+    session beside its own, which may hold nothing. In KRaft a path of that kind stands for the registration.
     """
 
     broker: BrokerId
@@ -228,7 +228,7 @@ class SessionExpired(Event):
 
 @event("session_closed")
 class SessionClosed(Event):
-    """A broker has closed its session; ``ephemerals`` are the paths of the znodes that went with it, at once."""
+    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once."""
 
     broker: BrokerId
     ephemerals: Texts

@@ -484,12 +484,29 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    check_quorum: bool = _switch(
+        "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
+        "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
+        "went on with it.",
+        "KAFKA-15489, LeaderState.timeUntilCheckQuorumExpires",
+        meaning="a leader of the quorum that no majority fetches from resigns (KAFKA-15489)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
         "nobody when it is back.",
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
+        is_repair=False,
+    )
+    quick_reregistration: bool = _switch(
+        "In KRaft a broker that has died in its controlled shutdown registers again at once. Before, it was refused until the "
+        "session of its former life was over, as one is that was killed.",
+        "KAFKA-19047, ClusterControlManager.registerBroker",
+        meaning="a broker that was about to stop registers again at once (KAFKA-19047)",
+        before=(("4.1", False),),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

@@ -122,15 +122,18 @@ _CATALOGUE: Final = (
             maximum=INT_MAX, since="2.8"),
     Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
             "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("initial.broker.registration.timeout.ms", BROKER, "ms", _always(60_000),
+            "In KRaft: how long a broker that starts tries to register before it gives up and ends.", maximum=INT_MAX,
+            since="2.8"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
             "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
-            "How long a voter that was not elected waits before it runs again, at the most.", minimum=1,
+            "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
-            "How long a voter goes without its leader before it runs for office; a leader resigns after half as long again "
-            "without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
+            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
@@ -330,6 +333,7 @@ class BrokerConfig:
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
     broker_session_timeout_us: int = _setting("broker.session.timeout.ms")
     broker_heartbeat_interval_us: int = _setting("broker.heartbeat.interval.ms")
+    initial_registration_timeout_us: int = _setting("initial.broker.registration.timeout.ms")
     quorum_election_timeout_us: int = _setting("controller.quorum.election.timeout.ms")
     quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
     quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")

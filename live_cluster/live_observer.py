@@ -96,6 +96,7 @@ class LiveObserver:
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller
         self.partition_state = cluster.seen.partition_state
+        self.electable = cluster.seen.electable
         self.replicas_of = cluster.replicas_of
         self.is_acked = reports.is_acked
         self.is_failed = reports.is_failed
@@ -117,6 +118,15 @@ class LiveObserver:
             for partition in self._cluster.spec.partition_names()
             if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
         )
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """With an empty ISR, who is eligible and runs; where nobody does all of them, for a kill may have cost any its eligibility."""
+        electable = self.electable(partition)
+        state = self.partition_state(partition)
+        if state is None or state.isr:
+            return (electable,)
+        running = tuple(broker for broker in electable if self.broker_state(broker) != "down")
+        return (running,) if running else tuple((broker,) for broker in electable) or ((),)
 
     def is_registered(self, broker: int) -> bool:
         return broker in self._cluster.seen.registered()

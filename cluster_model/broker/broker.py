@@ -87,6 +87,11 @@ class Broker:
         return self._lifecycle.is_active_controller
 
     @property
+    def gives_up_us(self) -> int | None:
+        """When it ends by itself, unless something else happens before; None while it will not."""
+        return self._lifecycle.gives_up_us
+
+    @property
     def hangs(self) -> bool:
         """Whether it has begun to stop and never ends by itself."""
         return self._is_shut_down and self.replicas.hangs
@@ -135,6 +140,7 @@ class Broker:
         if self._broker_epoch == NO_EPOCH:
             end(KILLED)
         elif self._config.controlled_shutdown:
+            self.replicas.begin_controlled_shutdown()
             self._lifecycle.request_controlled_shutdown(lambda: self._shut_down(close_sockets, end))
         else:
             self._shut_down(close_sockets, end)

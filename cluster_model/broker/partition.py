@@ -7,7 +7,7 @@ from typing import Final
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.replica import Replica
-from harrow.cluster_model.controller.control_plane import INELIGIBLE, AlterPartitionManager
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -385,9 +385,13 @@ class Partition:
 
         A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
         is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
-        (`INELIGIBLE`). The HW is tried in any case, for the fetch that caused the write may have raised it.
+        (`INELIGIBLE`). Where it is `OUTDATED` nothing else is asked for before the metadata log has said what is so
+        (``handleAlterPartitionError``). The HW is tried in any case, for the fetch that caused the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
+        if partition_epoch == OUTDATED:
+            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            return False
         self.pending_isr = None
         if partition_epoch == INELIGIBLE:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)

@@ -81,6 +81,7 @@ class ReplicaManager:
         self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
         self.repeats_idle_fetches = True
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
+        self._is_shutting_down = False
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._fetch_watchers.check
@@ -516,12 +517,25 @@ class ReplicaManager:
             leader = state.leader_and_isr.leader
             if leader == self._broker:
                 self._lead(partition, state)
-            elif partition.make_follower(state):
-                self._fetchers.remove(name)
-                if leader in self._metadata.live_brokers:
-                    self._follow(partition)
+            else:
+                self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
+
+    def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
+        """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
+        leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
+        is_changed = partition.make_follower(state)
+        if self._is_shutting_down and (leader == protocol.NO_LEADER or self._broker not in isr):
+            self._fetchers.remove(partition.name)
+        elif is_changed:
+            self._fetchers.remove(partition.name)
+            if leader in self._metadata.live_brokers:
+                self._follow(partition)
+
+    def begin_controlled_shutdown(self) -> None:
+        """Note that the broker is to stop: where it follows the metadata log, it fetches nothing for whose sake it is not waited for."""
+        self._is_shutting_down = True
 
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         self._fetchers.remove(partition.name)

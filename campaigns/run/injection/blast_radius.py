@@ -55,10 +55,9 @@ def _is_within(limits: BlastRadius, out: frozenset[int], struck: frozenset[int],
     if not limits.keep_in_sync:
         return True
     for partition in target.partition_settings():
-        state = target.observer.partition_state(partition)
-        isr = frozenset(() if state is None else state[2])
-        # Where nobody of the ISR is struck, its partition is as it was.
-        if struck & isr and len(isr - out) < limits.keep_in_sync:
+        electable = frozenset(target.observer.electable(partition))
+        # Where none of them is struck, the partition is as it was.
+        if struck & electable and len(electable - out) < limits.keep_in_sync:
             return False
     return True
 

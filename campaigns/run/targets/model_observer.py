@@ -63,7 +63,7 @@ class ModelReplica:
 
 
 class ClusterObserver:
-    """Looks at brokers, ZooKeeper, the history and the trace of a run."""
+    """Looks at brokers, the control plane, the history and the trace of a run."""
 
     def __init__(self, cluster: Cluster, clients: Clients) -> None:
         self._cluster = cluster
@@ -76,6 +76,8 @@ class ClusterObserver:
         self.controller = cluster.controller
         self.replicas_of = cluster.replicas_of
         self.is_registered = cluster.is_registered
+        self.electable = cluster.electable
+        self.recovery_sets = cluster.recovery_sets
         self.is_consumed = clients.is_consumed
 
     def replica(self, partition: str, broker: int) -> ModelReplica | None:

@@ -39,6 +39,15 @@ class RunObserver(Observer, Protocol):
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return who can lead a partition cleanly, alive or not: its ISR; where that is empty its ELR, or who led last (KIP-966)."""
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """Return sets of brokers of which one each has to be alive, so that a partition gets a leader.
+
+        That is the ISR. With ELRs (KIP-966) it hangs on who has stopped uncleanly.
+        """
+
     def is_impaired(self, broker: int) -> bool:
         """Return whether a broker runs and can keep its session while some fault stands against it."""
 
