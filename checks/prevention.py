@@ -135,6 +135,7 @@ REPLICATION: Final = (
     "refused_isr_write_obeyed",
     "maximal_isr",
     "isr_write_conditional",
+    "reelected_leader_forgets_positions",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
     *LEADERSHIP,

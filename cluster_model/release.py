@@ -369,6 +369,14 @@ class Behaviours:
         meaning="the high watermark does not wait for a follower that may not join the ISR (KAFKA-15021)",
         before=(("3.6", False),),
     )
+    reelected_leader_forgets_positions: bool = _switch(
+        "A leader that is elected again without having heard that it was deposed forgets how far its followers were, as one does that has "
+        "followed meanwhile. No release does: a follower that has truncated for the leader in between counts with what it had before.",
+        "Partition.makeLeader, Replica.resetReplicaState (isNewLeader)",
+        meaning="a leader that is elected again learns anew how far its followers are",
+        latest=False,
+        safe=True,
+    )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
         "written or not.",

@@ -76,6 +76,8 @@ IN_EVERY_RELEASE = [
     "preferred_leader_from_isr",
 ]
 
+IN_NO_RELEASE = ["reelected_leader_forgets_positions"]
+
 
 @pytest.mark.parametrize("switch", ARRIVED)
 def test_what_a_release_does(switch: str) -> None:
@@ -90,6 +92,12 @@ def test_what_a_release_does(switch: str) -> None:
 @pytest.mark.parametrize("switch", IN_EVERY_RELEASE)
 def test_what_every_release_does(switch: str) -> None:
     assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {True}
+
+
+@pytest.mark.parametrize("switch", IN_NO_RELEASE)
+def test_what_no_release_does_yet(switch: str) -> None:
+    assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {False}
+    assert switch_docs()[switch]["safe"] is True
 
 
 def test_releases_are_listed_oldest_first() -> None:
