@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
@@ -20,14 +20,14 @@ from harrow.cluster_model.release import (
 from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_config, topic_config
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.client_processes import ClientZombie
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.fault import Fault
-from harrow.faults.message import Message
-from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease

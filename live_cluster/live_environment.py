@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from harrow.campaigns.run.client import Client
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.spared_power import can_spare
+from harrow.campaigns.run.clients.client import Client
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.spared_power import can_spare
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.events import (
     KILLED,

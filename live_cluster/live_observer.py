@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.trace_scan import LateTraceScan
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.reports import ClientReports
@@ -77,7 +77,7 @@ class SeenReplica:
 
 
 class LiveObserver:
-    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.target.RunObserver`)."""
+    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.targets.target.RunObserver`)."""
 
     def __init__(
         self,

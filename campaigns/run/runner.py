@@ -11,17 +11,17 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.run.awaited import awaited_events
-from harrow.campaigns.run.client import Reader
+from harrow.campaigns.run.clients.client import Reader
 from harrow.campaigns.run.core_recovery import CoreRecovery
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
-from harrow.campaigns.run.probe_counter import count_probes
-from harrow.campaigns.run.probes import never_reached
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
+from harrow.campaigns.run.probes.probe_counter import count_probes
+from harrow.campaigns.run.probes.probes import never_reached
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult, measured_levels
 from harrow.campaigns.run.script import Script
 from harrow.campaigns.run.service import missed_bounds
 from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.model_target import ModelTarget
+from harrow.campaigns.run.targets.target import Target
 from harrow.checks.evidence import Evidence, HealedCore
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from harrow.checks.index import Index

@@ -13,7 +13,7 @@ from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
-from harrow.faults.network_split import NetworkSplit
+from harrow.faults.links.network_split import NetworkSplit
 
 E = TypeVar("E", bound=Event)
 

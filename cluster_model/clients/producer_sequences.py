@@ -201,7 +201,7 @@ class EpochBumps(ProducerSequences):
         error: str,
         *,
         retries_left: bool,
-        others: Iterable[ProducerBatch],  # noqa: ARG002  # what is behind a batch moves up with the next epoch
+        others: Iterable[ProducerBatch],
     ) -> None:
         if error not in FATAL_SEQUENCE_ERRORS and (
             error == "TIMEOUT" or batch.maybe_appended or not retries_left

@@ -234,7 +234,7 @@ class KRaftBrokerLifecycle:
 
     def handle_controlled_shutdown(
         self,
-        request: ControlledShutdownRequest,  # noqa: ARG002 - nobody asks brokers
+        request: ControlledShutdownRequest,
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
         """Refuse: brokers ask controllers with heartbeats."""
@@ -274,7 +274,7 @@ class KRaftAlterPartitionManager:
         self,
         partition: str,
         state: LeaderAndIsr,
-        controller_epoch: int,  # noqa: ARG002 - controllers are told apart by the quorum
+        controller_epoch: int,
         on_altered: Callable[[int | None], None],
         broker_epochs: Mapping[int, int],
     ) -> None:

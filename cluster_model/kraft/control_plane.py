@@ -105,7 +105,7 @@ class QuorumControlPlane:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        topic_config: Callable[[str], TopicConfig],  # noqa: ARG002 - the controller has its own
+        topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
     ) -> KRaftBrokerLifecycle:

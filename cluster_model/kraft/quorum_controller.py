@@ -6,7 +6,7 @@ longer leader, its image is made anew of what is committed.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided
@@ -67,11 +67,12 @@ class QuorumController:
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
         # What is answered when the high watermark has reached an offset, in their order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
-        self._handlers: dict[str, Callable[[object], Handled]] = {
-            "BrokerRegistration": self._register,  # type: ignore[dict-item]  # each takes its own kind
-            "BrokerHeartbeat": self._heartbeat,  # type: ignore[dict-item]
-            "AlterPartition": self._alter_partitions,  # type: ignore[dict-item]
-            "AllocateProducerIds": self._allocate_producer_ids,  # type: ignore[dict-item]
+        # Each takes its own kind of request.
+        self._handlers: dict[str, Callable[[Any], Handled]] = {
+            "BrokerRegistration": self._register,
+            "BrokerHeartbeat": self._heartbeat,
+            "AlterPartition": self._alter_partitions,
+            "AllocateProducerIds": self._allocate_producer_ids,
         }
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 

@@ -8,23 +8,23 @@ import pytest
 from harrow.cluster_model.fields import draw_duration
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.faults.bit_rot import BitRot
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_isolation import BrokerIsolation
-from harrow.faults.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.disk_loss import DiskLoss
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane.session_expiry import SessionExpiry
+from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
+from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
-from harrow.faults.log_dir_failure import LogDirFailure
-from harrow.faults.message import Message, Release
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.session_expiry import SessionExpiry
-from harrow.faults.slow_follower import SlowFollower
-from harrow.faults.stale_checkpoint import StaleCheckpoint
-from harrow.faults.torn_write import TornWrite
+from harrow.faults.links.message import Message, Release
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links.slow_follower import SlowFollower
 from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000

@@ -6,10 +6,10 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.model_target import ModelTarget
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from tests.campaigns.run.eventful_plan import eventful_plan

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import pytest
 
-from harrow.campaigns.run.clients import MODEL, Clients
-from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged

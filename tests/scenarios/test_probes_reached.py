@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from tests.scenarios.dense_plan import dense_plan, yardstick

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from harrow.campaigns.language.plan import Plan, Step
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.script import Script
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from tests.recorded_choices import recorded_choices
