@@ -61,6 +61,7 @@ class QuorumControlPlane:
             request_timeout_us=config.quorum_request_timeout_us,
             pre_vote=behaviours.pre_vote,
             tells_high_watermark=behaviours.fetch_tells_high_watermark,
+            one_vote=behaviours.one_vote_per_epoch,
         )
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, NO_NODE, server_name
@@ -41,7 +42,10 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumConfig:
-    """``controller.quorum.*``, in microseconds; ``pre_vote`` is KIP-996, ``tells_high_watermark`` KIP-1166."""
+    """``controller.quorum.*``, in microseconds; ``pre_vote`` is KIP-996, ``tells_high_watermark`` KIP-1166.
+
+    A voter that does not go by ``one_vote`` votes for more than one candidate in an epoch.
+    """
 
     election_timeout_us: int
     election_backoff_max_us: int
@@ -49,6 +53,7 @@ class QuorumConfig:
     request_timeout_us: int
     pre_vote: bool
     tells_high_watermark: bool
+    one_vote: bool = True
 
 
 class RaftListener(Protocol):
@@ -330,7 +335,9 @@ class RaftClient:
         self._has_fetched = True
         if response.diverging is not None:
             offset = self.log.truncate_to_divergence(*response.diverging)
-            assert offset >= self.high_watermark, "what is committed is not cut off"
+            if offset < self.high_watermark:
+                self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
+                self.high_watermark = offset
             self._listener.truncated(offset)
         for epoch, record in response.records:
             self.log.append(epoch, record)
@@ -434,7 +441,7 @@ class RaftClient:
         granted = (
             request.epoch == log.epoch
             and self.leader == NO_NODE
-            and log.voted_for in (NO_NODE, request.candidate)
+            and (log.voted_for in (NO_NODE, request.candidate) or not self._config.one_vote)
             and goes_as_far
         )
         if granted:

@@ -232,7 +232,8 @@ class LogManager:
         The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
         """
         self._checkpoint_high_watermarks()
-        self.flush_all()
+        if self._behaviours.shutdown_flushes_logs:
+            self.flush_all()
         self._checkpoint_recovery_points()
         self._disk.clean_shutdown_file = True
         self._disk.unclean_dirs = {**self.offline_dirs, **self._disk.failed_dirs}
