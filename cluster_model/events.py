@@ -904,6 +904,15 @@ class ControlRequestObeyed(Event):
     controller_epoch: Epoch
 
 
+@notice("committed_metadata_cut")
+class CommittedMetadataCut(Event):
+    """A node of the quorum has cut off what was committed, or leads without it: what is below the high watermark, from an offset on."""
+
+    node: BrokerId
+    offset: Offset
+    high_watermark: Offset
+
+
 @notice("broker_change_processed")
 class BrokerChangeProcessed(Event):
     """A controller has dealt with registrations: the broker epochs there, and those that it goes by."""

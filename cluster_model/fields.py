@@ -219,6 +219,9 @@ APIS: Final = (
     "UpdateMetadata",
     "StopReplica",
     "ControlledShutdown",
+    "AlterPartition",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
     "ZooKeeper",
 )
 """The APIs whose messages can be named."""

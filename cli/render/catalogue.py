@@ -313,11 +313,12 @@ def _mutants() -> Iterator[CatalogueEntry]:
     for mutant in MUTANTS.values():
         value = value_text(mutant.value)
         behaviours = {"behaviours": f"{{{mutant.switch}: {value}}}"}
+        of_release = () if mutant.kafka == DEFAULT_RELEASE else ("kafka", mutant.kafka)
         noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
         parts = {
             _IN_A_CAMPAIGN: behaviours,
-            **_try("swarm", f"behaviours.{mutant.switch}", value),
-            "facts": {"source": mutant.source, "noticed by": noticed},
+            **_try(mutant.swarm, *of_release, f"behaviours.{mutant.switch}", value),
+            "facts": {"as of": mutant.kafka, "source": mutant.source, "noticed by": noticed},
         }
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
 

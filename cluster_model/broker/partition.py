@@ -90,6 +90,7 @@ class Partition:
         is_new_leader = not self.is_leader()
         if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
             return self._take_over_isr(state)
+        forgets_positions = is_new_leader or self.behaviours.reelected_leader_forgets_positions
         self._take_over(state)
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
@@ -100,7 +101,7 @@ class Partition:
                 self.log.log_end_offset,
                 self.host.clock.now_us,
                 in_isr=replica.broker in self.isr,
-                is_new_leader=is_new_leader,
+                forgets_positions=forgets_positions,
             )
         self.leader = self.broker
         self.host.emit(

@@ -153,7 +153,10 @@ class ReplicaManager:
         if hw_rose:
             self._produce_purgatory.check(name)
         self._suspect_isr(name)
-        return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
+        required_offset = result.base_offset + len(batch.values)
+        if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
+            required_offset = 0
+        return PendingAck(result.error, result.base_offset, required_offset)
 
     def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
         request: protocol.ProduceRequest = message[2]
@@ -330,7 +333,7 @@ class ReplicaManager:
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None:
+                if diverging is not None and self._behaviours.diverging_fetch_uncounted:
                     # Its LEO says nothing while it has other records than the leader.
                     self._suspect_isr(name)
                     continue

@@ -304,9 +304,13 @@ class KRaftBrokerLifecycle:
         on_handled(ControlledShutdownResponse(errors.NOT_CONTROLLER))
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Leave the epoch behind, which proves next time that this was in good order."""
+        """Leave the epoch behind, which proves next time that this was in good order.
+
+        One that has not opened its logs leaves what is there from its former life (``LogManager.shutdown``, loadLogsCompletedFlags).
+        """
         self._state = BrokerPhase.SHUTTING_DOWN
-        self._log.clean_shutdown_epoch = self._broker_epoch
+        if self._has_published:
+            self._log.clean_shutdown_epoch = self._broker_epoch
         self._raft.close()
         self._channel.close()
         self._heartbeats.close()

@@ -63,6 +63,7 @@ class QuorumControlPlane:
             pre_vote=behaviours.pre_vote,
             check_quorum=behaviours.check_quorum,
             tells_high_watermark=behaviours.fetch_tells_high_watermark,
+            one_vote=behaviours.one_vote_per_epoch,
         )
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}

@@ -20,11 +20,15 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
-    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966)."""
+    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966).
+
+    ``raises_epoch`` says that another leader has another leader epoch.
+    """
 
     is_acceptable: Callable[[int], bool]
     election: Election
     elr_min_isr: int | None
+    raises_epoch: bool = True
 
 
 def changed_partition(
@@ -52,7 +56,7 @@ def changed_partition(
     changed = replace(
         known,
         leader=leader,
-        leader_epoch=known.leader_epoch + (leader != known.leader),
+        leader_epoch=known.leader_epoch + (leader != known.leader and rules.raises_epoch),
         isr=isr,
         elr=elr,
         last_known_leader=-1 if leader >= 0 else last_known,

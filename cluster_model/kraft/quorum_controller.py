@@ -49,7 +49,7 @@ class QuorumController:
         behaviours: Behaviours,
         on_active: Callable[[int, int], None],
         on_inactive: Callable[[int, int], None],
-        on_committed: Callable[[MetadataLog, int], None],
+        on_committed: Callable[[int, MetadataLog, int], None],
     ) -> None:
         self.node = node
         self._host = host
@@ -148,7 +148,7 @@ class QuorumController:
     def committed(self, high_watermark: int) -> None:
         """Take over what others have written, and answer what has waited for this."""
         if self.is_active:
-            self._on_committed(self._log, high_watermark)
+            self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
                 self._waiting.pop(0)[1](True)
             return
@@ -173,7 +173,7 @@ class QuorumController:
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
-        self._on_committed(self._log, self.raft.high_watermark)
+        self._on_committed(self.node, self._log, self.raft.high_watermark)
         self._heartbeats = BrokerHeartbeats(self._config.broker_session_timeout_us)
         self._offline = {}
         for broker, known in self._image.brokers.items():
@@ -224,7 +224,10 @@ class QuorumController:
             and request.previous_broker_epoch != known.broker_epoch
         ):
             # It has not stopped in good order, so it may have lost what it had (KIP-966).
-            records = [*records[:1], *self._without(request.broker, has_lost_records=True)]
+            records = [
+                *records[:1],
+                *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
+            ]
         self._offline.pop(request.broker, None)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
@@ -356,6 +359,7 @@ class QuorumController:
                 is_acceptable=partial(is_acceptable, name),
                 election=election or self._election(name),
                 elr_min_isr=self._elr_min_isr(name),
+                raises_epoch=self._behaviours.election_raises_leader_epoch,
             )
             isr = tuple(member for member in known.isr if member != gone)
             lost = () if gone is None or not has_lost_records else (gone,)
@@ -429,6 +433,7 @@ class QuorumController:
                     is_acceptable=self._image.is_active,
                     election=Election.ONLINE,
                     elr_min_isr=self._elr_min_isr(name),
+                    raises_epoch=self._behaviours.election_raises_leader_epoch,
                 )
                 isr = tuple(member for member, _ in wanted.isr)
                 changed = changed_partition(known, rules, isr, altered_by=request.broker)
@@ -443,13 +448,13 @@ class QuorumController:
     def _alteration_error(self, broker: int, known: PartitionRecord, wanted: protocol.AlterPartition) -> str:
         if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
             return errors.NOT_CONTROLLER
-        if wanted.leader_epoch < known.leader_epoch:
-            return errors.FENCED_LEADER_EPOCH
-        members = tuple(member for member, _ in wanted.isr)
-        if broker != known.leader or broker not in members:
-            return errors.INVALID_REQUEST
-        if wanted.partition_epoch < known.partition_epoch:
-            return errors.INVALID_UPDATE_VERSION
+        if self._behaviours.alter_partition_fenced:
+            if wanted.leader_epoch < known.leader_epoch:
+                return errors.FENCED_LEADER_EPOCH
+            if broker != known.leader or broker not in {member for member, _ in wanted.isr}:
+                return errors.INVALID_REQUEST
+            if wanted.partition_epoch < known.partition_epoch:
+                return errors.INVALID_UPDATE_VERSION
         if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE
@@ -468,8 +473,8 @@ class QuorumController:
         if known is None or known.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
         first = self._image.next_producer_id
-        record = ProducerIdsRecord(first + protocol.PRODUCER_IDS_BLOCK)
-        return (record,), protocol.AllocateProducerIdsResponse(errors.NONE, first)
+        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._behaviours.producer_ids_given_once else first
+        return (ProducerIdsRecord(next_id),), protocol.AllocateProducerIdsResponse(errors.NONE, first)
 
 
 def _topic_of(partition: str) -> str:

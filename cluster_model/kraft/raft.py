@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -45,7 +46,8 @@ class Role(Enum):
 class QuorumConfig:
     """``controller.quorum.*``, in microseconds, and what came with a release.
 
-    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166.
+    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166. A voter that does not go by
+    ``one_vote`` votes for more than one candidate in an epoch.
     """
 
     election_timeout_us: int
@@ -55,6 +57,7 @@ class QuorumConfig:
     check_quorum: bool
     pre_vote: bool
     tells_high_watermark: bool
+    one_vote: bool = True
 
 
 class RaftListener(Protocol):
@@ -426,7 +429,9 @@ class RaftClient:
         self._has_fetched, self._leader_failed = True, False
         if response.diverging is not None:
             offset = self.log.truncate_to_divergence(*response.diverging)
-            assert offset >= self.high_watermark, "what is committed is not cut off"
+            if offset < self.high_watermark:
+                self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
+                self.high_watermark = offset
             self._listener.truncated(offset)
         for epoch, record in response.records:
             self.log.append(epoch, record)
@@ -536,7 +541,7 @@ class RaftClient:
         granted = (
             request.epoch == log.epoch
             and self.leader == NO_NODE
-            and log.voted_for in (NO_NODE, request.candidate)
+            and (log.voted_for in (NO_NODE, request.candidate) or not self._config.one_vote)
             and goes_as_far
         )
         if granted:

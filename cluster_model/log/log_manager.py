@@ -372,7 +372,8 @@ class LogManager:
         The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
         """
         self._checkpoint_high_watermarks()
-        self.flush_all()
+        if self._behaviours.shutdown_flushes_logs:
+            self.flush_all()
         self._checkpoint_recovery_points()
         self._checkpoint_log_starts()
         self._disk.clean_shutdown_file = True

@@ -468,6 +468,20 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         (FLUSHING,),
     ),
+    ("re-elected-leader[base]", "lost-write", "m0"): (
+        (
+            ("appended", 1, "m0 at offset 0 (epoch 1)"),
+            ("copied", 2, "m0"),
+            ("elected", 0, "without m0 (epoch 2)"),
+            ("truncated", 2, "cut off m0"),
+            ("elected", 1, "with m0 (epoch 3)"),
+            ("acked", 1, "acked m0"),
+            ("stopped", 1, "before broker 2 had fetched m0 again"),
+            ("elected", 2, "without m0 (epoch 4)"),
+            ("truncated", 1, "cut off m0"),
+        ),
+        ("reelected_leader_forgets_positions=true",),
+    ),
     ("rack-outage[base]", "lost-write", "m0"): (
         all_lost_power("m0", 0, 0, 1),
         (FLUSHING,),
