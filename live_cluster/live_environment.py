@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from harrow.campaigns.run.client import Client
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.spared_power import can_spare
+from harrow.campaigns.run.clients.client import Client
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.spared_power import can_spare
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.events import (
     KILLED,
@@ -21,7 +21,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.trace import Trace
-from harrow.faults.link_ends import ZOOKEEPER
+from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.control_plane import NodeProcess
@@ -155,6 +155,9 @@ class LiveEnvironment:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:

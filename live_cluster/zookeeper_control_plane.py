@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.faults.fault import process_name
-from harrow.faults.link_ends import ZOOKEEPER
+from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.metadata_seen import MetadataSeen
@@ -72,8 +72,8 @@ class ZooKeeperControlPlane:
 
     def watch(
         self,
-        connect: Callable[[int], BrokerConnection],  # noqa: ARG002 - ZooKeeper says it all
-        alive: Callable[[int], bool],  # noqa: ARG002 - see above
+        connect: Callable[[int], BrokerConnection],
+        alive: Callable[[int], bool],
     ) -> None:
         self._state.start()
         self._state.watch(self._partitions, self._seen)

@@ -24,7 +24,7 @@ class ControlRequests:
         """Return whether somebody waits for an ISR to be written (KIP-497)."""
         return bool(self._asked)
 
-    def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:  # noqa: ARG002 - that it is one
+    def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         asked = (link.number, header.correlation_id)
         if header.api_key == _ALTER_PARTITION:
             self._asked.add(asked)
@@ -32,7 +32,7 @@ class ControlRequests:
             self.heartbeats_sent += 1
             self._heartbeats[asked] = self.heartbeats_sent
 
-    def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:  # noqa: ARG002 - that there is one
+    def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         asked = (link.number, header.correlation_id)
         self._asked.discard(asked)
         if asked in self._heartbeats:

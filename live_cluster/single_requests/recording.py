@@ -38,7 +38,7 @@ class RecordedBroker:
         self._answers = [entry["answer"] for entry in recorded]
         self._asked = 0
 
-    def ask(self, request: SingleRequest) -> Answer:  # noqa: ARG002 - the recording knows which it is
+    def ask(self, request: SingleRequest) -> Answer:
         return self._next()
 
     def register_follower(self) -> None:
@@ -47,7 +47,7 @@ class RecordedBroker:
 
     unregister_follower = elect_follower = register_follower
 
-    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:  # noqa: ARG002 - it is as it was
+    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return the states that belong to the last answer."""
         states: PartitionStates = self._answers[self._asked - 1]["states"]
         return states

@@ -24,12 +24,16 @@ name: failovers
 kafka: "{release}"
 settings: {{acks: all, min.insync.replicas: 2, retries: 1000}}
 cluster: {{brokers: 3, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
-workload: {{duration: 36s, producers: [{{rate: 20/s}}], consumers: [{{}}]}}
-faults:
-  - {{at: 2s, do: {{controller_failover: {{how: crash, restart_after: 3s}}}}}}
-  - {{at: 18s, do: {{controller_failover: {{how: delete_znode}}}}}}
-  - {{at: 24s, do: {{controller_failover: {{how: session_expiry}}}}}}
-  - {{at: 30s, do: {{broker_pause: {{broker: controller, duration: 2s}}}}}}
+script:
+  - at: 1s
+    do: [{{send: m0}}, {{controller_failover: {{how: crash, restart_after: 2s}}}}]
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: {{controller_failover: {{how: delete_znode}}}}
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: {{controller_failover: {{how: session_expiry}}}}
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: [{{send: m1}}, {{broker_pause: {{broker: controller, duration: 2s}}}}]
+  - when: {{acked: [m0, m1]}}
 """
 
 

@@ -65,19 +65,12 @@ class ModelController:
             (FIRST_CONTROLLER_ID,),
             MetadataLog(),
             config,
-            QuorumConfig(
-                election_timeout_us=config.quorum_election_timeout_us,
-                election_backoff_max_us=config.quorum_election_backoff_max_us,
-                fetch_timeout_us=config.quorum_fetch_timeout_us,
-                request_timeout_us=config.quorum_request_timeout_us,
-                pre_vote=behaviours.pre_vote,
-                tells_high_watermark=behaviours.fetch_tells_high_watermark,
-            ),
+            QuorumConfig.of(config, behaviours),
             lambda _: topic_config({}, config),
             behaviours,
             lambda _node, _epoch: None,
             lambda _node, _epoch: None,
-            lambda _log, _high_watermark: None,
+            lambda _node, _log, _high_watermark: None,
         )
         network.listen(process, self._controller, protocol.server_name(FIRST_CONTROLLER_ID))
         self._controller.start()
@@ -110,7 +103,7 @@ class ModelController:
         self._controller.elect_preferred_leaders()
         self._view()
 
-    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:  # noqa: ARG002 - it is seen at once
+    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
         return {
             name: [known.leader, known.leader_epoch, sorted(known.isr), sorted(known.elr)]
             for name, known in self._controller.image.partitions.items()
