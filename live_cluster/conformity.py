@@ -86,7 +86,9 @@ class Comparison:
     modelled_service: tuple[Service, ...] = ()
 
     def alike(self, run: RunResult) -> int:
-        """Return how many runs of the model came to what a real one did."""
+        """Return how many runs of the model came to what a real one did; none where that was not decided."""
+        if run.verdict.status in (SKIPPED, INCONCLUSIVE):
+            return 0
         outcome = outcome_of(run)
         return sum(count for known, count in self.modelled if not outcome.differences(known))
 

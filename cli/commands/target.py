@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harrow.campaigns.language.library_index import library_names
+from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import need_live
@@ -38,7 +39,10 @@ def session(request: TargetRequest) -> int:
     if request.file is None:
         raise typer.BadParameter("name the file of the cluster", param_hint="FILE")
     file = load_cluster_file(request.file)
-    selections = select(request.campaigns or library_names(), request.overrides, None)
+    if request.campaigns:
+        selections = select(request.campaigns, request.overrides, None)
+    else:
+        selections = _library(request.overrides)
     with Interrupts():
         try:
             seen = surveyed(file)
@@ -52,6 +56,25 @@ def session(request: TargetRequest) -> int:
         return exit_code.BROKEN
     can_run = _show_campaigns(console, file, seen, settings, selections)
     return exit_code.OK if can_run else exit_code.INCONCLUSIVE
+
+
+def _library(overrides: Sequence[str] | None) -> list[Selection]:
+    """Return the campaigns of the library that options suit: Kafka 2.4, say, has no settings of KRaft for those that have some.
+
+    Raises:
+        CampaignError: they suit none.
+
+    """
+    found: list[Selection] = []
+    problems: list[Problem] = []
+    for name in library_names():
+        try:
+            found += select([name], overrides, None)
+        except CampaignError as error:
+            problems += error.problems
+    if not found:
+        raise CampaignError(problems)
+    return found
 
 
 def _answering(file: "ClusterFile", seen: "Survey") -> Iterator[tuple[int, bool]]:

@@ -86,6 +86,7 @@ def test_a_run_that_was_skipped_is_not_compared() -> None:
     for model in ([run], []):
         comparison = compared(run.plan, [skipped], model)
         assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
+        assert comparison.alike(skipped) == 0
     comparison = compared(run.plan, [run], [])
     assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))
 
