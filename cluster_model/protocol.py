@@ -190,6 +190,41 @@ class LeaderAndIsr:
     partition_epoch: int
 
 
+@dataclass(slots=True, frozen=True)
+class ReplicaAssignment:
+    """Who has a replica of a partition, and while it is reassigned who is to get one and who is to lose it (KIP-455).
+
+    ``replicas`` are all of them, preferred leader first: those that are to be, then those that are to go (``ReplicaAssignment.scala``).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that are left when the reassignment is complete."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that are left when it is cancelled; their order may be another than it was."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def reassigned_to(self, target: tuple[int, ...]) -> "ReplicaAssignment":
+        """Return it with another target; what a reassignment before this one has added and this one does not want is dropped."""
+        origin = self.origin
+        return ReplicaAssignment(
+            tuple(dict.fromkeys((*target, *origin))),
+            tuple(replica for replica in target if replica not in origin),
+            tuple(replica for replica in origin if replica not in target),
+        )
+
+
 @dataclass(slots=True)
 class LeaderAndIsrPartitionState:
     """A partition in a LeaderAndIsr or UpdateMetadata request."""
@@ -224,13 +259,14 @@ class UpdateMetadataRequest:
 
 @dataclass(slots=True)
 class StopReplicaRequest:
-    """The controller tells a broker to stop fetching for replicas that are going offline."""
+    """The controller tells a broker to stop fetching for replicas that are going offline, or to delete them."""
 
     api: ClassVar[str] = "StopReplica"
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[str, ...]
+    delete_partitions: bool = False
 
 
 @dataclass(slots=True)

@@ -121,6 +121,10 @@ class LiveObserver:
     def is_registered(self, broker: int) -> bool:
         return broker in self._cluster.seen.registered()
 
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Return the replicas that the topic was created with: nobody reassigns partitions here (`obstacles`)."""
+        return self._cluster.replicas_of(partition), (), ()
+
     def broker_state(self, broker: int) -> str:
         process = self._cluster.brokers[broker]
         if not process.is_running:

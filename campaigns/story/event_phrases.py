@@ -226,6 +226,20 @@ def _log_lost(event: events.LogLost, at: EventContext) -> str:
     return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
 
 
+def _log_deleted(_: events.LogDeleted, at: EventContext) -> str:
+    gone = f", with {_records(at.gone)}" if at.gone else ""
+    return f"DELETED its log{at.of}, being no replica any more{gone}"
+
+
+def _assigned(event: events.ReplicasAssigned, at: EventContext) -> str:
+    changes = [
+        f"{word} {list(brokers)}"
+        for word, brokers in (("adding", event.adding), ("removing", event.removing))
+        if brokers
+    ]
+    return f"the replicas{at.of} are {list(event.replicas)}" + "".join(f", {change}" for change in changes)
+
+
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     what = "a torn batch" if event.torn else "a bad CRC"
@@ -391,6 +405,8 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
     Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
     Phrase(events.LogLost, "truncation", _log_lost),
+    Phrase(events.LogDeleted, "truncation", _log_deleted),
+    Phrase(events.ReplicasAssigned, "election", _assigned, lane="zookeeper"),
     Phrase(events.CorruptionCut, "truncation", _corruption_cut),
     Phrase(
         events.BatchDamaged, "log", "has DAMAGED bytes on its disk at offset {offset}{of}", "damaged batch"

@@ -226,6 +226,8 @@ def _cause_link(event: events.Event) -> Link:
         case events.LogLost():
             leo = event.from_offset
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
+        case events.LogDeleted():
+            return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)

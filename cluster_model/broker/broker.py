@@ -194,12 +194,12 @@ class Broker:
             self.replicas.handle_leader_and_isr(message)
         else:
             self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
-            if request.api == "UpdateMetadata":
-                self.metadata.update(message[2])
-            else:
-                self.replicas.stop_fetching(message[2].partitions)
             self.replicas.controller_epoch = request.controller_epoch
-            self.respond(message, ControlResponse(request.api, errors.NONE))
+            if request.api == "StopReplica":
+                self.replicas.handle_stop_replica(message)
+            else:
+                self.metadata.update(message[2])
+                self.respond(message, ControlResponse(request.api, errors.NONE))
 
     def _control_error(self, request: ControlRequest) -> str:
         if self._behaviours.broker_epoch and request.broker_epoch < self._broker_epoch:

@@ -14,10 +14,16 @@ from harrow.cluster_model.protocol import (
     InitProducerIdResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
+
+ADMIN: Final = "admin"
+REASSIGNMENT: Final = "reassignment"
+"""Why leaders are elected when a partition gets other replicas."""
+REASSIGNMENT_API: Final = "AlterPartitionReassignments"
 
 INELIGIBLE: Final = -1
 """An ISR has a member that may not be in it (INELIGIBLE_REPLICA)."""
@@ -135,6 +141,9 @@ class ControlPlane(Protocol):
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask for other replicas of a partition, or with None that they stay as they were (KIP-455, from 2.4 on)."""
+
     def expire_session(self, broker: int) -> None:
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""
 
@@ -151,6 +160,9 @@ class ControlPlane(Protocol):
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return a partition's leader and ISR, None while it has never had any."""
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        """Return who has a replica of a partition, None before it is created."""
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return the longest that it takes to notice that a broker is gone, or to register one that is back."""

@@ -14,6 +14,7 @@ from typing import Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.partition_reassignment import PartitionReassignments
 from harrow.cluster_model.controller.partition_state_machine import (
     CONTROLLED_SHUTDOWN,
     PREFERRED,
@@ -125,6 +126,9 @@ class KafkaController:
             self._put(self._process_preferred_replica_election)
         elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
             self._put(self._process_log_dir_event_notification)
+        elif zk.is_state_path(event.path):
+            partition = zk.partition_of(event.path)
+            self._put(lambda: self._process_reassignment_isr_change(partition))
 
     def _put(self, event: Callable[[], Processing]) -> None:
         if self._is_shut_down:
@@ -207,6 +211,9 @@ class KafkaController:
         self._partitions = PartitionStateMachine(
             self._broker, self._host, self._context, self._channels, self._topic_config, self._behaviours
         )
+        self._reassignments = PartitionReassignments(
+            self._broker, self._host, self._context, self._channels, self._partitions
+        )
 
     def _resign(self) -> None:
         if not self.is_active:
@@ -250,6 +257,7 @@ class KafkaController:
         context.mark_offline_partitions(context.live_brokers)
         yield from self._partitions.trigger_online_partitions("controller failover")
         self._host.publish(FailoverCompleted, self._broker, context.epoch, tuple(dead), context.leadership)
+        yield from self._reassignments.resume(lambda _: True)
         if preferred.error == zk.OK:
             yield from self._process_preferred_replica_election()
         if self._config.auto_leader_rebalance:
@@ -312,6 +320,10 @@ class KafkaController:
         batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
         self._send_state_to(brokers)
         yield from self._partitions.trigger_online_partitions("broker startup")
+        if context.reassigning:
+            yield from self._reassignments.resume(
+                lambda assignment: not set(brokers).isdisjoint(assignment.target)
+            )
 
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
@@ -434,6 +446,21 @@ class KafkaController:
         yield from self._partitions.remove_from_isrs(broker, new)
         if not led:
             self._batch().send_update_metadata(context.live(), {}, context.live())
+
+    # Reassignments
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """An administrator asks for other replicas of a partition, or with None that a reassignment be cancelled."""
+        self._put(lambda: self._process_reassignment(partition, target))
+
+    def _process_reassignment(self, partition: str, target: tuple[int, ...] | None) -> Processing:
+        if self.is_active:
+            yield from self._reassignments.alter(partition, target)
+
+    def _process_reassignment_isr_change(self, partition: str) -> Processing:
+        """The state of a partition that is being reassigned was written."""
+        if self.is_active:
+            yield from self._reassignments.complete(partition)
 
     # Preferred leaders
 

@@ -198,5 +198,18 @@ class Disk:
         self.unclean_dirs.clear()
         self.clean_shutdown_file = False
 
+    def delete(self, partition: str) -> int:
+        """Keep nothing of a partition's replica (``LogManager.asyncDelete``); return where its log ended.
+
+        Who still holds its log file holds what was deleted.
+        """
+        deleted = self.log_files.pop(partition, None)
+        self.epoch_checkpoints.pop(partition, None)
+        self.stale_epochs.pop(partition, None)
+        self.dir_by_partition.pop(partition, None)
+        for offsets in self.checkpoints.values():
+            offsets.pop(partition, None)
+        return 0 if deleted is None else deleted.log_end_offset
+
     def write_checkpoint(self, name: str, offsets: dict[str, int]) -> None:
         self.checkpoints[name] = offsets

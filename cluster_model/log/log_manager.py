@@ -8,6 +8,7 @@ from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import (
     CheckpointWritten,
     CorruptionCut,
+    LogDeleted,
     LogFlushed,
     LogOpened,
     LogTruncated,
@@ -176,6 +177,17 @@ class LogManager:
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
             self._host.set_timer(0, self.on_dir_failure, log_dir)
+
+    def has(self, partition: str) -> bool:
+        """Return whether there is a log of a partition, open or not."""
+        return partition in self._disk.log_files
+
+    def delete(self, partition: str) -> None:
+        """Delete a log, which may be one that was not opened."""
+        self._logs.pop(partition, None)
+        self._dirty.pop(partition, None)
+        leo = self._disk.delete(partition)
+        self._host.emit(LogDeleted, self._broker, partition, leo)
 
     def log(self, partition: str) -> UnifiedLog:
         return self._logs[partition]

@@ -82,6 +82,10 @@ class ZkBrokerLifecycle:
         """Have this broker's controller do it."""
         self._controller.controlled_shutdown(request, on_handled)
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Have this broker's controller do it."""
+        self._controller.alter_partition_reassignment(partition, target)
+
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:  # noqa: ARG002 - the controller asks
         """Leave a note that the controller watches for (``KafkaZkClient.propagateLogDirEvent``)."""
         note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)

@@ -5,6 +5,7 @@ ZooKeeper. So nobody but ZooKeeper can tell when it happened, and ZooKeeper know
 """
 
 from harrow.cluster_model import events
+from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
@@ -46,6 +47,8 @@ class StateChanges:
         if path == zk.CONTROLLER_EPOCH:
             # Written together with /controller, by the broker that stands there from then on.
             self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
+        if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
+            self._assigned(path.rpartition("/")[2], before, data)
         if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
             return
         broker, partition = zk.broker_of(client), zk.partition_of(path)
@@ -60,6 +63,19 @@ class StateChanges:
             data.controller_epoch,
             self._present_epoch(),
         )
+
+    def _assigned(
+        self, topic: str, before: tuple[ReplicaAssignment, ...], data: tuple[ReplicaAssignment, ...]
+    ) -> None:
+        for number, assignment in enumerate(data):
+            if before[number : number + 1] != (assignment,):
+                self._trace.emit(
+                    events.ReplicasAssigned,
+                    f"{topic}-{number}",
+                    assignment.replicas,
+                    assignment.adding,
+                    assignment.removing,
+                )
 
     def _emit(
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState

@@ -16,6 +16,7 @@ from harrow.cluster_model.protocol import (
     InitProducerIdResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -82,6 +83,12 @@ class Oracle:
                 replicas, f"{topic}-{number}", LeaderAndIsrPartitionState(CONTROLLER_EPOCH, state, replicas)
             )
         batch.send(tuple(self.registered))
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        raise NotImplementedError
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        return None
 
     def elect_preferred_leaders(self) -> None:
         self.did.append("elect")

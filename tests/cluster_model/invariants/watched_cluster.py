@@ -32,6 +32,7 @@ class Leader:
     broker: int
     leader_epoch: int
     isr: tuple[int, ...]
+    replicas: tuple[int, ...] = (0, 1, 2)
 
 
 class Watched:
