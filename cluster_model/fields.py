@@ -218,6 +218,7 @@ APIS: Final = (
     "UpdateMetadata",
     "StopReplica",
     "ControlledShutdown",
+    "AlterPartition",
     "ZooKeeper",
 )
 """The APIs whose messages can be named."""

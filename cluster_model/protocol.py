@@ -281,6 +281,34 @@ class ControlResponse:
     offline: tuple[str, ...] = ()
 
 
+@dataclass(slots=True, frozen=True)
+class AlterPartition:
+    """An ISR that a leader wants: members with their broker epochs, -1 where it does not know them (KIP-903)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True, frozen=True)
+class AlterPartitionRequest:
+    """A leader wants other ISRs (KIP-497)."""
+
+    api: ClassVar[str] = "AlterPartition"
+    broker: int
+    broker_epoch: int
+    partitions: dict[str, AlterPartition]
+
+
+@dataclass(slots=True, frozen=True)
+class AlterPartitionResponse:
+    """For each partition an error and its partition epoch from now on."""
+
+    api: ClassVar[str] = "AlterPartition"
+    error: str
+    partitions: dict[str, tuple[str, int]]
+
+
 @dataclass(slots=True)
 class ControlledShutdownRequest:
     """A broker asks the controller to move its leaderships away; with its epoch since KIP-380 (`NO_EPOCH` before)."""

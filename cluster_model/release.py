@@ -398,6 +398,15 @@ class Behaviours:
         before=(("2.7", True),),
         is_repair=False,
     )
+    isr_altered_by_controller: bool = _switch(
+        "With ZooKeeper a leader asks the controller for another ISR (AlterPartition, AlterIsr up to 3.1), which writes the znode, knows it "
+        "at once and tells all brokers. Before, the leader wrote it itself, and the controller heard of it later "
+        "(/isr_change_notification). In KRaft it is so in every release.",
+        "KIP-497 (KAFKA-8836), DefaultAlterPartitionManager, KafkaController.processAlterPartition",
+        meaning="the controller writes the ISRs that leaders want (KIP-497)",
+        before=(("2.7", False),),
+        is_repair=False,
+    )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",

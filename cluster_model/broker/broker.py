@@ -11,6 +11,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
+from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
@@ -47,10 +48,11 @@ class Broker:
         self._accepts_requests = not behaviours.requests_after_registration
         self._early_requests: list[Message] = []
         self._is_shut_down = False
-        self._lifecycle = control_plane.join(
-            broker, host, config, topic_config, self._registered, self._obey_metadata
-        )
         self.metadata = MetadataCache()
+        self._lifecycle = control_plane.join(
+            *(broker, host, config, topic_config, self._registered, self._obey_metadata),
+            self._known_controller,
+        )
         self.replicas = ReplicaManager(
             broker,
             host,
@@ -74,6 +76,7 @@ class Broker:
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
             "ControlledShutdown": self._handle_controlled_shutdown,
+            "AlterPartition": self._handle_alter_partition,
         }
 
     @property
@@ -91,6 +94,11 @@ class Broker:
         self._host.emit(BrokerStarted, self.id)
         self.replicas.start()
         self._lifecycle.start()
+
+    def _known_controller(self) -> int:
+        """Return the controller that has sent metadata last, while that has it for alive."""
+        controller = self.metadata.controller
+        return controller if controller in self.metadata.live_brokers else NO_NODE
 
     def _registered(self, broker_epoch: int) -> None:
         self._broker_epoch = broker_epoch
@@ -182,6 +190,9 @@ class Broker:
 
     def _handle_controlled_shutdown(self, message: Message) -> None:
         self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))
+
+    def _handle_alter_partition(self, message: Message) -> None:
+        self._lifecycle.handle_alter_partition(message[2], lambda answer: self.respond(message, answer))
 
     def _handle_control(self, message: Message) -> None:
         """Handle what a controller sends, unless it is meant for an earlier life of this broker."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from harrow.cluster_model.protocol import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
@@ -92,6 +94,11 @@ class BrokerLifecycle(Protocol):
     ) -> None:
         """Move a broker's leaderships away, as its controller."""
 
+    def handle_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        """Write the ISRs that a leader wants, as its controller."""
+
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Let the controller know that a log directory of the broker has failed (KIP-112), and with it these replicas."""
 
@@ -127,9 +134,11 @@ class ControlPlane(Protocol):
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> BrokerLifecycle:
         """Return the part of a broker that starts.
 
+        *known_controller* is the controller of which it has heard last, -1 for none, where controllers send brokers what to do.
         *on_registered* gets its broker epoch; *on_metadata* what it is to obey, where no controller sends it that.
         """
 

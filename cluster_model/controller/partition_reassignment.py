@@ -31,12 +31,16 @@ class PartitionReassignments:
         context: ControllerContext,
         channels: ControllerChannelManager,
         partitions: PartitionStateMachine,
+        *,
+        watches_isrs: bool,
     ) -> None:
         self._broker = broker
         self._host = host
         self._context = context
         self._channels = channels
         self._partitions = partitions
+        # Where leaders write ISRs themselves: else the controller knows (``isAlterPartitionEnabled``).
+        self._watches_isrs = watches_isrs
 
     def alter(self, partition: str, target: tuple[int, ...] | None) -> Processing:
         """Have a partition get these replicas, in place of what another reassignment wants; None cancels that."""
@@ -119,7 +123,7 @@ class PartitionReassignments:
         """Return whether all target replicas are in the ISR; until they are, be told when that changes."""
         if not assignment.is_being_reassigned:
             return True
-        response = yield (zk.GetData(zk.state_path(partition), watch=True),), False, False
+        response = yield (zk.GetData(zk.state_path(partition), watch=self._watches_isrs),), False, False
         state = response.results[0]
         return state.error == zk.OK and set(assignment.target) <= set(state.data.isr)
 

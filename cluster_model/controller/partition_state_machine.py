@@ -123,7 +123,7 @@ class PartitionStateMachine:
                     self._host.publish(
                         ElectionDecided, self._broker, partition, winner.leader_epoch, unclean, reason
                     )
-            written, remaining = yield from self._write(elected)
+            written, remaining = yield from self.write_states(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
                 # Of an election for offline partitions those that shut down are not told; of others they are.
@@ -164,7 +164,7 @@ class PartitionStateMachine:
                 self._host.publish(
                     ElectionDecided, self._broker, partition, state.leader_epoch, False, REASSIGNMENT
                 )
-            written, remaining = yield from self._write(raised)
+            written, remaining = yield from self.write_states(raised)
             if written:
                 batch.add_leader_and_isr(context.assignments[partition], partition, context.state(partition))
         batch.send(context.live())
@@ -181,7 +181,7 @@ class PartitionStateMachine:
         while remaining:
             current = yield from self._read_current(remaining)
             reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}
-            written, remaining = yield from self._write(reduced)
+            written, remaining = yield from self.write_states(reduced)
             for partition, state in current.items():
                 if partition not in reduced:
                     context.leadership[partition] = state
@@ -201,7 +201,7 @@ class PartitionStateMachine:
             if result.error == zk.OK and result.data.controller_epoch <= self._context.epoch
         }
 
-    def _write(
+    def write_states(
         self, states: dict[str, LeaderAndIsr]
     ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write znodes conditionally; return those written, and those that changed meanwhile."""

@@ -108,6 +108,7 @@ class QuorumControlPlane:
         topic_config: Callable[[str], TopicConfig],  # noqa: ARG002 - the controller has its own
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],  # noqa: ARG002 - it follows the quorum
     ) -> KRaftBrokerLifecycle:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:

@@ -29,7 +29,12 @@ from harrow.cluster_model.kraft.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from harrow.cluster_model.protocol import ReplicaAssignment
+from harrow.cluster_model.protocol import (
+    AlterPartition,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ReplicaAssignment,
+)
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -127,8 +132,8 @@ class QuorumController:
             answer: object = protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER)
         elif isinstance(request, protocol.BrokerHeartbeatRequest):
             answer = protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER)
-        elif isinstance(request, protocol.AlterPartitionRequest):
-            answer = protocol.AlterPartitionResponse(errors.NOT_CONTROLLER, {})
+        elif isinstance(request, AlterPartitionRequest):
+            answer = AlterPartitionResponse(errors.NOT_CONTROLLER, {})
         else:
             answer = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
         self._answer(message, answer)
@@ -450,11 +455,11 @@ class QuorumController:
             self.elect_preferred_leaders()
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
-    def _alter_partitions(self, request: protocol.AlterPartitionRequest) -> Handled:
+    def _alter_partitions(self, request: AlterPartitionRequest) -> Handled:
         """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
-            return (), protocol.AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
+            return (), AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
         records: list[MetadataRecord] = []
         answers: dict[str, tuple[str, int]] = {}
         for name, wanted in request.partitions.items():
@@ -476,9 +481,9 @@ class QuorumController:
                     if changed[0].leader_epoch != known.leader_epoch:
                         error = errors.FENCED_LEADER_EPOCH
             answers[name] = (error, partition_epoch)
-        return tuple(records), protocol.AlterPartitionResponse(errors.NONE, answers)
+        return tuple(records), AlterPartitionResponse(errors.NONE, answers)
 
-    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: protocol.AlterPartition) -> str:
+    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: AlterPartition) -> str:
         if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
             return errors.NOT_CONTROLLER
         if wanted.leader_epoch < known.leader_epoch:

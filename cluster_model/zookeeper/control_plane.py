@@ -63,9 +63,12 @@ class ZkControlPlane:
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],  # noqa: ARG002 - the controller sends it
+        known_controller: Callable[[], int],
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
-        life = ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, on_registered)
+        life = ZkBrokerLifecycle(
+            broker, host, config, topic_config, self._behaviours, on_registered, known_controller
+        )
         self._lives[broker] = life
         return life
 

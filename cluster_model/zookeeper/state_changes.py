@@ -81,8 +81,8 @@ class StateChanges:
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
     ) -> None:
         if state.leader_epoch <= before.leader_epoch:
-            # A leader leaves the leader epoch as it is; controllers raise it with whatever they write.
-            self._trace.emit(events.IsrWritten, broker, partition, state.leader_epoch, state.isr)
+            # A leader, or a controller that writes for it, leaves the leader epoch as it is; else controllers raise it.
+            self._trace.emit(events.IsrWritten, state.leader, partition, state.leader_epoch, state.isr)
             return
         decision = self._decided.pop((broker, partition, state.leader_epoch), None)
         leadership = (broker, partition, state.leader, state.leader_epoch, state.isr)

@@ -23,6 +23,7 @@ API_NAMES: Final[Mapping[int, str]] = {
     7: "ControlledShutdown",
     22: "InitProducerId",
     23: "OffsetsForLeaderEpoch",
+    56: "AlterPartition",
 }
 """What campaigns call the requests of the model, by API key; any other goes by its number."""
 

@@ -11,6 +11,8 @@ from harrow.cluster_model.controller.control_plane import ControlPlane, Metadata
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
@@ -65,6 +67,7 @@ class Oracle:
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> "Believer":
         return Believer(self, broker, host, on_registered)
 
@@ -149,6 +152,11 @@ class Believer:
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
         """Nobody asks for that."""
+
+    def handle_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        raise NotImplementedError
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Do nothing: here no disk fails."""

@@ -88,8 +88,10 @@ class Unwatched:
     """A control plane as far as a broker sees it that never reaches it."""
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
-        config, topic_config, on_registered, _ = rest
-        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), on_registered)
+        config, topic_config, on_registered, _, known_controller = rest
+        return ZkBrokerLifecycle(
+            broker, host, config, topic_config, Behaviours(), on_registered, known_controller
+        )
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])

@@ -69,10 +69,10 @@ class Moving:
         assert found is not None
         return found
 
-    def state(self) -> tuple[int, frozenset[int]]:
+    def state(self) -> tuple[int, set[int]]:
         found = self.cluster.partition_state("t-0")
         assert found is not None
-        return found.leader, frozenset(found.isr)
+        return found.leader, set(found.isr)
 
     def with_log(self) -> set[int]:
         return {broker for broker, disk in self.cluster.disks.items() if "t-0" in disk.log_files}
@@ -136,7 +136,7 @@ def test_the_next_controller_goes_on_with_it(release: str, metadata: str) -> Non
         moving.passes(0.5)
     moving.ask(0, 1, 3)
     while not moving.assignment().is_being_reassigned:
-        assert moving.cluster.simulator.step(100 * SECOND)
+        assert moving.cluster.simulator.step(moving.cluster.simulator.now_us + SECOND)
     controller = moving.cluster.controller()
     assert controller is not None
     moving.cluster.crash_broker(controller, power_loss=False)

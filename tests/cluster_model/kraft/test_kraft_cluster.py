@@ -9,6 +9,7 @@ from harrow.cluster_model import errors, events
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
+from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
@@ -190,10 +191,10 @@ def test_a_controller_that_is_cut_off_fences_nobody_for_good() -> None:
     assert known.controller != cut_off
 
 
-def request(known: Kraft, isr: tuple[tuple[int, int], ...], **others: int) -> kraft.AlterPartitionRequest:
+def request(known: Kraft, isr: tuple[tuple[int, int], ...], **others: int) -> AlterPartitionRequest:
     epoch = known.active.image.brokers[0].broker_epoch
-    wanted = kraft.AlterPartition(others.get("leader_epoch", 0), others.get("partition_epoch", 0), isr)
-    return kraft.AlterPartitionRequest(0, others.get("broker_epoch", epoch), {P: wanted})
+    wanted = AlterPartition(others.get("leader_epoch", 0), others.get("partition_epoch", 0), isr)
+    return AlterPartitionRequest(0, others.get("broker_epoch", epoch), {P: wanted})
 
 
 @pytest.mark.parametrize(
@@ -213,14 +214,14 @@ def test_an_isr_is_written_by_the_leader_in_its_epoch_if_nobody_was_faster(
     known = Kraft()
     members = tuple((member, -1) for member in isr)
     _, answer = known.active._alter_partitions(request(known, members, **others))
-    assert isinstance(answer, kraft.AlterPartitionResponse)
+    assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[P][0] == error
 
 
 def test_a_request_of_a_former_life_is_refused() -> None:
     known = Kraft()
     _, answer = known.active._alter_partitions(request(known, ((0, -1),), broker_epoch=0))
-    assert isinstance(answer, kraft.AlterPartitionResponse)
+    assert isinstance(answer, AlterPartitionResponse)
     assert answer.error == errors.STALE_BROKER_EPOCH
 
 
@@ -235,7 +236,7 @@ def test_a_follower_joins_the_isr_only_in_the_life_in_which_it_fetched(
     known = Kraft(replica_epoch_checked=checked)
     epoch = known.active.image.brokers[1].broker_epoch + offset
     _, answer = known.active._alter_partitions(request(known, ((0, -1), (1, epoch))))
-    assert isinstance(answer, kraft.AlterPartitionResponse)
+    assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[P][0] == error
 
 
@@ -257,7 +258,7 @@ def test_a_fenced_broker_may_not_join_the_isr() -> None:
     _, answer = known.active._alter_partitions(
         request(known, ((0, -1), (1, -1), (2, -1)), partition_epoch=partition_epoch)
     )
-    assert isinstance(answer, kraft.AlterPartitionResponse)
+    assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[P][0] == errors.INELIGIBLE_REPLICA
 
 

@@ -1,42 +1,46 @@
 """How a broker reaches the active controller (``NodeToControllerChannelManagerImpl.java``)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.kraft.protocol import (
-    CONTROLLER_LISTENER,
-    NO_NODE,
-    ControllerRequest,
-    server_name,
-)
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 RETRY_BACKOFF_US: Final = 50 * US_PER_MS
 
+NO_NODE: Final = -1
+
 OnAnswer = Callable[[Any], None]
 
 
 class NodeToControllerChannel:
-    """Requests in their order, one under way, each repeated until the active controller has answered it."""
+    """Requests in their order, one under way, each repeated until the active controller has answered it.
+
+    ``server_of`` is what a controller listens as, ``listener`` on what; ``active_controller`` who that is, as far as is known.
+    """
 
     def __init__(
-        self, host: Host, voters: Iterable[int], timeout_us: int, active_controller: Callable[[], int]
+        self,
+        host: Host,
+        server_of: Callable[[int], str],
+        listener: str,
+        timeout_us: int,
+        active_controller: Callable[[], int],
     ) -> None:
         self._host = host
-        self._clients = {
-            voter: NetworkClient(host, server_name(voter), CONTROLLER_LISTENER, timeout_us, RETRY_BACKOFF_US)
-            for voter in voters
-        }
+        self._server_of = server_of
+        self._listener = listener
+        self._timeout_us = timeout_us
+        self._clients: dict[int, NetworkClient] = {}
         self._active_controller = active_controller
-        self._queue: deque[tuple[ControllerRequest, OnAnswer]] = deque()
+        self._queue: deque[tuple[Any, OnAnswer]] = deque()
         self._is_sending = False
         self._is_closed = False
 
-    def send(self, request: ControllerRequest, on_answer: OnAnswer) -> None:
+    def send(self, request: Any, on_answer: OnAnswer) -> None:
         """Send a request after those before it."""
         self._queue.append((request, on_answer))
         self._send_next(None)
@@ -55,7 +59,15 @@ class NodeToControllerChannel:
         if controller == NO_NODE:
             self._retry()
         else:
-            self._clients[controller].send(self._queue[0][0], self._answered)
+            self._client_of(controller).send(self._queue[0][0], self._answered)
+
+    def _client_of(self, controller: int) -> NetworkClient:
+        client = self._clients.get(controller)
+        if client is None:
+            client = self._clients[controller] = NetworkClient(
+                self._host, self._server_of(controller), self._listener, self._timeout_us, RETRY_BACKOFF_US
+            )
+        return client
 
     def _answered(self, response: Any, _: Any) -> None:
         if response is None or response.error == errors.NOT_CONTROLLER:
