@@ -9,6 +9,7 @@ from collections import deque
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
 from harrow.cluster_model.clients.partitioner import Partitioner
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.producer_sequences import (
@@ -46,6 +47,9 @@ class Producer:
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
             host, brokers, config, self._run, oldest_fails_first=behaviours.oldest_request_fails_first
+        )
+        self._backoff = ExponentialBackoff(
+            config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
         )
         self._partitioner = Partitioner(
             partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
@@ -246,7 +250,7 @@ class Producer:
             batch.maybe_appended = True
         if self._can_retry(batch, error):
             batch.in_retry = True
-            batch.retry_at_us = self._host.clock.now_us + self._config.retry_backoff_us
+            batch.retry_at_us = self._host.clock.now_us + self._backoff.backoff_us(batch.attempts - 1)
             self._requeue(batch)
         else:
             self._fail(batch, error)
