@@ -42,10 +42,14 @@ class ProduceRequest:
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """For each partition: error and base offset (-1 when unknown)."""
+    """For each partition: error and base offset (-1 when unknown).
+
+    ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far as this one knows (KIP-951).
+    """
 
     api: ClassVar[str] = "Produce"
     partitions: dict[str, tuple[str, int]]
+    current_leaders: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ class FetchedPartition:
     the high watermark does not count.
 
     ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
-    not know: who gets it finds out.
+    not know: who gets it finds out. ``current_leader`` is who leads in which epoch, where it is another broker (KIP-951).
     """
 
     error: str
@@ -89,6 +93,7 @@ class FetchedPartition:
     batches: tuple[RecordBatch, ...] = ()
     diverging: tuple[int, int] | None = None
     corrupt_offset: int = -1
+    current_leader: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

@@ -307,6 +307,14 @@ class Behaviours:
         safe=False,
         before=(("2.0", False),),
     )
+    leader_in_answer: bool = _switch(
+        "A broker that does not lead a partition says who does when it refuses a produce or a fetch, and a client goes there at once; a "
+        "batch does not wait for its backoff when it has another leader. Before, clients asked for metadata first.",
+        "KIP-951 (KAFKA-15868), KAFKA-15415, KafkaApis.getCurrentLeader, Metadata.updatePartitionLeadership",
+        meaning="a client is told of a new leader by the former one (KIP-951)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     sticky_partitioner: bool = _switch(
         "Records without a key stay with one partition until its batch is sent; before, round robin.",
         "KIP-480",

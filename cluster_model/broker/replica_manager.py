@@ -34,6 +34,7 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_OF_ANOTHER_LEADER: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 _OF_LEADERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
@@ -162,9 +163,12 @@ class ReplicaManager:
                     events.BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values
                 )
         if request.acks != 0:
-            self._respond(
-                message, protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
-            )
+            answer = protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
+            for name, ack in acks.items():
+                leader = self._current_leader(name, ack.error)
+                if leader is not None:
+                    answer.current_leaders[name] = leader
+            self._respond(message, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
             # Nobody waits for an answer; closing the connection makes the client look for the leader.
             self._host.close_by_server(message[0])
@@ -278,7 +282,7 @@ class ReplicaManager:
             if partition is not None and error in _BY_EPOCH:
                 known = partition.leader_epoch
                 self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
-            return protocol.FetchedPartition(error, -1)
+            return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
@@ -541,6 +545,17 @@ class ReplicaManager:
             del self.partitions[name]
         if self.logs.has(name):
             self.logs.delete(name)
+
+    def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
+        """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
+        if error not in _OF_ANOTHER_LEADER or not self._behaviours.leader_in_answer:
+            return None
+        partition = self.partitions.get(name)
+        if partition is not None:
+            leader, epoch = partition.leader, partition.leader_epoch
+        else:
+            leader, epoch = self._metadata.partitions.get(name, (protocol.NO_LEADER, protocol.NO_EPOCH))
+        return None if leader == protocol.NO_LEADER else (leader, epoch)
 
     def _error_without_replica(self, name: str) -> str:
         """Return why a partition is not served of which there is no replica here (``getPartitionOrError``).

@@ -5,7 +5,7 @@ from typing import Final
 
 from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.protocol import NO_LEADER, MetadataRequest, MetadataResponse
+from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, MetadataRequest, MetadataResponse
 from harrow.cluster_model.settings import ConsumerConfig, ProducerConfig
 from harrow.cluster_model.sim.choices import pick
 from harrow.cluster_model.sim.host import Host
@@ -70,6 +70,16 @@ class ClientMetadata:
         """Return the leader of a partition as far as it is known."""
         leader = self.leaders.get(partition, NO_LEADER)
         return None if leader == NO_LEADER else leader
+
+    def update_leader(self, partition: str, current_leader: tuple[int, int] | None) -> bool:
+        """Take over a leader that a broker has told of, if that is news; return whether it is (KIP-951)."""
+        if current_leader is None:
+            return False
+        leader, epoch = current_leader
+        if leader not in self.connections or epoch <= self.leader_epochs.get(partition, NO_EPOCH):
+            return False
+        self.leaders[partition], self.leader_epochs[partition] = current_leader
+        return True
 
     def request_update(self) -> None:
         """Ask for metadata as soon as that may be."""

@@ -177,10 +177,15 @@ class Producer:
         if self._config.idempotence and not self._sequences.may_send(batch, self._in_flight[name]):
             return None
         ready_at_us = now_us if connection.is_usable() else connection.usable_at_us
-        if batch.in_retry:
+        if batch.in_retry and not self._has_another_leader(batch):
             return max(ready_at_us, batch.retry_at_us)
         is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._config.batch_size_bytes
         return ready_at_us if is_full else max(ready_at_us, batch.created_us + self._config.linger_us)
+
+    def _has_another_leader(self, batch: ProducerBatch) -> bool:
+        """Return whether a batch that was refused goes to a new leader now (``hasLeaderChangedForTheOngoingRetry``)."""
+        known = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
+        return self._behaviours.leader_in_answer and known > batch.leader_epoch
 
     def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
         batch = queue.popleft()
@@ -191,6 +196,7 @@ class Producer:
         if batch.attempts == 0:
             self._partitioner.batch_completed(name)
         batch.attempts += 1
+        batch.leader_epoch = self._metadata.leader_epochs.get(name, protocol.NO_EPOCH)
         if batch.attempts > 1:
             self._host.emit(
                 SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
@@ -229,6 +235,8 @@ class Producer:
             )
             if error in errors.INVALID_METADATA:
                 self._metadata.request_update()
+            if response is not None:
+                self._metadata.update_leader(batch.partition, response.current_leaders.get(batch.partition))
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)

@@ -1,5 +1,7 @@
 """How long clients wait before they try again: longer each time from 3.7 on (KIP-580)."""
 
+from typing import Any
+
 import pytest
 
 from harrow.cluster_model import errors
@@ -13,7 +15,7 @@ from tests.recorded_choices import RecordedStream
 GROWING = (100, 200, 400, 800, 1_000, 1_000)
 
 
-def retries_of(release: str, **settings: int) -> list[int]:
+def retries_of(release: str, **settings: Any) -> list[int]:
     """Return after how many milliseconds a producer sends a batch again, attempt after attempt."""
     app = App(release, acks="1", enable_idempotence=False, linger_ms=0, **settings)
     app.send("a")
