@@ -83,6 +83,9 @@ SAFE_SETTINGS: Final = _setting(
 """What is on the safe side of everything that permits a loss; each alone may not be enough."""
 TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
+KEEPING_LONGER: Final = _setting("retention.ms", "-1", log_retention_ms=-1, retention_ms=-1)
+KEEPING_MORE: Final = _setting("retention.bytes", "-1", log_retention_bytes=-1, retention_bytes=-1)
+EARLIEST_RESET: Final = _setting("auto.offset.reset", "earliest", auto_offset_reset="earliest")
 NO_OFFSET_RESET: Final = _setting("auto.offset.reset", "none", auto_offset_reset="none")
 ASSIGNED: Final = _setting("assign()")
 
@@ -119,6 +122,9 @@ LEADERSHIP: Final = (
 )
 """The behaviours that keep a partition from having two leaders, and brokers from obeying the wrong controller."""
 
+QUORUM: Final = ("one_vote_per_epoch",)
+"""What keeps the quorum of KRaft from having two leaders, and what it has committed."""
+
 REPLICATION: Final = (
     "follower_truncation",
     "hw_counts_whole_isr",
@@ -135,9 +141,16 @@ REPLICATION: Final = (
     "refused_isr_write_obeyed",
     "maximal_isr",
     "isr_write_conditional",
+    "reelected_leader_forgets_positions",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
+    "diverging_fetch_uncounted",
+    "duplicate_waits_for_hw",
+    "replica_epoch_checked",
+    "alter_partition_fenced",
+    "election_raises_leader_epoch",
     *LEADERSHIP,
+    *QUORUM,
 )
 """Those that keep what is committed, and the replicas' logs equal."""
 
@@ -146,6 +159,7 @@ SEQUENCES: Final = (
     "sequence_check",
     "idempotence",
     "followers_learn_producers",
+    "producer_ids_given_once",
     "empty_log_begins_at_zero",
 )
 """Those by which a leader tells a retry from a new record."""

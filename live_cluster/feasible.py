@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
@@ -21,14 +21,14 @@ from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_c
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.actions import CancelReassignment, ReassignPartition
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.client_processes import ClientZombie
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.fault import Fault
-from harrow.faults.message import Message
-from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
@@ -81,8 +81,10 @@ UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+_CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
@@ -133,13 +135,15 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
+    given = (plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers))
+    if any(_CONTROL_PLANE_LISTENER in settings for settings in given):
+        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
         if not _is_later(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
-    if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
-        yield "partitions are not reassigned on real brokers"
+    yield from _obstacles_of_actions(plan)
     yield from _obstacles_of_clients(plan)
     faults = list(faults_of(plan))
     lacks = {
@@ -181,6 +185,11 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
         for first, known in history_of(switch)
         if first and version_of(first) > version_of(release.name)
     )
+
+
+def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
+    if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
+        yield "partitions are not reassigned on real brokers"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

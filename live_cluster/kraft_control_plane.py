@@ -98,7 +98,7 @@ class KRaftControlPlane:
     def close(self) -> None:
         self._watch.close()
 
-    def expire_session(self, broker: int) -> None:  # noqa: ARG002 - of none
+    def expire_session(self, broker: int) -> None:
         raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
 
     def delete_controller(self) -> None:

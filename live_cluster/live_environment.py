@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from harrow.campaigns.run.client import Client
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.spared_power import can_spare
+from harrow.campaigns.run.clients.client import Client
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.spared_power import can_spare
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.events import (
     KILLED,
@@ -143,6 +143,9 @@ class LiveEnvironment:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:

@@ -71,8 +71,8 @@ class ZooKeeperControlPlane:
 
     def watch(
         self,
-        connect: Callable[[int], BrokerConnection],  # noqa: ARG002 - ZooKeeper says it all
-        alive: Callable[[int], bool],  # noqa: ARG002 - see above
+        connect: Callable[[int], BrokerConnection],
+        alive: Callable[[int], bool],
     ) -> None:
         self._state.start()
         self._state.watch(self._partitions, self._seen)

@@ -24,6 +24,7 @@ from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
@@ -83,13 +84,16 @@ def _prevented_by(evidence: Evidence, invariant: str) -> tuple[prevention.Preven
 
 
 _OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
-    invariants.ONE_CONTROLLER_PER_EPOCH: prevention.LEADERSHIP,
+    invariants.ONE_CONTROLLER_PER_EPOCH: (*prevention.LEADERSHIP, *prevention.QUORUM),
     invariants.CONTROLLER_EPOCH_MONOTONIC: ("controller_epoch_fencing", "requests_after_registration"),
     invariants.LEADER_EPOCH_MONOTONIC: ("leader_epoch_fencing", "controller_epoch_fencing"),
     invariants.CONTROLLER_WRITES_FENCED: ("controller_writes_fenced",),
     invariants.REGISTERED_BEFORE_CONTROL: ("requests_after_registration",),
     invariants.REGISTRATIONS_KNOWN: ("broker_epoch",),
     invariants.FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
+    invariants.HW_WAITS_FOR_MIN_ISR: ("hw_waits_for_min_isr",),
+    invariants.COMMITTED_METADATA_KEPT: prevention.QUORUM,
+    invariants.UNCLEAN_REPLICA_NOT_ELECTED: ("eligible_leader_replicas", "unclean_shutdown_leaves_elr"),
 }
 """The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
 
@@ -226,8 +230,8 @@ def _cause_link(event: events.Event) -> Link:
         case events.LogLost():
             leo = event.from_offset
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.LogDeleted():
-            return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
+        case events.LogDeleted() | events.LogStartRaised() | events.LogStartedAnew():
+            return _deletion(event)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)
@@ -237,6 +241,15 @@ def _cause_link(event: events.Event) -> Link:
             return links.cut_back(event.at_us, event.broker, offset=event.base_offset)
         case _:
             raise TypeError(event)
+
+
+def _deletion(event: events.LogDeleted | events.LogStartRaised | events.LogStartedAnew) -> Link:
+    """Return the link of what deleted a log, or its beginning."""
+    if isinstance(event, events.LogDeleted):
+        return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
+    reason = event.reason if isinstance(event, events.LogStartRaised) else LEADER_LOG_START
+    start = event.offset
+    return links.retention_deleted(event.at_us, event.broker, log_start=start, reason=reason, offset=start)
 
 
 _COMMITTED: Final = (
@@ -287,6 +300,13 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     ),
     invariants.FAILOVER_SHRINKS_ISR: Promise(
         promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 2.3 (KAFKA-3143)"
+    ),
+    invariants.HW_WAITS_FOR_MIN_ISR: Promise(
+        promised_by=(promise.HIGH_WATERMARK,), releases="since 3.7 (KAFKA-15583)"
+    ),
+    invariants.COMMITTED_METADATA_KEPT: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.UNCLEAN_REPLICA_NOT_ELECTED: Promise(
+        promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 4.1 (KIP-966)"
     ),
 }
 """What promises each invariant."""

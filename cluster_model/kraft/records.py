@@ -60,6 +60,11 @@ class PartitionRecord:
     def assignment(self) -> ReplicaAssignment:
         return ReplicaAssignment(self.replicas, self.adding, self.removing)
 
+    @property
+    def electable(self) -> tuple[int, ...]:
+        """Who may lead cleanly: the ISR; where it is empty the ELR (``PartitionChangeBuilder.isValidNewLeader``)."""
+        return self.isr or self.elr
+
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdsRecord:

@@ -37,7 +37,7 @@ class RecordedBroker:
         self._answers = [entry["answer"] for entry in recorded]
         self._asked = 0
 
-    def ask(self, request: SingleRequest) -> Answer:  # noqa: ARG002 - the recording knows which it is
+    def ask(self, request: SingleRequest) -> Answer:
         return self._next()
 
     def register_follower(self) -> None:

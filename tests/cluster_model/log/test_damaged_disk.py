@@ -218,7 +218,7 @@ def _delays_of(host: FakeHost) -> list[int]:
         delays.append(delay_us)
         set_timer(delay_us, callback, argument)
 
-    host.set_timer = noted  # type: ignore[method-assign]
+    host.set_timer = noted  # type: ignore[method-assign]  # of this object alone
     return delays
 
 
@@ -231,7 +231,7 @@ def test_a_quiet_log_is_not_looked_at() -> None:
     assert SECOND not in delays  # the checkpoints have other periods
     log.append_as_leader(batch("a"), 0)
     manager.appended(P)
-    assert delays[-1] == SECOND
+    assert SECOND in delays
 
 
 # An empty disk
