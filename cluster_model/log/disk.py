@@ -241,6 +241,11 @@ class Disk:
         """Return whether a partition's log can be appended to, and flushed."""
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
 
+    def repair(self) -> None:
+        """Take whatever is written, at once."""
+        self.failed_dirs.clear()
+        self.write_us = 0
+
     def lose(self) -> None:
         """Be another disk, an empty one; who holds a log file or an epoch checkpoint of this one holds the new one's."""
         for log_file in self.log_files.values():

@@ -384,7 +384,7 @@ class Cluster:
         """
         self.resume_broker(broker)
         if broker in self.disks:
-            self.disks[broker].failed_dirs.clear()
+            self.disks[broker].repair()
         life = self.brokers.get(broker)
         if life is not None and (
             life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)
