@@ -1,5 +1,7 @@
 """A slow disk: whoever waits for it and for its threads, and what is well again when it ends."""
 
+from itertools import pairwise
+
 import pytest
 
 from harrow.campaigns.language.loader import load_text
@@ -38,7 +40,7 @@ def test_appends_of_a_leader_and_of_a_follower_wait_for_their_disk(broker: int, 
     result = run(f"{{broker: {broker}, delay: 700ms, duration: 6s}}", kafka)
     times = appended_s(result, broker)
     slow = [at for at in times if 5.8 < at < 11]
-    assert all(later - earlier > 0.699 for earlier, later in zip(slow, slow[1:], strict=False))
+    assert all(later - earlier > 0.699 for earlier, later in pairwise(slow))
     assert len(slow) >= 5
     assert len([at for at in times if 14 < at < 19]) > 40
     assert result.verdict.status == HELD
