@@ -11,6 +11,7 @@ from harrow.faults.broker_slow import BrokerSlow
 from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.client_processes import ClientCrash, ClientPause, ClientZombie
 from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.disk_full import DiskFull
 from harrow.faults.disk_loss import DiskLoss
 from harrow.faults.fault import Fault
 from harrow.faults.link_reset import LinkReset
@@ -42,6 +43,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         TornWrite,
         BitRot,
         LogDirFailure,
+        DiskFull,
         StaleCheckpoint,
         ControllerFailover,
         SessionExpiry,

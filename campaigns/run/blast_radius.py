@@ -162,7 +162,7 @@ class _Rehearsal:
     def log_dirs(self) -> int:
         return self._real.log_dirs()
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:  # noqa: ARG002 - any of them may be the last one
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:  # noqa: ARG002 - any may be the last one
         self.stop_broker(broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

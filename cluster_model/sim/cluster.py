@@ -215,13 +215,14 @@ class Cluster:
         disk.lose()
         self.control_plane.lose_disk(broker)
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        """Have all writing to a log directory fail from now on; its broker finds out when it writes."""
-        self.disks[broker].failed_dirs[log_dir] = None
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
+        self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
         self.disks[broker].failed_dirs.pop(log_dir, None)
+        self.disks[broker].room_bytes.pop(log_dir, None)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
@@ -348,7 +349,7 @@ class Cluster:
         """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end."""
         self.resume_broker(broker)
         if broker in self.disks:
-            self.disks[broker].failed_dirs.clear()
+            self.disks[broker].repair()
         life = self.brokers.get(broker)
         if life is not None and (life.hangs or life.replicas.logs.offline_dirs):
             self.crash_broker(broker, power_loss=False)

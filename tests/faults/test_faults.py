@@ -15,6 +15,7 @@ from harrow.faults.broker_pause import BrokerPause, BrokerResume
 from harrow.faults.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.disk_full import DiskFull
 from harrow.faults.disk_loss import DiskLoss
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
 from harrow.faults.log_dir_failure import LogDirFailure
@@ -69,8 +70,8 @@ class FakeEnvironment:
     def log_dirs(self) -> int:
         return 2
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        self.did.append(("fail dir", broker, log_dir))
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        self.did.append(("fail dir", broker, log_dir, room_bytes))
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         self.did.append(("repair dir", broker, log_dir))
@@ -217,7 +218,12 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
         ),
         (
             LogDirFailure(broker=0, log_dir=1, duration=(SECOND, SECOND)),
-            [("fail dir", 0, 1)],
+            [("fail dir", 0, 1, 0)],
+            [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
+        ),
+        (
+            DiskFull(broker=0, log_dir=1, room=500, duration=(SECOND, SECOND)),
+            [("fail dir", 0, 1, 500)],
             [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
         ),
         (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
@@ -292,6 +298,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BitRot(broker=0, partition="t-0", offset=2),
         BitRot(broker=1, partition="t-0"),
         LogDirFailure(broker=0, log_dir=2),
+        DiskFull(broker=0, log_dir=2),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
         BrokerPause(broker=1),
@@ -521,6 +528,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "torn_write",
         "bit_rot",
         "log_dir_failure",
+        "disk_full",
         "stale_checkpoint",
         "broker_pause",
         "broker_resume",
