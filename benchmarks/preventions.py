@@ -9,8 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 
-from harrow.campaigns.language.library_index import resolve
-from harrow.campaigns.language.loader import load_campaign
+from benchmarks.zoo import library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.runner import run_plan
@@ -24,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=200)
     runs_max = parser.parse_args().runs
-    swarm = load_campaign(resolve("swarm")[0]).plans[0]
+    swarm = library_plan("swarm")
     models = (*RELEASES, *MUTANTS)
     ways: Counter[str] = Counter()
     without: list[str] = []
@@ -60,8 +59,7 @@ def main() -> None:
 
 def _model(swarm: Plan, name: str) -> Plan:
     if name in MUTANTS:
-        mutant = MUTANTS[name]
-        return replace(swarm, behaviours={**swarm.behaviours, mutant.switch: mutant.value})
+        return library_plan(MUTANTS[name].swarm).flawed(MUTANTS[name])
     assert swarm.swarm is not None
     return replace(swarm, kafka=name, swarm=replace(swarm.swarm, releases=()))
 

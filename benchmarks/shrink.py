@@ -7,12 +7,10 @@ docs/shrink.md. Seconds are of one core, whatever else the machine does.
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from harrow.campaigns.language.library_index import resolve
-from harrow.campaigns.language.loader import load_campaign
+from benchmarks.zoo import library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.shrink import Shrinker
@@ -33,12 +31,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=_SEEDS_MAX, help="look for failures in so many seeds")
     parser.add_argument("--into", type=Path, help="keep the shrunk campaigns in this folder")
     options = parser.parse_args()
-    swarm = load_campaign(resolve("swarm")[0]).plans[0]
     print(f"| {' | '.join(_COLUMNS)} |")
     print(f"| {' | '.join('---' for _ in _COLUMNS)} |")
     for name in options.mutants:
         mutant = MUTANTS[name]
-        plan = replace(swarm, behaviours={**swarm.behaviours, mutant.switch: mutant.value})
+        plan = library_plan(mutant.swarm).flawed(mutant)
         for seed in islice(_failing(plan, options.seeds), options.failures):
             text = _shrink(name, plan, seed)
             if options.into is not None:

@@ -19,8 +19,8 @@ from pathlib import Path
 import duckdb
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.available_workers import available_workers
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.definition import Definition, define
 from harrow.campaigns.sweep.engine import Engine

@@ -93,7 +93,8 @@ NOBODY: Final = -1
 class PartitionService:
     """How a partition served while only a core of the brokers had been healed.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as in its znode. The leader's broker ``LEADS``, is
+    ``leader``, ``leader_epoch`` and ``isr`` are as the control plane has them; of each of the ``recovery_sets`` one broker
+    has to be alive, so that there is a leader: of the ISR, or as KIP-966 has it. The leader's broker ``LEADS``, is
     ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
     are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
     but that a consumer did not get who began at the beginning. ``isr_end`` is the smallest LEO among
@@ -103,6 +104,7 @@ class PartitionService:
     leader: int = NOBODY
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
+    recovery_sets: tuple[tuple[int, ...], ...] = ()
     leader_state: str = DOWN
     high_watermark: int = 0
     unread: tuple[tuple[int, str], ...] = ()

@@ -122,6 +122,9 @@ LEADERSHIP: Final = (
 )
 """The behaviours that keep a partition from having two leaders, and brokers from obeying the wrong controller."""
 
+QUORUM: Final = ("one_vote_per_epoch",)
+"""What keeps the quorum of KRaft from having two leaders, and what it has committed."""
+
 REPLICATION: Final = (
     "follower_truncation",
     "hw_counts_whole_isr",
@@ -138,9 +141,16 @@ REPLICATION: Final = (
     "refused_isr_write_obeyed",
     "maximal_isr",
     "isr_write_conditional",
+    "reelected_leader_forgets_positions",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
+    "diverging_fetch_uncounted",
+    "duplicate_waits_for_hw",
+    "replica_epoch_checked",
+    "alter_partition_fenced",
+    "election_raises_leader_epoch",
     *LEADERSHIP,
+    *QUORUM,
 )
 """Those that keep what is committed, and the replicas' logs equal."""
 
@@ -149,6 +159,7 @@ SEQUENCES: Final = (
     "sequence_check",
     "idempotence",
     "followers_learn_producers",
+    "producer_ids_given_once",
     "empty_log_begins_at_zero",
 )
 """Those by which a leader tells a retry from a new record."""

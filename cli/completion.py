@@ -56,8 +56,8 @@ def anomalies(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """Return everything that `harrow explain` explains."""
-    from harrow.campaigns.run.clients import CLIENTS
-    from harrow.campaigns.run.probes import PROBES
+    from harrow.campaigns.run.clients.clients import CLIENTS
+    from harrow.campaigns.run.probes.probes import PROBES
     from harrow.checks.rules.catalogue import RULES
     from harrow.cluster_model.invariants.catalogue import INVARIANTS
     from harrow.cluster_model.mutants import MUTANTS

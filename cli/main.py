@@ -48,10 +48,10 @@ class Commands(TyperGroup):
             error.message = with_a_way_out(error.message)
             raise
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface has it
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the interface has it
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = dict(self.commands)
         # Two blanks before a name and two behind it, and one column that Click leaves free.
         width = max(map(len, commands))

@@ -216,10 +216,10 @@ class ClientStopped(Event):
 
 @event("session_expired")
 class SessionExpired(Event):
-    """ZooKeeper has ended a session.
+    """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
 
     ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
-    session beside its own, which may hold nothing.
+    session beside its own, which may hold nothing. In KRaft a path of that kind stands for the registration.
     """
 
     broker: BrokerId
@@ -228,7 +228,7 @@ class SessionExpired(Event):
 
 @event("session_closed")
 class SessionClosed(Event):
-    """A broker has closed its session; ``ephemerals`` are the paths of the znodes that went with it, at once."""
+    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once."""
 
     broker: BrokerId
     ephemerals: Texts
@@ -717,6 +717,14 @@ class FetchFenced(Event):
     fetch_epoch: Epoch
 
 
+@event("request_queue_full")
+class RequestQueueFull(Event):
+    """Every I/O thread of a broker waits for its disk, and no more requests fit into the queue (``queued.max.requests``)."""
+
+    broker: BrokerId
+    requests: Number
+
+
 @event("fetch_waits")
 class FetchDelayed(Event):
     """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.
@@ -894,6 +902,15 @@ class ControlRequestObeyed(Event):
     broker: BrokerId
     api: Text
     controller_epoch: Epoch
+
+
+@notice("committed_metadata_cut")
+class CommittedMetadataCut(Event):
+    """A node of the quorum has cut off what was committed, or leads without it: what is below the high watermark, from an offset on."""
+
+    node: BrokerId
+    offset: Offset
+    high_watermark: Offset
 
 
 @notice("broker_change_processed")

@@ -8,7 +8,7 @@ is a line here, and none anywhere else.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +16,7 @@ from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.sim.choices import Stream, between
 
 V = TypeVar("V")
+D = TypeVar("D")
 
 
 class Marker:
@@ -218,6 +219,9 @@ APIS: Final = (
     "UpdateMetadata",
     "StopReplica",
     "ControlledShutdown",
+    "AlterPartition",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
     "ZooKeeper",
 )
 """The APIs whose messages can be named."""
@@ -392,6 +396,15 @@ def _kind(
 def by_kind(table: Mapping[type[Any], V], kind: type[Any]) -> V | None:
     """Return what a table has for a kind of value, or for the one that it is a special case of."""
     return next((table[base] for base in kind.__mro__ if base in table), None)
+
+
+def with_fields(spec: D, changes: Mapping[str, Any]) -> D:
+    """Return a dataclass with other values in some fields, as `replace` does where mypy knows that it is one."""
+    changed: Any = spec
+    if changes:
+        changed = replace(changed, **changes)
+    found: D = changed
+    return found
 
 
 def draw_duration(stream: Stream, duration: tuple[int, int]) -> int:

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, NO_TRUNCATION
+from harrow.cluster_model.release import (
+    DEFAULT_RELEASE,
+    HIGH_WATERMARK,
+    LEADER_EPOCH,
+    NO_TRUNCATION,
+    RELEASES,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +18,8 @@ class Mutant:
 
     ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
     it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
-    script does, for it takes an expectation to tell the flaw from what Kafka may do.
+    script does, for it takes an expectation to tell the flaw from what Kafka may do. ``kafka`` is the release whose
+    profile gets the flaw, where the default one has it already, or has nothing that it concerns.
     """
 
     name: str
@@ -21,6 +28,12 @@ class Mutant:
     doc: str
     source: str
     noticed_by: tuple[str, ...] = ()
+    kafka: str = DEFAULT_RELEASE
+
+    @property
+    def swarm(self) -> str:
+        """The campaign of the library whose random runs meet the flaw."""
+        return "swarm" if RELEASES[self.kafka].metadata == "zookeeper" else "swarm-kraft"
 
 
 _MUTANTS: Final = (
@@ -290,6 +303,125 @@ _MUTANTS: Final = (
         doc="A new leader knows nothing of the producers of its predecessor: it takes a retry for something new.",
         source="KIP-98, Log.append",
         noticed_by=("producer-state-matches-log", "duplicate"),
+    ),
+    # What came with later releases
+    Mutant(
+        name="sessions-forget-epoch",
+        switch="fetch_sessions_keep_epoch",
+        doc="Fetch sessions forget the leader epoch: an incremental fetch of an older epoch counts.",
+        source="KAFKA-9338; Kafka 2.1 to 2.4",
+        noticed_by=("isr-holds-committed", "log-divergence", "inconsistent-offsets", "lost-write"),
+    ),
+    Mutant(
+        name="joined-member-forgotten",
+        switch="maximal_isr",
+        doc="A leader whose ISR write was refused forgets whom it had tried to take in: it commits without one that may be elected.",
+        source="KIP-497 (KAFKA-8836); Kafka up to 2.6",
+        noticed_by=("isr-holds-committed", "lost-write", "inconsistent-offsets"),
+    ),
+    Mutant(
+        name="first-batch-anywhere",
+        switch="empty_log_begins_at_zero",
+        kafka="2.8",
+        doc="The first batch of a producer in a log may have any sequence number: a second one that overtakes the first is taken.",
+        source="KAFKA-15591; Kafka 2.5 to 4.4",
+        noticed_by=("nonmonotonic-send", "duplicate"),
+    ),
+    Mutant(
+        name="diverging-fetch-counts",
+        switch="diverging_fetch_uncounted",
+        kafka="2.8",
+        doc="A fetch that has parted from the leader's log counts: the leader commits what the follower is about to truncate.",
+        source="KIP-595, Partition.fetchRecords",
+        noticed_by=("isr-holds-committed", "lost-write", "log-matching"),
+    ),
+    Mutant(
+        name="hw-exposed-below-min-isr",
+        switch="hw_waits_for_min_isr",
+        kafka="3.9",
+        doc="The high watermark rises while the ISR is smaller than min.insync.replicas: consumers read what one replica has.",
+        source="KAFKA-15583; Kafka up to 3.6",
+        noticed_by=("hw-waits-for-min-isr",),
+    ),
+    Mutant(
+        name="retry-acked-before-commit",
+        switch="duplicate_waits_for_hw",
+        doc="A retry that the leader recognises is acknowledged at once, whether or not its record is committed.",
+        source="ReplicaManager.appendRecords, DelayedProduce",
+        noticed_by=("lost-write", "inconsistent-offsets"),
+    ),
+    # KRaft
+    Mutant(
+        name="former-life-joins-isr",
+        switch="replica_epoch_checked",
+        kafka="4.3",
+        doc="A fetch of a broker's former life brings it into the ISR after it has restarted and lost what it had.",
+        source="KIP-903 (KAFKA-14139); Kafka 3.0 to 3.4",
+        noticed_by=("isr-holds-committed", "lost-write"),
+    ),
+    Mutant(
+        name="last-replica-standing",
+        switch="eligible_leader_replicas",
+        kafka="4.3",
+        doc="The last member stays in the ISR whatever it has lost, and leads again.",
+        source="KIP-966; Kafka up to 4.0",
+        noticed_by=("unclean-replica-not-elected",),
+    ),
+    Mutant(
+        name="elr-survives-unclean-shutdown",
+        switch="unclean_shutdown_leaves_elr",
+        kafka="4.3",
+        doc="Who has stopped uncleanly stays eligible to lead, whatever it has lost.",
+        source="KIP-966, ClusterControlManager.registerBroker",
+        noticed_by=("unclean-replica-not-elected",),
+    ),
+    Mutant(
+        name="reelected-leader-keeps-positions",
+        switch="reelected_leader_forgets_positions",
+        kafka="4.3",
+        doc="A leader that missed its deposition commits what a follower has truncated for the leader in between.",
+        source="Partition.makeLeader; every release",
+        noticed_by=("isr-holds-committed", "lost-write"),
+    ),
+    Mutant(
+        name="stale-alter-partition",
+        switch="alter_partition_fenced",
+        kafka="4.3",
+        doc="The controller takes the ISR that a leader wanted when it led still, or before somebody else changed it.",
+        source="KIP-497, ReplicationControlManager.validateAlterPartitionData",
+        noticed_by=("isr-holds-committed", "lost-write", "inconsistent-offsets"),
+    ),
+    Mutant(
+        name="election-in-same-epoch",
+        switch="election_raises_leader_epoch",
+        kafka="4.3",
+        doc="The controller elects a leader in the leader epoch of its predecessor.",
+        source="PartitionChangeBuilder.electLeader",
+        noticed_by=("two-leaders",),
+    ),
+    Mutant(
+        name="producer-ids-given-twice",
+        switch="producer_ids_given_once",
+        kafka="4.3",
+        doc="Two brokers give the same producer ids away: a leader takes what one producer sends for a retry of the other's.",
+        source="KIP-730, ProducerIdControlManager",
+        noticed_by=("lost-write", "duplicate"),
+    ),
+    Mutant(
+        name="two-votes-an-epoch",
+        switch="one_vote_per_epoch",
+        kafka="4.3",
+        doc="A voter votes for two candidates in one epoch: the quorum has two leaders.",
+        source="KIP-595, KafkaRaftClient.handleVoteRequest",
+        noticed_by=("one-controller-per-epoch", "committed-metadata-kept"),
+    ),
+    Mutant(
+        name="stop-without-flush",
+        switch="shutdown_flushes_logs",
+        kafka="4.3",
+        doc="A broker that stops in good order says so without having flushed its logs: nothing is recovered, and power loss takes what it had.",
+        source="LogManager.shutdown",
+        noticed_by=("shutdown-flushes-logs",),
     ),
 )
 

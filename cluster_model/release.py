@@ -101,6 +101,11 @@ class Behaviours:
         before=(("2.7", False),),
         is_repair=False,
     )
+    diverging_fetch_uncounted: bool = _switch(
+        "A leader that answers a fetch with where the logs part does not take that fetch's offset for the follower's LEO. Off is a mutant.",
+        "KIP-595, Partition.fetchRecords (DivergingEpoch)",
+        meaning="a fetch that has parted from the leader's log does not count (KIP-595)",
+    )
     out_of_range_follower: str = _switch(
         "What a follower does whose leader's log ends before its own, where unclean.leader.election.enable is false: it "
         "truncates, as it does where that is true; its broker shuts down; or its broker hangs in its shutdown, which waits for "
@@ -364,6 +369,11 @@ class Behaviours:
         "LogManager.checkpointLogRecoveryOffsets, Log.flush",
         meaning="a recovery point is what has been flushed",
     )
+    shutdown_flushes_logs: bool = _switch(
+        "A broker that stops in good order flushes its logs before it says so in the clean shutdown file. Off is a mutant.",
+        "LogManager.shutdown",
+        meaning="a broker that has stopped in good order has flushed its logs",
+    )
     epoch_cache_follows_log: bool = _switch(
         "The epoch cache is cut where its log was cut: by a truncation, and by what a log that is opened has lost. "
         "Off is a mutant.",
@@ -388,6 +398,14 @@ class Behaviours:
         "KAFKA-15021, Partition.maybeIncrementLeaderHW",
         meaning="the high watermark does not wait for a follower that may not join the ISR (KAFKA-15021)",
         before=(("3.6", False),),
+    )
+    reelected_leader_forgets_positions: bool = _switch(
+        "A leader that is elected again without having heard that it was deposed forgets how far its followers were, as one does that has "
+        "followed meanwhile. No release does: a follower that has truncated for the leader in between counts with what it had before.",
+        "Partition.makeLeader, Replica.resetReplicaState (isNewLeader)",
+        meaning="a leader that is elected again learns anew how far its followers are",
+        latest=False,
+        safe=True,
     )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
@@ -456,6 +474,12 @@ class Behaviours:
         "Log.truncateTo, ProducerStateManager.truncateAndReload",
         meaning="what is cut off a log is not remembered as a batch of its producer",
     )
+    duplicate_waits_for_hw: bool = _switch(
+        "A retry that a leader recognises is answered like the first request, when the high watermark has passed the batch. Off is a "
+        "mutant: it is answered at once.",
+        "ReplicaManager.appendRecords, DelayedProduce",
+        meaning="a recognised retry is acknowledged when its record is committed",
+    )
     followers_learn_producers: bool = _switch(
         "A follower learns the producers' states from the batches that it copies. Off is a mutant: a new leader "
         "knows only what it has read from its disk.",
@@ -484,12 +508,56 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    check_quorum: bool = _switch(
+        "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
+        "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
+        "went on with it.",
+        "KAFKA-15489, LeaderState.timeUntilCheckQuorumExpires",
+        meaning="a leader of the quorum that no majority fetches from resigns (KAFKA-15489)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
+    unclean_shutdown_leaves_elr: bool = _switch(
+        "In KRaft with eligible leader replicas, who registers again after an unclean stop leaves the ISRs and ELRs that it was in. Off is a "
+        "mutant: it is elected for what it may have lost.",
+        "KIP-966, ClusterControlManager.registerBroker (handleUncleanBrokerShutdown)",
+        meaning="who has stopped uncleanly is not eligible any more (KIP-966)",
+    )
+    alter_partition_fenced: bool = _switch(
+        "In KRaft the controller takes an ISR from the present leader alone, and on top of the present partition state. Off is a mutant: "
+        "what a former leader wanted comes late and takes effect.",
+        "KIP-497, ReplicationControlManager.validateAlterPartitionData",
+        meaning="the controller takes no ISR that goes by an older state (KIP-497)",
+    )
+    election_raises_leader_epoch: bool = _switch(
+        "In KRaft another leader has another leader epoch. Off is a mutant.",
+        "PartitionChangeBuilder.electLeader",
+        meaning="another leader has another leader epoch",
+    )
+    producer_ids_given_once: bool = _switch(
+        "In KRaft a block of producer ids that was given is noted in the metadata log. Off is a mutant: the next broker gets the same block.",
+        "KIP-730, ProducerIdControlManager.generateNextProducerId",
+        meaning="a producer id is given once (KIP-730)",
+    )
+    one_vote_per_epoch: bool = _switch(
+        "In KRaft a voter votes once in an epoch. Off is a mutant: it votes for everyone whose log goes as far as its own.",
+        "KIP-595, KafkaRaftClient.handleVoteRequest (QuorumState.votedKey)",
+        meaning="a voter votes once in an epoch (KIP-595)",
+    )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
         "nobody when it is back.",
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
+        is_repair=False,
+    )
+    quick_reregistration: bool = _switch(
+        "In KRaft a broker that has died in its controlled shutdown registers again at once. Before, it was refused until the "
+        "session of its former life was over, as one is that was killed.",
+        "KAFKA-19047, ClusterControlManager.registerBroker",
+        meaning="a broker that was about to stop registers again at once (KAFKA-19047)",
+        before=(("4.1", False),),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

@@ -26,6 +26,9 @@ PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
+CONTROL_PLANE: Final = "CONTROL_PLANE"
+"""What the listener of controllers is called where they have one of their own."""
+
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
@@ -119,15 +122,18 @@ _CATALOGUE: Final = (
             maximum=INT_MAX, since="2.8"),
     Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
             "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("initial.broker.registration.timeout.ms", BROKER, "ms", _always(60_000),
+            "In KRaft: how long a broker that starts tries to register before it gives up and ends.", maximum=INT_MAX,
+            since="2.8"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
             "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
-            "How long a voter that was not elected waits before it runs again, at the most.", minimum=1,
+            "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
-            "How long a voter goes without its leader before it runs for office; a leader resigns after half as long again "
-            "without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
+            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
@@ -139,6 +145,16 @@ _CATALOGUE: Final = (
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
             "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
             minimum=1, maximum=INT_MAX),
+    Setting("num.network.threads", BROKER, "int", _always(3),
+            "How many threads carry requests and answers; each waits while the queue of requests is full.", minimum=1,
+            maximum=INT_MAX),
+    Setting("num.io.threads", BROKER, "int", _always(8),
+            "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
+    Setting("queued.max.requests", BROKER, "int", _always(500),
+            "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
+    Setting("control.plane.listener.name", BROKER, "choice", _always(""),
+            "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
+            "where it hears the other brokers (KIP-291).", choices=(CONTROL_PLANE,), since="2.2"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
@@ -317,6 +333,7 @@ class BrokerConfig:
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
     broker_session_timeout_us: int = _setting("broker.session.timeout.ms")
     broker_heartbeat_interval_us: int = _setting("broker.heartbeat.interval.ms")
+    initial_registration_timeout_us: int = _setting("initial.broker.registration.timeout.ms")
     quorum_election_timeout_us: int = _setting("controller.quorum.election.timeout.ms")
     quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
     quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")
@@ -325,6 +342,10 @@ class BrokerConfig:
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
     controller_socket_timeout_us: int = _setting("controller.socket.timeout.ms")
+    network_threads: int = _setting("num.network.threads")
+    io_threads: int = _setting("num.io.threads")
+    queued_requests_max: int = _setting("queued.max.requests")
+    control_plane_listener: str = _setting("control.plane.listener.name")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")

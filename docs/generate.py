@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from docs.event_tables import event_table
 from docs.fault_tables import fault_tables, target_table
+from docs.library_tables import library_table
 from docs.promise_tables import anomaly_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
@@ -52,6 +53,7 @@ TABLES = {
     "faults": fault_tables,
     "fault_targets": target_table,
     "keys": key_tables,
+    "library": library_table,
     "mutants": mutant_table,
     "promises": promise_table,
     "sources": source_table,

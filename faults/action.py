@@ -59,6 +59,6 @@ class Action(ABC):
         """Yield the single actions that it stands for."""
         yield self
 
-    def joined(self, following: Sequence["Action"]) -> tuple["Action", int]:  # noqa: ARG002  # as most are
+    def joined(self, following: Sequence["Action"]) -> tuple["Action", int]:
         """Return the action that says the same as this one and the first of those *following* it, and of how many."""
         return self, 0

@@ -102,7 +102,7 @@ class Wait(Action):
     name: ClassVar[str] = "wait"
     is_noted: ClassVar[bool] = True
 
-    def take(self, operator: Operator) -> list[str]:  # noqa: ARG002  # what it does not need
+    def take(self, operator: Operator) -> list[str]:
         return []
 
 

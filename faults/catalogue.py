@@ -3,29 +3,30 @@
 from typing import Final
 
 from harrow.cluster_model.registry import Registry
-from harrow.faults.bit_rot import BitRot
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_isolation import BrokerIsolation
-from harrow.faults.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.broker_slow import BrokerSlow
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
-from harrow.faults.client_processes import ClientCrash, ClientPause, ClientZombie
-from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.disk_full import DiskFull
-from harrow.faults.disk_loss import DiskLoss
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.brokers.broker_slow import BrokerSlow
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.rolling_restart import RollingRestart
+from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane.session_expiry import SessionExpiry
+from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
+from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.disk_slow import DiskSlow
+from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
+from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault
-from harrow.faults.link_reset import LinkReset
-from harrow.faults.link_slow import LinkSlow
-from harrow.faults.log_dir_failure import LogDirFailure
-from harrow.faults.message import Message, Release
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.network_split import NetworkSplit
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.rolling_restart import RollingRestart
-from harrow.faults.session_expiry import SessionExpiry
-from harrow.faults.slow_follower import SlowFollower
-from harrow.faults.stale_checkpoint import StaleCheckpoint
-from harrow.faults.torn_write import TornWrite
+from harrow.faults.links.link_reset import LinkReset
+from harrow.faults.links.link_slow import LinkSlow
+from harrow.faults.links.message import Message, Release
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links.slow_follower import SlowFollower
 
 FAULTS: Final[Registry[str, type[Fault]]] = Registry(
     (fault.name, fault)
@@ -44,6 +45,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         BitRot,
         LogDirFailure,
         DiskFull,
+        DiskSlow,
         StaleCheckpoint,
         ControllerFailover,
         SessionExpiry,

@@ -104,6 +104,9 @@ class Environment(BrokerProcesses, Protocol):
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Undo a `fail_log_dir`; a running broker does not look at the directory again."""
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Have each append of a broker wait so long for its disk; with 0 the disk is itself again."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         """Return whether a broker's disk has a record at an offset of a partition, or any."""
 
@@ -190,11 +193,11 @@ class Fault(Action):
         """Return why a campaign cannot mean this, None if it can."""
         return None
 
-    def decided(self, draw: Stream) -> Self:  # noqa: ARG002  # most faults leave no more to chance than times and brokers
+    def decided(self, draw: Stream) -> Self:
         """Return it with what it leaves to chance drawn, once it is known whom it strikes."""
         return self
 
-    def applies(self, environment: Environment) -> bool:  # noqa: ARG002  # most faults look at it
+    def applies(self, environment: Environment) -> bool:
         """Return whether there is something to do it to: not where a broker is down already."""
         return self.problem() is None
 
@@ -214,11 +217,11 @@ class Fault(Action):
         """Yield plainer faults that may come to the same, beside those with a field as by default."""
         yield from ()
 
-    def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:  # noqa: ARG002  # most are no such fault
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:
         """Yield crashes of one of the brokers that may come to the same."""
         yield from ()
 
-    def ends(self, other: "Fault") -> bool:  # noqa: ARG002  # most faults end no other
+    def ends(self, other: "Fault") -> bool:
         """Return whether it takes another one out of force."""
         return False
 
@@ -240,7 +243,7 @@ class LastingFault(Fault):
         given = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
         return next((low_us for low_us, _ in filter(None, given)), None) if self.is_lasting() else None
 
-    def is_in_force(self, processes: BrokerProcesses) -> bool:  # noqa: ARG002  # most faults end by time alone
+    def is_in_force(self, processes: BrokerProcesses) -> bool:
         """Return whether there is something left to end: not where a crashed broker runs again already."""
         return True
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
@@ -20,14 +20,12 @@ from harrow.cluster_model.release import (
 from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_config, topic_config
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.client_processes import ClientZombie
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault
-from harrow.faults.message import Message
-from harrow.faults.session_expiry import SessionExpiry
+from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
@@ -80,8 +78,10 @@ UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+_CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
@@ -96,7 +96,8 @@ class Reach:
     """What can be done to a cluster of brokers of a *release*, and what of it is seen.
 
     ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
-    conditions (`ReplicaIs`) that nobody can tell.
+    conditions (`ReplicaIs`) that nobody can tell. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
+    are at hand.
     """
 
     release: KafkaRelease
@@ -104,6 +105,7 @@ class Reach:
     events: frozenset[str]
     unseen: frozenset[str]
     lack: Lack
+    has_controllers: bool = False
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
@@ -114,6 +116,7 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
         events=SEEN,
         unseen=frozenset(),
         lack=lambda done: _NOT_DONE.get(done.deed),
+        has_controllers=True,
     )
 
 
@@ -132,6 +135,9 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
+    given = (plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers))
+    if any(_CONTROL_PLANE_LISTENER in settings for settings in given):
+        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
@@ -214,14 +220,18 @@ def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
     if plan.cluster.metadata not in (None, reach.metadata):
         yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
     if reach.metadata == KRAFT:
-        yield from _obstacles_of_kraft(plan)
+        yield from _obstacles_of_kraft(plan, reach)
 
 
-def _obstacles_of_kraft(plan: Plan) -> Iterator[str]:
+def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
     for fault in faults_of(plan):
-        if isinstance(fault, (SessionExpiry, ControllerFailover)):
-            yield f"{fault.name} is about ZooKeeper, and there is none"
-        elif _strikes_controller(fault):
+        deeds = {done.deed for done in rehearsed(fault, plan)}
+        is_about_controller = _strikes_controller(fault)
+        if Deed.EXPIRE_SESSION in deeds and not is_about_controller:
+            yield f"{fault.name} ends a broker's session with ZooKeeper, and there is none"
+        elif Deed.LOSE_DISK in deeds and is_about_controller:
+            yield f"{fault.name} strikes a broker's disk, and the controller is none"
+        elif is_about_controller and not reach.has_controllers:
             yield f"{fault.name} strikes a broker, and the controller is none"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):

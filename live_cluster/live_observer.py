@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.trace_scan import LateTraceScan
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.reports import ClientReports
@@ -77,7 +77,7 @@ class SeenReplica:
 
 
 class LiveObserver:
-    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.target.RunObserver`)."""
+    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.targets.target.RunObserver`)."""
 
     def __init__(
         self,
@@ -96,6 +96,7 @@ class LiveObserver:
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller
         self.partition_state = cluster.seen.partition_state
+        self.electable = cluster.seen.electable
         self.replicas_of = cluster.replicas_of
         self.is_acked = reports.is_acked
         self.is_failed = reports.is_failed
@@ -118,21 +119,31 @@ class LiveObserver:
             if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
         )
 
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """With an empty ISR, who is eligible and runs; where nobody does all of them, for a kill may have cost any its eligibility."""
+        electable = self.electable(partition)
+        state = self.partition_state(partition)
+        if state is None or state.isr:
+            return (electable,)
+        running = tuple(broker for broker in electable if self.broker_state(broker) != "down")
+        return (running,) if running else tuple((broker,) for broker in electable) or ((),)
+
     def is_registered(self, broker: int) -> bool:
         return broker in self._cluster.seen.registered()
 
     def broker_state(self, broker: int) -> str:
-        process = self._cluster.brokers[broker]
+        control = self._cluster.control
+        process = control.controllers.get(broker) or self._cluster.brokers[broker]
         if not process.is_running:
             return "down"
         return "paused" if process.is_paused else "up"
 
-    def is_stuck(self, partition: str, broker: int) -> bool:  # noqa: ARG002  # no disk can be damaged here
+    def is_stuck(self, partition: str, broker: int) -> bool:  # no disk can be damaged here
         return False
 
     def is_impaired(self, broker: int) -> bool:
         is_up = self.broker_state(broker) == "up"
-        return is_up and self.links.are_disturbed(broker, self._cluster.control.name)
+        return is_up and self.links.are_disturbed(broker, self._cluster.control.process_names)
 
     def _is_leader(self, partition: str, broker: int) -> bool:
         state = self.partition_state(partition)

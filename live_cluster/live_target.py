@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients import Clients
-from harrow.campaigns.run.partition_promises import partition_settings
-from harrow.campaigns.run.target import CannotDoError, Patience
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.partition_promises import partition_settings
+from harrow.campaigns.run.targets.target import CannotDoError, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.events import ControllerResigned, Healed
 from harrow.cluster_model.release import HANGS, RELEASES
@@ -34,7 +34,7 @@ _PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_S
 
 
 class LiveTarget:
-    """Real brokers, with the clients of a run (`harrow.campaigns.run.target.Target`).
+    """Real brokers, with the clients of a run (`harrow.campaigns.run.targets.target.Target`).
 
     One thread runs a campaign. What brokers, clients and links do is noticed by others, and taken over at each step.
     """
@@ -179,7 +179,7 @@ class LiveTarget:
         self.environment.heal()
         self.clients.resume()
 
-    def heal_core(self, brokers: Collection[int]) -> None:  # noqa: ARG002 - it cannot
+    def heal_core(self, brokers: Collection[int]) -> None:
         raise CannotDoError("to heal a core of the brokers alone")
 
     def broker_config(self, broker: int) -> BrokerConfig:

@@ -1,17 +1,16 @@
 """What a fault would do to a cluster, found out by letting it act on none."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 from itertools import cycle, islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from harrow.campaigns.language.plan import Plan
-from harrow.cluster_model.fields import BrokerMarker, all_fields_of
+from harrow.cluster_model.fields import BrokerMarker, all_fields_of, with_fields
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import Fault, GradualFault, LastingFault
-from harrow.faults.link_ends import with_link_ends
+from harrow.faults.links.link_ends import with_link_ends
 
 _STEPS_MAX: Final = 10_000
 
@@ -32,6 +31,7 @@ class Deed(StrEnum):
     TEAR_WRITE = "tear_write"
     LOSE_DISK = "lose_disk"
     FAIL_LOG_DIR = "fail_log_dir"
+    SLOW_DISK = "slow_disk"
     DAMAGE_BATCH = "damage_batch"
     REVERT_CHECKPOINT = "revert_checkpoint"
     EXPIRE_SESSION = "expire_session"
@@ -66,7 +66,7 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[Rehearsed, ...]:
         for item in all_fields_of(type(fault))
         if item.kind is BrokerMarker and isinstance(item.of(fault), (str, tuple))
     }
-    struck: Any = replace(fault, **looked_for) if looked_for else fault  # type: ignore[type-var]  # every fault is a dataclass
+    struck = with_fields(fault, looked_for)
     brokers = stage.broker_ids()
     # Of those that are looked for each is another one, as far as there are any: else no link would be between them.
     others = cycle((*brokers[1:], any_broker))
@@ -106,7 +106,7 @@ class _Stage:
     def is_paused(self, broker: int) -> bool:
         return broker in self._paused
 
-    def is_stopping(self, broker: int) -> bool:  # noqa: ARG002 - it takes no time
+    def is_stopping(self, broker: int) -> bool:
         return False
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
@@ -121,22 +121,25 @@ class _Stage:
     def log_dirs(self) -> int:
         return self._plan.cluster.disk.log_dirs
 
-    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:  # noqa: ARG002 - any of them
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self._do(Deed.FAIL_LOG_DIR, broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Do nothing: there is none without a `fail_log_dir`."""
 
-    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:  # noqa: ARG002 - any may
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        self._do(Deed.SLOW_DISK, broker)
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return True
 
-    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:  # noqa: ARG002 - any batch
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
         self._do(Deed.DAMAGE_BATCH, broker)
 
-    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:  # noqa: ARG002 - any file
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
         self._do(Deed.REVERT_CHECKPOINT, broker)
 
-    def may_lose_power(self, broker: int) -> bool:  # noqa: ARG002 - any may
+    def may_lose_power(self, broker: int) -> bool:
         return True
 
     def stop_broker(self, broker: int) -> None:
@@ -173,10 +176,10 @@ class _Stage:
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
         self._do(Deed.RESTORE, sender, receiver)
 
-    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:  # noqa: ARG002 - none is
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
         return False
 
-    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:  # noqa: ARG002 - any
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
         self._do(Deed.DEGRADE, sender, receiver)
 
     def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
@@ -185,16 +188,16 @@ class _Stage:
     def reset_link(self, one: int | str, other: int | str) -> None:
         self._do(Deed.RESET, one, other)
 
-    def add_message_rule(self, rule: MessageRule) -> None:  # noqa: ARG002 - any rule
+    def add_message_rule(self, rule: MessageRule) -> None:
         self._do(Deed.RULE_MESSAGES)
 
     def remove_message_rules(self) -> None:
         """Do nothing: there are none without an `add_message_rule`."""
 
-    def has_message_rule(self, name: str) -> bool:  # noqa: ARG002 - any rule
+    def has_message_rule(self, name: str) -> bool:
         return False
 
-    def release_messages(self, name: str) -> None:  # noqa: ARG002 - any rule
+    def release_messages(self, name: str) -> None:
         # It takes a rule to release something, wherever the campaign makes it.
         self._do(Deed.RULE_MESSAGES)
 

@@ -17,8 +17,8 @@ SEEDS_MAX = 500
 
 
 @cache
-def library_swarm() -> Plan:
-    return load_campaign(resolve("swarm")[0]).plans[0]
+def library_swarm(name: str = "swarm") -> Plan:
+    return load_campaign(resolve(name)[0]).plans[0]
 
 
 def swarm_with(behaviours: Mapping[str, Any]) -> Plan:
@@ -27,7 +27,7 @@ def swarm_with(behaviours: Mapping[str, Any]) -> Plan:
 
 
 def swarm_with_mutant(name: str) -> Plan:
-    return swarm_with({MUTANTS[name].switch: MUTANTS[name].value})
+    return library_swarm(MUTANTS[name].swarm).flawed(MUTANTS[name])
 
 
 @cache

@@ -180,9 +180,9 @@ _EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
 class EventValue(Leaf):
     """The value of a trace event's field: a single value or a list, which becomes a tuple."""
 
-    def _validate(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         if isinstance(value, list):
-            return tuple(self._validate(item) for item in value)
+            return tuple(self.validate(item) for item in value)
         if not isinstance(value, Scalar):
             raise LiteralError("expected a value or a list, not a mapping")
         if value.is_null():

@@ -18,7 +18,7 @@ from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BROKER_ID_MAX
-from harrow.faults.link_ends import GROUPS
+from harrow.faults.links.link_ends import GROUPS
 
 LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
 FASTEST_PER_SECOND: Final = 10_000

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from harrow.campaigns.language.plan import Plan, Swarm
 from harrow.campaigns.language.yaml_positions import ListNode, MapNode, Node, Path, without
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of
 from harrow.cluster_model.registry import derived
 

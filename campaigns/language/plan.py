@@ -15,6 +15,7 @@ from harrow.cluster_model import fields as markers
 from harrow.cluster_model import topology
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.mutants import Mutant
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -300,7 +301,7 @@ class Plan:
         "The consumers; by default none.", default=(), key="workload.consumers"
     )
     applications: tuple[Any, ...] = described(
-        "Clients of other kinds (`harrow.campaigns.run.clients`).", default=(), key=""
+        "Clients of other kinds (`harrow.campaigns.run.clients.clients`).", default=(), key=""
     )
     script: tuple[Step, ...] = described("Steps, taken in order.", default=(), shrinks=False)
     faults: tuple[Injection, ...] = described("Faults, each on its own.", default=(), shrinks=False)
@@ -360,6 +361,11 @@ class Plan:
         """Return the release's behaviours with the campaign's switches applied."""
         switches: dict[str, Any] = dict(self.behaviours)
         return replace(RELEASES[self.kafka].behaviours, **switches)
+
+    def flawed(self, mutant: Mutant) -> "Plan":
+        """Return the plan with a known flaw, as of the release that the flaw is about."""
+        kafka = self.kafka if mutant.kafka == DEFAULT_RELEASE else mutant.kafka
+        return replace(self, kafka=kafka, behaviours={**self.behaviours, mutant.switch: mutant.value})
 
     @property
     def metadata(self) -> str:

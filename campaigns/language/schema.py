@@ -20,8 +20,8 @@ from harrow.campaigns.language.section import (
     one_of,
     whole_range,
 )
-from harrow.campaigns.run.clients import application_kinds
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.clients.clients import application_kinds
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model.fields import SettingsMarker, fields_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS

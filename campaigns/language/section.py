@@ -35,12 +35,12 @@ class Leaf:
     schema: Mapping[str, Any]
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> Any:
-        return core_schema.no_info_plain_validator_function(self._validate)
+        return core_schema.no_info_plain_validator_function(self.validate)
 
     def __get_pydantic_json_schema__(self, _core: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return dict(self.schema)
 
-    def _validate(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         if isinstance(value, Scalar):
             if value.is_null():
                 raise LiteralError("there is no value")
@@ -75,12 +75,12 @@ class OneOrSeveral(Leaf):
     def __get_pydantic_json_schema__(self, _core: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [dict(self.schema), {"type": "array", "items": dict(self.schema), "minItems": 1}]}
 
-    def _validate(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         if not isinstance(value, list):
-            return super()._validate(value)
+            return super().validate(value)
         if not value:
             raise LiteralError("the list is empty")
-        return tuple(super(OneOrSeveral, self)._validate(each) for each in value)
+        return tuple(super(OneOrSeveral, self).validate(each) for each in value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
-from harrow.campaigns.run.probes import never_reached
-from harrow.campaigns.run.required_probes import UnreachedProbes
+from harrow.campaigns.run.probes.probes import never_reached
+from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog

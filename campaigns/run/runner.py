@@ -11,17 +11,17 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.run.awaited import awaited_events
-from harrow.campaigns.run.client import Reader
+from harrow.campaigns.run.clients.client import Reader
 from harrow.campaigns.run.core_recovery import CoreRecovery
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
-from harrow.campaigns.run.probe_counter import count_probes
-from harrow.campaigns.run.probes import never_reached
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
+from harrow.campaigns.run.probes.probe_counter import count_probes
+from harrow.campaigns.run.probes.probes import never_reached
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult, measured_levels
 from harrow.campaigns.run.script import Script
 from harrow.campaigns.run.service import missed_bounds
 from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.model_target import ModelTarget
+from harrow.campaigns.run.targets.target import Target
 from harrow.checks.evidence import Evidence, HealedCore
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from harrow.checks.index import Index
@@ -119,6 +119,11 @@ class Run:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
         self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
         self.script = Script(plan.script, self.target, self.injector)
+        # Where nothing is written any more a follower may never learn it: a fetch session tells of no partition without news
+        # (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
+        self._followers_learn_hw = (
+            self.target.patience is None and not plan.behaviour_switches().truncation_on_fetch
+        )
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
@@ -306,13 +311,8 @@ class Run:
         return None
 
     def _end_of(self, view: ReplicaView) -> tuple[int, ...]:
-        """Return what replicas have to agree on: their LEO, in the model up to 2.6 their high watermark too.
-
-        Where nothing is written any more a follower's may stay behind for ever: a fetch session tells of no partition without
-        news (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
-        """
-        is_told = self.target.patience is None and not self._plan.behaviour_switches().truncation_on_fetch
-        return (view.leo, view.hw) if is_told else (view.leo,)
+        """Return what replicas have to agree on: their LEO, and their high watermark where it reaches all of them."""
+        return (view.leo, view.hw) if self._followers_learn_hw else (view.leo,)
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer."""

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from harrow.campaigns.language.plan import Step
-from harrow.campaigns.run.fault_injector import FaultInjector
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.run_result import MissedExpectation
-from harrow.campaigns.run.target import Target
+from harrow.campaigns.run.targets.target import Target
 from harrow.faults.action import Action
 from harrow.faults.actions import Expect
 from harrow.faults.conditions.fact import Fact

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Core, Plan, Swarm
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import settings as catalogue
-from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.fields import fields_of, with_fields
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
 from harrow.cluster_model.sim.choices import SeededStream, Stream, between, pick
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
@@ -104,11 +104,11 @@ class _Drawing:
     def _opened(self, spec: T) -> T:
         """Return a part of a plan with each field drawn that the swarm leaves open in it."""
         changes = self._drawn_fields(type(spec), spec)
-        return replace(spec, **changes) if changes else spec  # type: ignore[type-var]  # a dataclass
+        return with_fields(spec, changes)
 
     def _opened_in_each(self, specs: tuple[T, ...]) -> tuple[T, ...]:
         changes = self._drawn_fields(type(specs[0]), specs[0]) if specs else {}
-        return tuple(replace(spec, **changes) for spec in specs) if changes else specs  # type: ignore[type-var]  # dataclasses
+        return tuple(with_fields(spec, changes) for spec in specs)
 
     def _drawn_fields(self, declared: type[Any], spec: Any) -> dict[str, Any]:
         changes: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.search.timeline import timeline, values_of, with_actions, with_timeline, with_values
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.fields import DeclaredField, fields_of
+from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
 from harrow.cluster_model.settings import Value, conflicts
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import NetworkSpec
@@ -145,7 +145,7 @@ def with_defaults(spec: S) -> Iterator[S]:
         value = item.of(spec)
         if item.options.shrinks and value != item.default:
             for simpler in _plainer_values(item, value):
-                yield replace(spec, **item.named(simpler))  # type: ignore[type-var]  # a dataclass
+                yield with_fields(spec, item.named(simpler))
 
 
 def _plainer_values(item: DeclaredField, value: Any) -> Iterator[Any]:

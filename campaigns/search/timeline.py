@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from harrow.campaigns.language.plan import Plan, Step
-from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.fields import fields_of, with_fields
 from harrow.faults.action import Action
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection
@@ -83,7 +83,7 @@ def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
         if issubclass(item.kind, markers):
             value = item.of(action)
             changed[item.attribute] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
-    return replace(action, **changed)  # type: ignore[type-var]  # all are dataclasses
+    return with_fields(action, changed)
 
 
 def _steps(moments: Iterable[Moment]) -> tuple[Step, ...]:

@@ -14,7 +14,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
-from harrow.faults.network_split import NetworkSplit
+from harrow.faults.links.network_split import NetworkSplit
 
 E = TypeVar("E", bound=Event)
 
@@ -424,6 +424,9 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         to="broker",
     ),
     Phrase(events.LogDirFailed, "disk", _log_dir_failed, "failed log directory"),
+    Phrase(
+        events.RequestQueueFull, "disk", "has a FULL queue of requests: {requests} wait", "full request queue"
+    ),
     Phrase(events.CheckpointReverted, "disk", _checkpoint_reverted, "old checkpoint"),
     Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
     Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),

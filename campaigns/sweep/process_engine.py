@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from harrow.campaigns.run.available_workers import available_workers
-from harrow.campaigns.run.worker_pool import kill, worker_pool
+from harrow.campaigns.run.workers.available_workers import available_workers
+from harrow.campaigns.run.workers.worker_pool import kill, worker_pool
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.engine import ChunkLostError

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.campaigns.sweep import queries
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.confidence import wilson

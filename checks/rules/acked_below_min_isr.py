@@ -54,12 +54,13 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 class _Leader:
     """A broker as the leader of a partition: its ISR, and what has been appended and committed there.
 
-    ``thin`` is the event with which its ISR became too small, None while it is large enough. By base offset
-    ``appended`` has what ``thin`` was at the append, ``ends`` where an uncommitted batch ends, and ``committed``
-    the line at which the high watermark passed a batch.
+    ``thin`` is the event with which its ISR became too small, None while it is large enough, and ``may_suffice`` says that the
+    maximal ISR is large enough nevertheless (KIP-497). By base offset ``appended`` has what ``thin`` was at the append,
+    ``ends`` where an uncommitted batch ends, and ``committed`` the line at which the high watermark passed a batch.
     """
 
     thin: _Isr | None = None
+    may_suffice: bool = False
     appended: dict[int, _Isr | None] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
@@ -67,11 +68,19 @@ class _Leader:
     def isr_is(
         self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
     ) -> None:
-        """The ISR has changed, or somebody is about to join, who has what is committed from now on (KIP-497)."""
+        """The ISR has changed, or somebody is about to join, who has what is committed from now on (KIP-497).
+
+        Who is about to join counts for an answer, and not yet for an append (``appendRecordsToLeader`` goes by the ISR,
+        ``checkEnoughReplicasReachOffset`` by the maximal one).
+        """
+        if isinstance(event, events.IsrPending):
+            self.may_suffice = self.may_suffice or len(event.isr) >= minimum
+            return
         if len(event.isr) >= minimum:
             self.thin = None
-        elif not isinstance(event, events.IsrPending):
-            self.thin = self.thin or TraceLine(number, event)
+        elif self.thin is None or self.may_suffice:
+            self.thin = TraceLine(number, event)
+        self.may_suffice = False
 
     def append(self, base_offset: int, records: int) -> None:
         """A producer's batch has been taken, anew or as one that was there already."""
@@ -92,7 +101,7 @@ class _Leader:
         answer: a leader looks at it when the high watermark has risen, and need not do so at once.
         """
         at_append = self.appended.get(base_offset)
-        if at_append is not None or self.thin is None:
+        if at_append is not None or self.thin is None or self.may_suffice:
             return at_append
         return self.thin if self.committed.get(base_offset, 0) > self.thin.number else None
 

@@ -84,13 +84,16 @@ def _prevented_by(evidence: Evidence, invariant: str) -> tuple[prevention.Preven
 
 
 _OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
-    invariants.ONE_CONTROLLER_PER_EPOCH: prevention.LEADERSHIP,
+    invariants.ONE_CONTROLLER_PER_EPOCH: (*prevention.LEADERSHIP, *prevention.QUORUM),
     invariants.CONTROLLER_EPOCH_MONOTONIC: ("controller_epoch_fencing", "requests_after_registration"),
     invariants.LEADER_EPOCH_MONOTONIC: ("leader_epoch_fencing", "controller_epoch_fencing"),
     invariants.CONTROLLER_WRITES_FENCED: ("controller_writes_fenced",),
     invariants.REGISTERED_BEFORE_CONTROL: ("requests_after_registration",),
     invariants.REGISTRATIONS_KNOWN: ("broker_epoch",),
     invariants.FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
+    invariants.HW_WAITS_FOR_MIN_ISR: ("hw_waits_for_min_isr",),
+    invariants.COMMITTED_METADATA_KEPT: prevention.QUORUM,
+    invariants.UNCLEAN_REPLICA_NOT_ELECTED: ("eligible_leader_replicas", "unclean_shutdown_leaves_elr"),
 }
 """The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
 
@@ -296,6 +299,13 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     ),
     invariants.FAILOVER_SHRINKS_ISR: Promise(
         promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 2.3 (KAFKA-3143)"
+    ),
+    invariants.HW_WAITS_FOR_MIN_ISR: Promise(
+        promised_by=(promise.HIGH_WATERMARK,), releases="since 3.7 (KAFKA-15583)"
+    ),
+    invariants.COMMITTED_METADATA_KEPT: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.UNCLEAN_REPLICA_NOT_ELECTED: Promise(
+        promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 4.1 (KIP-966)"
     ),
 }
 """What promises each invariant."""

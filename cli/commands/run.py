@@ -16,11 +16,11 @@ from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
-from harrow.campaigns.run.available_workers import available_workers
-from harrow.campaigns.run.parallel_runs import run_all
-from harrow.campaigns.run.required_probes import as_only_run
+from harrow.campaigns.run.probes.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped
+from harrow.campaigns.run.workers.available_workers import available_workers
+from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.brokers import MODEL, real_brokers
 from harrow.cli.commands.run_selection import Selection, select

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harrow.campaigns.record.report import AS_EXPECTED, NOT_RUN, UNDECIDED, UNEXPECTED, outcome, variant_name
-from harrow.campaigns.run.required_probes import RequiredProbes
+from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import Selection

@@ -73,13 +73,15 @@ def _show_cluster(console: Console, seen: "Survey", answers: Mapping[int, bool])
 
 
 def _show_commands(console: Console, file: "ClusterFile") -> None:
-    from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, HEALED_BY, TOPICS
+    from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, TOPICS
 
     known = {*file.commands, *(deed for broker in file.brokers.values() for deed in broker.commands)}
     table = columns("", "command", "allowed")
-    for deed in ALLOWED:
-        has = "-" if deed == TOPICS else f"yes, undone by {HEALED_BY[deed]}" if deed in known else "none"  # type: ignore[index]  # the others are deeds
-        table.add_row(deed, has, "yes" if deed in file.allowed else "with --yes")
+    commands = {TOPICS: "-"}
+    for deed, cure in HEALED_BY.items():
+        commands[deed] = f"yes, undone by {cure}" if deed in known else "none"
+    for word, command in commands.items():
+        table.add_row(word, command, "yes" if word in file.allowed else "with --yes")
     show(console, Text(), indented(table, 2))
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.units import value_text
-from harrow.campaigns.run.clients import CLIENTS
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.clients.clients import CLIENTS
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
 from harrow.cli.options import Kind
 from harrow.cluster_model import fields as kinds
@@ -104,13 +104,14 @@ def _in_memory() -> Iterator[CatalogueEntry]:
 def _entry(
     kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
-    """Return an entry: the first paragraph of *doc* on one line, the rest below it."""
-    summary, _, about = inspect.cleandoc(doc).replace("``", "`").partition("\n\n")
+    """Return an entry: the first paragraph of *doc*, and the rest below it; each on one line, for it wraps where it is shown."""
+    text = inspect.cleandoc(doc).replace("``", "`")
+    summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
         kind=kind,
         name=name,
-        summary=" ".join(summary.split()),
-        about=about.strip(),
+        summary=summary,
+        about="\n\n".join(about),
         columns=columns or {},
         parts=parts,
     )
@@ -312,11 +313,12 @@ def _mutants() -> Iterator[CatalogueEntry]:
     for mutant in MUTANTS.values():
         value = value_text(mutant.value)
         behaviours = {"behaviours": f"{{{mutant.switch}: {value}}}"}
+        of_release = () if mutant.kafka == DEFAULT_RELEASE else ("kafka", mutant.kafka)
         noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
         parts = {
             _IN_A_CAMPAIGN: behaviours,
-            **_try("swarm", f"behaviours.{mutant.switch}", value),
-            "facts": {"source": mutant.source, "noticed by": noticed},
+            **_try(mutant.swarm, *of_release, f"behaviours.{mutant.switch}", value),
+            "facts": {"as of": mutant.kafka, "source": mutant.source, "noticed by": noticed},
         }
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
 

@@ -21,7 +21,7 @@ from harrow.campaigns.record.report import (
     in_short,
     variant_name,
 )
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally

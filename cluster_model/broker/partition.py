@@ -7,7 +7,7 @@ from typing import Final
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.replica import Replica
-from harrow.cluster_model.controller.control_plane import INELIGIBLE, AlterPartitionManager
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -90,6 +90,7 @@ class Partition:
         is_new_leader = not self.is_leader()
         if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
             return self._take_over_isr(state)
+        forgets_positions = is_new_leader or self.behaviours.reelected_leader_forgets_positions
         self._take_over(state)
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
@@ -100,7 +101,7 @@ class Partition:
                 self.log.log_end_offset,
                 self.host.clock.now_us,
                 in_isr=replica.broker in self.isr,
-                is_new_leader=is_new_leader,
+                forgets_positions=forgets_positions,
             )
         self.leader = self.broker
         self.host.emit(
@@ -385,9 +386,13 @@ class Partition:
 
         A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
         is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
-        (`INELIGIBLE`). The HW is tried in any case, for the fetch that caused the write may have raised it.
+        (`INELIGIBLE`). Where it is `OUTDATED` nothing else is asked for before the metadata log has said what is so
+        (``handleAlterPartitionError``). The HW is tried in any case, for the fetch that caused the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
+        if partition_epoch == OUTDATED:
+            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            return False
         self.pending_isr = None
         if partition_epoch == INELIGIBLE:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
@@ -412,12 +417,14 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
+        if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
+            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
             is_behind = current_leader_epoch < self.leader_epoch
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
-        return errors.NONE if self.leader == self.broker else self._not_leader()
+        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
 
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
@@ -425,15 +432,17 @@ class Partition:
     def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
         """Return where a follower's log has parted from this one: which epoch ends where (KIP-595).
 
-        It goes by the epoch of the follower's last record, which a fetch says that does not come after a truncation of its own.
+        It goes by the epoch of the last record that the follower has, where its fetch says one.
         """
-        if last_epoch == protocol.NO_EPOCH:
-            return errors.NONE, None
         epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
         if end_offset == UNDEFINED_EPOCH_OFFSET:
             return errors.OFFSET_OUT_OF_RANGE, None
         has_parted = epoch < last_epoch or end_offset < offset
         return errors.NONE, (epoch, end_offset) if has_parted else None
+
+    def is_at_odds(self, offset: int, last_epoch: int) -> bool:
+        """Return whether a follower's log has parted from this one, or nobody knows where."""
+        return self.divergence(offset, last_epoch) != (errors.NONE, None)
 
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""

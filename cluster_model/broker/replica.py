@@ -39,16 +39,21 @@ class Replica:
             self.last_caught_up_us = self.last_fetch_us = self.session.last_fetch_us
             self.session = None
 
-    def reset(self, leader_leo: int, now_us: int, *, in_isr: bool, is_new_leader: bool) -> None:
-        """Begin a leader epoch: members of the ISR count as caught up now."""
+    def reset(self, leader_leo: int, now_us: int, *, in_isr: bool, forgets_positions: bool) -> None:
+        """Begin a leader epoch: members of the ISR count as caught up now.
+
+        Kafka's leader forgets positions only if it did not lead before (``resetReplicaState``), so one that has missed its
+        deposition goes by what a follower had before it truncated for the leader in between.
+        """
         self.session = None
         self.last_fetch_leader_leo = leader_leo
         self.last_fetch_us = now_us
         self.last_caught_up_us = now_us if in_isr else _LONG_AGO_US
-        if is_new_leader:
+        if forgets_positions:
             self.log_end_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
+            self.broker_epoch = NO_EPOCH
 
     def forget_fetches(self) -> None:
         """Know no position any more, as after a fetch that failed; when it was last caught up stays."""

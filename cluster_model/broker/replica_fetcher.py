@@ -13,6 +13,7 @@ from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandl
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
 from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
@@ -46,8 +47,10 @@ class ReplicaFetcher:
         host: Host,
         config: BrokerConfig,
         behaviours: Behaviours,
-        broker_epoch: int = protocol.NO_EPOCH,
+        broker_epoch: int,
+        logs: LogManager,
     ) -> None:
+        self._logs = logs
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -64,6 +67,8 @@ class ReplicaFetcher:
         self._delayed: dict[str, FetchState] = {}
         self._session = FetchSessionHandler()
         self._busy = False
+        # The answer of which the records wait for the disk.
+        self._writing: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
         self._client = NetworkClient(
             host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
@@ -95,6 +100,7 @@ class ReplicaFetcher:
             self._client.close()
             self._session = FetchSessionHandler()
             self._busy = False
+            self._writing = None
 
     def _forget(self, name: str) -> bool:
         if self._states.pop(name, None) is None:
@@ -111,6 +117,7 @@ class ReplicaFetcher:
         self._truncating.clear()
         self._delayed.clear()
         self._session = FetchSessionHandler()
+        self._writing = None
         self._client.close()
 
     def _work(self) -> None:
@@ -231,6 +238,24 @@ class ReplicaFetcher:
     # Fetching
 
     def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
+        """Take an answer; what it brings waits for the disk, and the fetcher with it."""
+        wait_us = 0
+        if response is not None and self._logs.are_slow:
+            fetched = response.partitions
+            wait_us = self._logs.append_wait_us([name for name in fetched if fetched[name].batches])
+        if wait_us:
+            self._writing = response
+            self._host.set_timer(wait_us, self._written, response)
+        else:
+            self._process(response)
+
+    def _written(self, response: protocol.FetchResponse) -> None:
+        # Where it has been told to follow nobody meanwhile, it has begun anew.
+        if self._writing is response:
+            self._writing = None
+            self._process(response)
+
+    def _process(self, response: protocol.FetchResponse | None) -> None:
         self._busy = False
         if response is None:
             self._session.handle_error()
@@ -365,7 +390,10 @@ class ReplicaFetcher:
 class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
-    def __init__(self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours) -> None:
+    def __init__(
+        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, logs: LogManager
+    ) -> None:
+        self._logs = logs
         self._broker = broker
         self._host = host
         self._config = config
@@ -392,6 +420,7 @@ class ReplicaFetcherManager:
                 self._config,
                 self._behaviours,
                 self.broker_epoch,
+                self._logs,
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

@@ -78,7 +78,10 @@ class ReplicaManager:
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
+        self.repeats_idle_fetches = True
+        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
+        self._is_shutting_down = False
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._fetch_watchers.check
@@ -150,7 +153,10 @@ class ReplicaManager:
         if hw_rose:
             self._produce_purgatory.check(name)
         self._suspect_isr(name)
-        return PendingAck(result.error, result.base_offset, result.base_offset + len(batch.values))
+        required_offset = result.base_offset + len(batch.values)
+        if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
+            required_offset = 0
+        return PendingAck(result.error, result.base_offset, required_offset)
 
     def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
         request: protocol.ProduceRequest = message[2]
@@ -227,7 +233,11 @@ class ReplicaManager:
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
         self._fetch_watchers.watch(session, session.news)
-        if delayed.is_repeatable() and self._isr_writes.keys().isdisjoint(session.partitions):
+        if (
+            self.repeats_idle_fetches
+            and delayed.is_repeatable()
+            and self._isr_writes.keys().isdisjoint(session.partitions)
+        ):
             session.idle = self._host.repeat_while_idle(delayed)
         if session.idle is None:
             self._watch_fetch(delayed)
@@ -243,7 +253,10 @@ class ReplicaManager:
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
                 or not partition.has_offset(cached.offset)
-                or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
+                or (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
             ):
                 return True
         return False
@@ -263,12 +276,13 @@ class ReplicaManager:
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
         offset, epoch = cached.offset, cached.leader_epoch
-        diverging = None
+        diverging: tuple[int, int] | None = None
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
         error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
         if partition is not None and error == errors.NONE:
-            error, diverging = partition.divergence(offset, cached.last_epoch)
+            if cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(offset, cached.last_epoch)
             if diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
@@ -317,9 +331,9 @@ class ReplicaManager:
             if partition is None or error not in _OF_LEADERS:
                 continue
             leader_leo = partition.log.log_end_offset
-            if error == errors.NONE:
+            if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None:
+                if diverging is not None and self._behaviours.diverging_fetch_uncounted:
                     # Its LEO says nothing while it has other records than the leader.
                     self._suspect_isr(name)
                     continue
@@ -353,7 +367,10 @@ class ReplicaManager:
                 and partition.log.log_start_offset == cached.log_start_offset
                 and partition.readable_end(isolation) <= cached.offset
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
-                and partition.divergence(cached.offset, cached.last_epoch) == (errors.NONE, None)
+                and not (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
                 and (
                     request.replica_id < 0
                     or partition.follows_quietly(request.replica_id, cached.offset, session)
@@ -503,12 +520,25 @@ class ReplicaManager:
             leader = state.leader_and_isr.leader
             if leader == self._broker:
                 self._lead(partition, state)
-            elif partition.make_follower(state):
-                self._fetchers.remove(name)
-                if leader in self._metadata.live_brokers:
-                    self._follow(partition)
+            else:
+                self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
+
+    def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
+        """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
+        leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
+        is_changed = partition.make_follower(state)
+        if self._is_shutting_down and (leader == protocol.NO_LEADER or self._broker not in isr):
+            self._fetchers.remove(partition.name)
+        elif is_changed:
+            self._fetchers.remove(partition.name)
+            if leader in self._metadata.live_brokers:
+                self._follow(partition)
+
+    def begin_controlled_shutdown(self) -> None:
+        """Note that the broker is to stop: where it follows the metadata log, it fetches nothing for whose sake it is not waited for."""
+        self._is_shutting_down = True
 
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         self._fetchers.remove(partition.name)

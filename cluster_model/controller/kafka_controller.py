@@ -49,6 +49,8 @@ OnHandled = Callable[[ControlledShutdownResponse], None]
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
+_Notifications = tuple[tuple[str, ...], tuple[zk.ZooKeeperResult, ...]]
+
 
 class KafkaController:
     """The controller module of one broker."""
@@ -231,7 +233,7 @@ class KafkaController:
         )
         brokers, topics, isr_changes, preferred, log_dirs = response.results
         if isr_changes.children:
-            yield _delete_isr_changes(isr_changes.children), False, True
+            yield _delete_all(zk.ISR_CHANGE_NOTIFICATION, isr_changes.children), False, True
         if log_dirs.children:
             # Everybody is told everything below, and answers what is offline.
             yield _delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), False, True
@@ -381,17 +383,24 @@ class KafkaController:
         if not self.is_active:
             return
         path = zk.ISR_CHANGE_NOTIFICATION
-        response = yield (zk.GetChildren(path, watch=True),), False, False
-        children = response.results[0].children
-        if not children:
+        notifications, results = yield from self._read_notifications(path)
+        if not notifications:
             return
-        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
-        changed = list(dict.fromkeys(p for result in response.results for p in result.data or ()))
+        changed = list(dict.fromkeys(p for result in results for p in result.data or ()))
         yield from self._partitions.read_states(changed)
         context = self._context
         states = context.states(changed)
         self._batch().send_update_metadata(context.live(), states, context.live())
-        yield _delete_isr_changes(children), False, True
+        yield _delete_all(path, notifications), False, True
+
+    def _read_notifications(self, path: str) -> Generator[Wanted, zk.ZooKeeperResponse, _Notifications]:
+        """Return the sequential znodes below a path, which is watched from now on, and what reading each came to."""
+        response = yield (zk.GetChildren(path, watch=True),), False, False
+        children = response.results[0].children
+        if not children:
+            return (), ()
+        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
+        return children, response.results
 
     # Log directories fail
 
@@ -400,14 +409,12 @@ class KafkaController:
         if not self.is_active:
             return
         path = zk.LOG_DIR_EVENT_NOTIFICATION
-        response = yield (zk.GetChildren(path, watch=True),), False, False
-        children = response.results[0].children
-        if not children:
+        notifications, results = yield from self._read_notifications(path)
+        if not notifications:
             return
-        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
-        told = (result.data for result in response.results if result.error == zk.OK)
+        told = (result.data for result in results if result.error == zk.OK)
         self._send_state_to(broker for broker in dict.fromkeys(told) if broker in self._context.live_brokers)
-        yield _delete_all(path, children), False, True
+        yield _delete_all(path, notifications), False, True
 
     def _control_answered(self, broker: int, request: ControlRequest, response: ControlResponse) -> None:
         if isinstance(request, LeaderAndIsrRequest) and response.error == errors.NONE:
@@ -485,10 +492,6 @@ class KafkaController:
                 if broker in replicas and partition in context.leadership:
                     batch.add_leader_and_isr((broker,), partition, context.state(partition))
         batch.send(context.live())
-
-
-def _delete_isr_changes(children: Iterable[str]) -> Operations:
-    return _delete_all(zk.ISR_CHANGE_NOTIFICATION, children)
 
 
 def _delete_all(path: str, children: Iterable[str]) -> Operations:

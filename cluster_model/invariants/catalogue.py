@@ -23,6 +23,9 @@ CONTROLLER_WRITES_FENCED: Final = "controller-writes-fenced"
 REGISTERED_BEFORE_CONTROL: Final = "registered-before-control"
 REGISTRATIONS_KNOWN: Final = "registrations-known"
 FAILOVER_SHRINKS_ISR: Final = "failover-shrinks-isr"
+HW_WAITS_FOR_MIN_ISR: Final = "hw-waits-for-min-isr"
+UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
+COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +164,30 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "member."
             ),
             source="KAFKA-3143; ReplicaStateMachine.startup.",
+        ),
+        Invariant(
+            name=HW_WAITS_FOR_MIN_ISR,
+            since=(3, 7),
+            definition=(
+                "While its ISR is smaller than min.insync.replicas, or than all replicas where there are fewer, a leader does not raise its "
+                "high watermark."
+            ),
+            source="KAFKA-15583; Partition.maybeIncrementLeaderHW (isUnderMinIsr).",
+        ),
+        Invariant(
+            name=UNCLEAN_REPLICA_NOT_ELECTED,
+            since=(4, 1),
+            definition=(
+                "A replica that has stopped uncleanly, is back, and has not joined the ISR since then is elected in an unclean election alone."
+            ),
+            source="KIP-966; ReplicationControlManager.handleUncleanBrokerShutdown.",
+        ),
+        Invariant(
+            name=COMMITTED_METADATA_KEPT,
+            definition=(
+                "What the quorum has committed in the metadata log stays: no node cuts it off, and nobody becomes the active controller without it."
+            ),
+            source="KIP-595; KafkaRaftClient (truncateToLatestSnapshot, Truncating to offset below the high watermark).",
         ),
     )
 }

@@ -171,6 +171,101 @@ class FailoverShrinksIsr:
                     )
 
 
+class UncleanReplicaNotElected:
+    """Who may have lost what it had leads only when nobody else can (KIP-966).
+
+    A broker that is dead is elected all the same while its session lasts. What counts is that it is back: the
+    controller knows by then how it has stopped. One that dies before it has registered has not opened its logs.
+    """
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        # By broker the partitions whose ISR it has joined since it is back from an unclean stop.
+        self._joined: dict[int, set[str]] = {}
+        self._stopped: set[int] = set()
+        self._serving: set[int] = set()
+        self._isrs: dict[str, tuple[int, ...]] = {}
+        trace = checks.trace
+        trace.subscribe(events.BrokerStopped, self._broker_stopped)
+        trace.subscribe(events.RegistrationLearned, self._serves)
+        trace.subscribe(events.BrokerRegistered, self._registered)
+        trace.subscribe(events.IsrWritten, self._isr_written)
+        trace.subscribe(events.IsrReduced, self._isr_reduced)
+        trace.subscribe(events.LeaderElected, self._elected)
+
+    def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
+        if broker not in self._serving:
+            return
+        self._serving.discard(broker)
+        self._joined.pop(broker, None)
+        if cause == events.SHUT_DOWN:
+            self._stopped.discard(broker)
+        else:
+            self._stopped.add(broker)
+
+    def _serves(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
+        self._serving.add(broker)
+
+    def _registered(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
+        if broker in self._stopped:
+            self._joined.setdefault(broker, set())
+
+    def _isr_written(
+        self, _at_us: int, _broker: int, partition: str, _leader_epoch: int, isr: tuple[int, ...]
+    ) -> None:
+        before = self._isrs.get(partition, ())
+        for member in isr:
+            if member not in before and member in self._joined:
+                self._joined[member].add(partition)
+        self._isrs[partition] = isr
+
+    def _isr_reduced(
+        self,
+        _at_us: int,
+        _controller: int,
+        partition: str,
+        _leader: int,
+        _leader_epoch: int,
+        isr: tuple[int, ...],
+    ) -> None:
+        self._isrs[partition] = isr
+
+    def _elected(
+        self,
+        _at_us: int,
+        controller: int,
+        partition: str,
+        leader: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        unclean: bool,
+        _reason: str,
+    ) -> None:
+        self._isrs[partition] = isr
+        joined = self._joined.get(leader)
+        if joined is None or partition in joined:
+            return
+        # From now on what it has is what counts.
+        joined.add(partition)
+        if not unclean:
+            details = f"controller {controller} elected it although it has stopped uncleanly since it was in the ISR"
+            self._broken_at(
+                catalogue.UNCLEAN_REPLICA_NOT_ELECTED, leader, partition, leader_epoch, -1, details
+            )
+
+
+class CommittedMetadataKept:
+    """What the quorum has committed is not cut off."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        checks.trace.subscribe(events.CommittedMetadataCut, self._cut)
+
+    def _cut(self, _at_us: int, node: int, offset: int, high_watermark: int) -> None:
+        details = f"it lacks what stood at {offset} of the metadata log, although all below {high_watermark} was committed"
+        self._broken_at(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
+
+
 CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.CONTROLLER_EPOCH_MONOTONIC: ControllerEpochMonotonic,
     catalogue.LEADER_EPOCH_MONOTONIC: LeaderEpochMonotonic,
@@ -178,5 +273,7 @@ CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.REGISTERED_BEFORE_CONTROL: RegisteredBeforeControl,
     catalogue.REGISTRATIONS_KNOWN: RegistrationsKnown,
     catalogue.FAILOVER_SHRINKS_ISR: FailoverShrinksIsr,
+    catalogue.UNCLEAN_REPLICA_NOT_ELECTED: UncleanReplicaNotElected,
+    catalogue.COMMITTED_METADATA_KEPT: CommittedMetadataKept,
 }
 """The checks of controllers and of those who obey them, by invariant."""

@@ -135,6 +135,26 @@ class LogMatching:
             self._broken(catalogue.LOG_MATCHING, replica, different, details)
 
 
+class HwWaitsForMinIsr:
+    """A leader commits nothing while its ISR is too small for acks=all (KAFKA-15583)."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken = checks.broken
+        checks.on_high_watermark.append(self._high_watermark_set)
+
+    def _high_watermark_set(self, replica: WatchedReplica) -> None:
+        leader, log = replica.leader, replica.log
+        if leader is None or log is None or log.high_watermark <= replica.hw:
+            return
+        needed = min(leader.min_insync_replicas, len(leader.replicas))
+        if len(leader.isr) < needed:
+            details = (
+                f"its high watermark rose to {log.high_watermark} with the ISR {list(leader.isr)}, and min.insync.replicas "
+                f"is {leader.min_insync_replicas}"
+            )
+            self._broken(catalogue.HW_WAITS_FOR_MIN_ISR, replica, replica.hw, details)
+
+
 class OneControllerPerEpoch:
     """A controller epoch has one controller."""
 
@@ -154,5 +174,6 @@ REPLICA_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.ISR_HOLDS_COMMITTED: IsrHoldsCommitted,
     catalogue.ONE_CONTROLLER_PER_EPOCH: OneControllerPerEpoch,
     catalogue.LOG_MATCHING: LogMatching,
+    catalogue.HW_WAITS_FOR_MIN_ISR: HwWaitsForMinIsr,
 }
 """The checks that look at several replicas or brokers, by invariant."""

@@ -17,6 +17,8 @@ class Leader(Protocol):
     broker: int
     leader_epoch: int
     isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    min_insync_replicas: int
 
 
 @dataclass(slots=True, eq=False)

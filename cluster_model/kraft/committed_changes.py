@@ -23,6 +23,7 @@ class CommittedChanges:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._image = ClusterImage()
+        self._records: list[tuple[int, MetadataRecord]] = []
         self._controller = events.NO_CONTROLLER
         self._epoch = 0
         self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
@@ -31,6 +32,14 @@ class CommittedChanges:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         known = self._image.partitions.get(partition)
         return None if known is None else _leader_and_isr(known)
+
+    def partition(self, partition: str) -> PartitionRecord | None:
+        return self._image.partitions.get(partition)
+
+    def broker_epoch(self, broker: int) -> int | None:
+        """The broker epoch of the last registration of a broker."""
+        known = self._image.brokers.get(broker)
+        return None if known is None else known.broker_epoch
 
     def is_unfenced(self, broker: int) -> bool:
         known = self._image.brokers.get(broker)
@@ -55,9 +64,18 @@ class CommittedChanges:
     ) -> None:
         self._decided[partition, leader_epoch] = (unclean, reason)
 
-    def committed(self, log: MetadataLog, high_watermark: int) -> None:
-        """Take over what a leader's log has below its high watermark."""
-        for _, record in log.records[self._image.next_offset : high_watermark]:
+    def committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
+        """Take over what a leader's log has below its high watermark.
+
+        Logs that have the same record of the same epoch in one place have the same before it, so the last one tells of all.
+        """
+        known = len(self._records)
+        last = min(known, high_watermark) - 1
+        if last >= 0 and log.records[last] != self._records[last]:
+            self._trace.publish(events.CommittedMetadataCut, node, last, known)
+            return
+        for epoch, record in log.records[known:high_watermark]:
+            self._records.append((epoch, record))
             self._take(record)
 
     def _take(self, record: MetadataRecord) -> None:

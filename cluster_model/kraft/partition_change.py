@@ -20,11 +20,15 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
-    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966)."""
+    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966).
+
+    ``raises_epoch`` says that another leader has another leader epoch.
+    """
 
     is_acceptable: Callable[[int], bool]
     election: Election
     elr_min_isr: int | None
+    raises_epoch: bool = True
 
 
 def changed_partition(
@@ -52,7 +56,7 @@ def changed_partition(
     changed = replace(
         known,
         leader=leader,
-        leader_epoch=known.leader_epoch + (leader != known.leader),
+        leader_epoch=known.leader_epoch + (leader != known.leader and rules.raises_epoch),
         isr=isr,
         elr=elr,
         last_known_leader=-1 if leader >= 0 else last_known,
@@ -61,6 +65,22 @@ def changed_partition(
     if changed == replace(known, altered_by=altered_by):
         return None
     return replace(changed, partition_epoch=known.partition_epoch + 1), is_unclean
+
+
+def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+    """Return sets of brokers of which one each has to come back, so that a partition with ELRs gets a leader.
+
+    One in the ISR or ELR suffices if it *is sound*: it still runs, or has stopped in good order. Any other is no longer eligible
+    once it registers again, and is waited for until then. When nobody is left, who led last leads.
+    """
+    for members in (known.isr, known.elr):
+        sound = tuple(filter(is_sound, members))
+        if sound:
+            return (sound,)
+    eligible = (*known.isr, *known.elr)
+    if eligible:
+        return tuple((member,) for member in eligible)
+    return ((known.last_known_leader,) if known.last_known_leader >= 0 else (),)
 
 
 def _eligible(
@@ -78,7 +98,7 @@ def _eligible(
 
 def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, bool]:
     def may_lead(replica: int) -> bool:
-        return replica in (partition.isr or partition.elr) and rules.is_acceptable(replica)
+        return replica in partition.electable and rules.is_acceptable(replica)
 
     if rules.election is Election.PREFERRED and may_lead(partition.replicas[0]):
         return partition.replicas[0], False

@@ -6,7 +6,7 @@ longer leader, its image is made anew of what is committed.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided
@@ -49,7 +49,7 @@ class QuorumController:
         behaviours: Behaviours,
         on_active: Callable[[int, int], None],
         on_inactive: Callable[[int, int], None],
-        on_committed: Callable[[MetadataLog, int], None],
+        on_committed: Callable[[int, MetadataLog, int], None],
     ) -> None:
         self.node = node
         self._host = host
@@ -67,11 +67,12 @@ class QuorumController:
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
         # What is answered when the high watermark has reached an offset, in their order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
-        self._handlers: dict[str, Callable[[object], Handled]] = {
-            "BrokerRegistration": self._register,  # type: ignore[dict-item]  # each takes its own kind
-            "BrokerHeartbeat": self._heartbeat,  # type: ignore[dict-item]
-            "AlterPartition": self._alter_partitions,  # type: ignore[dict-item]
-            "AllocateProducerIds": self._allocate_producer_ids,  # type: ignore[dict-item]
+        # Each takes its own kind of request.
+        self._handlers: dict[str, Callable[[Any], Handled]] = {
+            "BrokerRegistration": self._register,
+            "BrokerHeartbeat": self._heartbeat,
+            "AlterPartition": self._alter_partitions,
+            "AllocateProducerIds": self._allocate_producer_ids,
         }
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 
@@ -88,10 +89,9 @@ class QuorumController:
     def start(self) -> None:
         self.raft.start()
 
-    def close(self) -> None:
-        """Resign, and answer nothing more."""
-        self._renounce()
-        self.raft.close()
+    def shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Stop in good order, which as the leader of the quorum means to wait for a successor (``ControllerServer.shutdown``)."""
+        self.raft.shutdown(on_ended)
 
     # Requests
 
@@ -148,7 +148,7 @@ class QuorumController:
     def committed(self, high_watermark: int) -> None:
         """Take over what others have written, and answer what has waited for this."""
         if self.is_active:
-            self._on_committed(self._log, high_watermark)
+            self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
                 self._waiting.pop(0)[1](True)
             return
@@ -173,7 +173,7 @@ class QuorumController:
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
-        self._on_committed(self._log, self.raft.high_watermark)
+        self._on_committed(self.node, self._log, self.raft.high_watermark)
         self._heartbeats = BrokerHeartbeats(self._config.broker_session_timeout_us)
         self._offline = {}
         for broker, known in self._image.brokers.items():
@@ -205,7 +205,15 @@ class QuorumController:
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
-        if known is not None and not known.fenced and self._heartbeats.has_session(request.broker, now_us):
+        is_leaving = (
+            known is not None and known.in_controlled_shutdown and self._behaviours.quick_reregistration
+        )
+        if (
+            known is not None
+            and not known.fenced
+            and not is_leaving
+            and self._heartbeats.has_session(request.broker, now_us)
+        ):
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
         if known is not None and not known.fenced:
@@ -216,7 +224,10 @@ class QuorumController:
             and request.previous_broker_epoch != known.broker_epoch
         ):
             # It has not stopped in good order, so it may have lost what it had (KIP-966).
-            records = [*records[:1], *self._without(request.broker, has_lost_records=True)]
+            records = [
+                *records[:1],
+                *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
+            ]
         self._offline.pop(request.broker, None)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
@@ -231,8 +242,12 @@ class QuorumController:
         if known.broker_epoch != request.broker_epoch:
             return (), protocol.BrokerHeartbeatResponse(errors.STALE_BROKER_EPOCH)
         is_caught_up = request.metadata_offset >= known.broker_epoch
-        should_shut_down = request.want_shut_down and (
-            known.fenced or self._may_shut_down(broker, request.metadata_offset)
+        # Once it stops, nothing that it asks for takes it back.
+        is_stopping = not known.fenced and self._heartbeats.shutdown_offset(broker) is not None
+        want_shut_down = request.want_shut_down or is_stopping
+        want_fence = request.want_fence and not is_stopping
+        should_shut_down = want_shut_down and (
+            known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
         # First, for nobody is to be elected who cannot serve.
         records = self._take_offline(broker, request.offline)
@@ -240,9 +255,9 @@ class QuorumController:
         if known.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = (*records, *self._unfence(broker)), False
-        elif request.want_fence or should_shut_down:
+        elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
-        elif request.want_shut_down and self._heartbeats.shutdown_offset(broker) is None:
+        elif want_shut_down and not is_stopping:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
@@ -348,6 +363,7 @@ class QuorumController:
                 is_acceptable=partial(is_acceptable, name),
                 election=election or self._election(name),
                 elr_min_isr=self._elr_min_isr(name),
+                raises_epoch=self._behaviours.election_raises_leader_epoch,
             )
             isr = tuple(member for member in known.isr if member != gone)
             lost = () if gone is None or not has_lost_records else (gone,)
@@ -421,6 +437,7 @@ class QuorumController:
                     is_acceptable=self._image.is_active,
                     election=Election.ONLINE,
                     elr_min_isr=self._elr_min_isr(name),
+                    raises_epoch=self._behaviours.election_raises_leader_epoch,
                 )
                 isr = tuple(member for member, _ in wanted.isr)
                 changed = changed_partition(known, rules, isr, altered_by=request.broker)
@@ -435,13 +452,15 @@ class QuorumController:
     def _alteration_error(self, broker: int, known: PartitionRecord, wanted: protocol.AlterPartition) -> str:
         if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
             return errors.NOT_CONTROLLER
-        if wanted.leader_epoch < known.leader_epoch:
-            return errors.FENCED_LEADER_EPOCH
-        members = tuple(member for member, _ in wanted.isr)
-        if broker != known.leader or broker not in members:
-            return errors.INVALID_REQUEST
-        if wanted.partition_epoch < known.partition_epoch:
-            return errors.INVALID_UPDATE_VERSION
+        if self._behaviours.alter_partition_fenced:
+            if wanted.leader_epoch < known.leader_epoch:
+                return errors.FENCED_LEADER_EPOCH
+            if broker != known.leader:
+                return errors.INVALID_REQUEST
+            if wanted.partition_epoch < known.partition_epoch:
+                return errors.INVALID_UPDATE_VERSION
+            if all(member != broker for member, _ in wanted.isr):
+                return errors.INVALID_REQUEST
         if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE
@@ -460,8 +479,8 @@ class QuorumController:
         if known is None or known.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
         first = self._image.next_producer_id
-        record = ProducerIdsRecord(first + protocol.PRODUCER_IDS_BLOCK)
-        return (record,), protocol.AllocateProducerIdsResponse(errors.NONE, first)
+        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._behaviours.producer_ids_given_once else first
+        return (ProducerIdsRecord(next_id),), protocol.AllocateProducerIdsResponse(errors.NONE, first)
 
 
 def _topic_of(partition: str) -> str:

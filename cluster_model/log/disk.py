@@ -210,6 +210,8 @@ class Disk:
     """The partitions whose epoch checkpoint is not what the epoch cache has written."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories without ``clean_shutdown_file``, for they could not be written to."""
+    write_us: int = 0
+    """How long an append has to wait for the disk, after those before it; 0 where the page cache takes it at once."""
     clean_shutdown_file: bool = False
     """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
 

@@ -1,6 +1,6 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
@@ -82,8 +82,12 @@ class LogManager:
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
+        # When the appends that wait for each slow disk will have ended.
+        self._appended_us: dict[int, int] = {}
         # The log directories that this life of the broker knows to have failed: it does not try them again.
         self.offline_dirs: dict[int, None] = {}
+        self.is_halting = False
+        """Whether the broker is about to end at once: nothing is answered any more."""
         self.on_dir_failure: Callable[[int], None] = lambda _: None
         self.on_log_start: Callable[[str], None] = lambda _: None
 
@@ -121,6 +125,32 @@ class LogManager:
             self._started_us = None
             if left_us > 0:
                 self._host.set_timer(left_us, self._begin_flushing)
+
+    @property
+    def are_slow(self) -> bool:
+        """Whether an append waits for its disk."""
+        return self._disk.write_us > 0
+
+    def append_wait_us(self, partitions: Iterable[str]) -> int:
+        """Have an append to some partitions begin now, and return how long it waits for their disks.
+
+        A disk does one thing after the other, and a thread that appends one partition after the other waits for each.
+        """
+        if not self.are_slow:
+            return 0
+        now_us = self._host.clock.now_us
+        appended_us = now_us
+        for partition in partitions:
+            log_dir = self._disk.dir_of(partition)
+            appended_us = max(appended_us, self._appended_us.get(log_dir, now_us)) + self._disk.write_us
+            self._appended_us[log_dir] = appended_us
+        return appended_us - now_us
+
+    def appends_wait_us(self) -> int:
+        """Return how long the appends wait that have begun."""
+        if not self._appended_us:
+            return 0
+        return max(0, max(self._appended_us.values()) - self._host.clock.now_us)
 
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""
@@ -170,13 +200,6 @@ class LogManager:
         """Return whether a log directory is left."""
         return len(self.offline_dirs) < self._disk.log_dirs
 
-    @property
-    def is_halting(self) -> bool:
-        """Whether the broker is about to end at once: nothing is answered any more."""
-        return bool(self.offline_dirs) and not (
-            self._behaviours.log_dir_failure_survived and self.has_live_dirs()
-        )
-
     def can_write(self, partition: str) -> bool:
         """Return whether a log can be written to; who tries it in vain has its directory taken offline."""
         if self._disk.is_writable(partition):
@@ -202,6 +225,7 @@ class LogManager:
         """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
+            self.is_halting = not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def log(self, partition: str) -> UnifiedLog:
@@ -373,7 +397,8 @@ class LogManager:
         The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
         """
         self._checkpoint_high_watermarks()
-        self.flush_all()
+        if self._behaviours.shutdown_flushes_logs:
+            self.flush_all()
         self._checkpoint_recovery_points()
         self._checkpoint_log_starts()
         self._disk.clean_shutdown_file = True

@@ -174,9 +174,11 @@ class UnifiedLog:
     def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
         """Return the base offset of the first damaged batch that a read meets, `NO_OFFSET` if it meets none."""
         file = self._file
+        if not file.damaged:
+            return NO_OFFSET
         size = 0
         first = bisect_right(file.base_offsets, offset) - 1
-        for position in range(first, len(file.batches) if file.damaged else 0):
+        for position in range(first, len(file.batches)):
             batch = file.batches[position]
             size += batch.size_bytes
             if batch.next_offset > end_offset or (position > first and size > max_bytes):

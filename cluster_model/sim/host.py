@@ -62,7 +62,7 @@ class Host:
         """End this process at once (``Exit.halt``); nothing may follow."""
         raise NotImplementedError
 
-    def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:  # noqa: ARG002 - not every host can
+    def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
         """Have a fetch that waits repeat itself until it is woken; None where it is to wait like any other."""
         return None
 

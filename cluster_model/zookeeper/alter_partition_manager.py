@@ -27,7 +27,7 @@ class ZkAlterPartitionManager:
         state: LeaderAndIsr,
         controller_epoch: int,
         on_altered: Callable[[int | None], None],
-        broker_epochs: Mapping[int, int],  # noqa: ARG002 - a znode has none
+        broker_epochs: Mapping[int, int],
     ) -> None:
         """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
         path = zk.state_path(partition)

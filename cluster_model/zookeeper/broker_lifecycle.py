@@ -52,6 +52,11 @@ class ZkBrokerLifecycle:
     def is_active_controller(self) -> bool:
         return self._controller.is_active
 
+    @property
+    def gives_up_us(self) -> int | None:
+        """Never: it tries to register for as long as it takes."""
+        return None
+
     def start(self) -> None:
         """Connect to ZooKeeper; registration follows from that."""
         self._zookeeper.start()
@@ -82,7 +87,7 @@ class ZkBrokerLifecycle:
         """Have this broker's controller do it."""
         self._controller.controlled_shutdown(request, on_handled)
 
-    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:  # noqa: ARG002 - the controller asks
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Leave a note that the controller watches for (``KafkaZkClient.propagateLogDirEvent``)."""
         note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)
         self._zookeeper.submit((note,), lambda _: None)

@@ -44,7 +44,7 @@ class ZkControlPlane:
     def start_controller(self, node: int) -> None:
         raise AssertionError(f"there is no controller {node}: each broker has one")
 
-    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:  # noqa: ARG002 - of none
+    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
         raise AssertionError(f"there is no controller {node}: each broker has one")
 
     def join(
@@ -54,7 +54,7 @@ class ZkControlPlane:
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],  # noqa: ARG002 - the controller sends it
+        on_metadata: Callable[[MetadataDelta], None],
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
         return ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, on_registered)
@@ -85,6 +85,13 @@ class ZkControlPlane:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what a partition's state znode has."""
         return self._zookeeper.partition_state(partition)
+
+    def electable(self, partition: str) -> tuple[int, ...]:
+        state = self.partition_state(partition)
+        return () if state is None else state.isr
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return (self.electable(partition),)
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return how long a session may outlive its broker, whose next life waits for its end and then tries again."""

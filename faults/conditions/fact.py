@@ -30,7 +30,7 @@ class Fact(ABC):
         """Return which events it looks for."""
         return ()
 
-    def position(self, observer: Observer) -> int | None:  # noqa: ARG002  # most facts are no events
+    def position(self, observer: Observer) -> int | None:
         """Return the position in the trace behind what made it hold, if that was an event."""
         return None
 

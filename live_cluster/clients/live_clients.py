@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harrow.campaigns.run.client import Reader, Sender
-from harrow.campaigns.run.clients import CLIENTS, CONSUMERS, PRODUCERS
+from harrow.campaigns.run.clients.client import Client, Reader, Sender
+from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.history import INFO, INVOKE
 from harrow.cluster_model.release import RELEASES
@@ -68,17 +68,49 @@ class ClientHost:
         return {**own.secured(self.security), **own.connection(servers, client_id_of(client))}
 
 
-class LiveProducer(Sender):
+class _LiveClient(Client):
+    """A client application with a process, or none while it is down."""
+
+    def __init__(self, host: ClientHost) -> None:
+        self._host = host
+        self._process: ClientProcess | None = None
+        self._is_paused = False
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+            self._is_paused = False
+
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def is_paused(self) -> bool:
+        return self._is_paused
+
+    def crash(self) -> None:
+        self.stop()
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.pause()
+            self._is_paused = True
+
+    def resume(self) -> None:
+        if self._process is not None and self._is_paused:
+            self._process.resume()
+        self._is_paused = False
+
+
+class LiveProducer(_LiveClient, Sender):
     """A producer application: one process after the other."""
 
     def __init__(self, spec: ProducerSpec, host: ClientHost) -> None:
+        super().__init__(host)
         self.spec = spec
-        self._host = host
         self._config = producer_config(host.release, spec.settings, RELEASES[host.release].behaviours)
-        self._process: ClientProcess | None = None
         self._sessions: list[_LiveSession] = []
         self._generated = 0
-        self._is_paused = False
 
     def start(self) -> None:
         interval_us = self.spec.interval_us
@@ -133,29 +165,8 @@ class LiveProducer(Sender):
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process = None
-            self._is_paused = False
+            super().stop()
             self._sessions[-1].abandon()
-
-    def is_running(self) -> bool:
-        return self._process is not None
-
-    def is_paused(self) -> bool:
-        return self._is_paused
-
-    def crash(self) -> None:
-        self.stop()
-
-    def pause(self) -> None:
-        if self._process is not None:
-            self._process.pause()
-            self._is_paused = True
-
-    def resume(self) -> None:
-        if self._process is not None and self._is_paused:
-            self._process.resume()
-        self._is_paused = False
 
     def unfinished(self) -> int:
         return self._sessions[-1].unfinished() if self._sessions else 0
@@ -225,19 +236,17 @@ class _LiveSession:
             self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
 
 
-class LiveConsumer(Reader):
+class LiveConsumer(_LiveClient, Reader):
     """A consumer application: one process."""
 
     def __init__(self, spec: ConsumerSpec, host: ClientHost, bootstrap: tuple[int, ...] = ()) -> None:
+        super().__init__(host)
         self.spec = spec
-        self._host = host
         self._bootstrap = bootstrap
-        self._process: ClientProcess | None = None
         self._number = -1
         self._consumed: set[str] = set()
         self._positions: Mapping[str, int] = {}
         self._at_end = False
-        self._is_paused = False
         self._starts = 0
 
     def start(self) -> None:
@@ -275,31 +284,6 @@ class LiveConsumer(Reader):
         self._consumed.update(value for pairs in records.values() for _, value in pairs)
         self._positions = report["positions"]
         self._at_end = report["at_end"]
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-            self._is_paused = False
-
-    def is_running(self) -> bool:
-        return self._process is not None
-
-    def is_paused(self) -> bool:
-        return self._is_paused
-
-    def crash(self) -> None:
-        self.stop()
-
-    def pause(self) -> None:
-        if self._process is not None:
-            self._process.pause()
-            self._is_paused = True
-
-    def resume(self) -> None:
-        if self._process is not None and self._is_paused:
-            self._process.resume()
-        self._is_paused = False
 
     def start_again(self) -> None:
         self.start()

@@ -101,5 +101,5 @@ def release_of(text: str) -> KafkaRelease:
     """
     if not _NUMBER.fullmatch(text):
         hint = suggestion(text, [release.name for release in pinned_releases()])
-        raise ReleaseError(f"{printable(text)} is no release of Kafka{hint}")
+        raise ReleaseError(f"`{printable(text)}` is no release of Kafka{hint}")
     return KafkaRelease(text)

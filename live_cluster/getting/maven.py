@@ -1,5 +1,6 @@
 """Maven, which knows the user's repositories, proxies and credentials."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -7,7 +8,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-_LINES_TOLD: Final = 5
+_ERROR: Final = "[ERROR]"
+_HELP: Final = re.compile(r"\s*-> \[Help \d+\]$")
 
 
 class MavenError(Exception):
@@ -35,8 +37,13 @@ def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if ended.returncode:
-        said = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
-        raise MavenError("\n".join(["Maven could not get Kafka:", *said[:_LINES_TOLD]]))
+        raise MavenError(f"Maven could not get Kafka: {_reason(ended.stdout + ended.stderr)}")
+
+
+def _reason(output: str) -> str:
+    """Return the first error that Maven tells: those after it say how to ask Maven for more."""
+    errors = (line.partition(_ERROR)[2].strip() for line in output.splitlines())
+    return _HELP.sub("", next(filter(None, errors), output.strip() or "it says nothing"))
 
 
 def _pom(artifacts: Iterable[str]) -> str:

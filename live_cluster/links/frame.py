@@ -23,6 +23,9 @@ API_NAMES: Final[Mapping[int, str]] = {
     7: "ControlledShutdown",
     22: "InitProducerId",
     23: "OffsetsForLeaderEpoch",
+    56: "AlterPartition",
+    62: "BrokerRegistration",
+    63: "BrokerHeartbeat",
 }
 """What campaigns call the requests of the model, by API key; any other goes by its number."""
 

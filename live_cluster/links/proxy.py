@@ -108,7 +108,13 @@ class Proxies:
     def listen_for_broker(self, server: str, port: int, upstream: Address) -> None:
         """Stand in front of a broker, and understand what passes."""
         self._listen(
-            port, lambda reader, writer: self._serve(_KafkaPassage(self, server), upstream, reader, writer)
+            port,
+            lambda reader, writer: self._serve(
+                _KafkaPassage(self._faults, self._passing, next(self._numbers), server),
+                upstream,
+                reader,
+                writer,
+            ),
         )
 
     def listen_for_bytes(
@@ -118,7 +124,7 @@ class Proxies:
         self._listen(
             port,
             lambda reader, writer: self._serve(
-                _BytePassage(self, server, client, on_answer), upstream, reader, writer
+                _BytePassage(self._faults, server, client, on_answer), upstream, reader, writer
             ),
         )
 
@@ -256,11 +262,11 @@ class _ReadAhead:
 class _KafkaPassage:
     """A connection to a broker. Who has made it is known with its first request."""
 
-    def __init__(self, proxies: Proxies, server: str) -> None:
-        self._faults = proxies._faults  # noqa: SLF001 - a part of it
-        self._passing = proxies._passing  # noqa: SLF001 - a part of it
+    def __init__(self, faults: LinkFaults, passing: Passing, number: int, server: str) -> None:
+        self._faults = faults
+        self._passing = passing
+        self._number = number
         self.server = server
-        self._number = next(proxies._numbers)  # noqa: SLF001 - a part of it
         self.client = ""
         self._listener = CLIENTS
         # Requests that have not been answered, oldest first.
@@ -347,9 +353,9 @@ class _BytePassage:
     """A connection of one client to a server whose protocol does not matter."""
 
     def __init__(
-        self, proxies: Proxies, server: str, client: str, on_answer: Callable[[bytes], None]
+        self, faults: LinkFaults, server: str, client: str, on_answer: Callable[[bytes], None]
     ) -> None:
-        self._faults = proxies._faults  # noqa: SLF001 - a part of it
+        self._faults = faults
         self.server = server
         self.client = client
         self._on_answer: Callable[[bytes], None] | None = on_answer

@@ -136,13 +136,13 @@ class _Run:
 
     def _validate(self, value: Any) -> tuple[str, ...] | str:
         if not isinstance(value, list):
-            line: str = _ARGUMENT._validate(value)  # noqa: SLF001 - as it reads itself
+            line: str = _ARGUMENT.validate(value)
             if not line.strip():
                 raise LiteralError("the command is empty")
             return line
         if not value:
             raise LiteralError("the list is empty")
-        return tuple(_ARGUMENT._validate(part) for part in value)  # noqa: SLF001 - see above
+        return tuple(_ARGUMENT.validate(part) for part in value)
 
 
 class CommandSection(Section):

@@ -170,7 +170,7 @@ class RunningCommand:
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
-    value_of: Callable[[re.Match[str]], str] = lambda found: (  # noqa: E731 - of one place
-        f"{{{found[1]}}}" if found[2] is None else str(values[found[2]])
-    )
+    def value_of(place: re.Match[str]) -> str:
+        return f"{{{place[1]}}}" if place[2] is None else str(values[place[2]])
+
     return _PLACEHOLDER.sub(value_of, text)

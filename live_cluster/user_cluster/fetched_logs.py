@@ -29,7 +29,7 @@ class FetchedLogs:
     def look(self, now_us: int, led: frozenset[str]) -> None:
         """Do nothing: what a log takes and loses is not seen."""
 
-    def read_anew(self, now_us: int) -> None:  # noqa: ARG002 - nothing is put into the trace
+    def read_anew(self, now_us: int) -> None:
         until_s = time.monotonic() + _PATIENCE_S
         while not self._read() and time.monotonic() < until_s:
             time.sleep(_LOOK_S)
@@ -37,7 +37,7 @@ class FetchedLogs:
     def open(self) -> None:
         """Do nothing: see `look`."""
 
-    def lose_power(self, now_us: int) -> None:  # noqa: ARG002 - it cannot
+    def lose_power(self, now_us: int) -> None:
         raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
 
     def lose(self) -> None:
@@ -52,10 +52,10 @@ class FetchedLogs:
     def batches(self, partition: str) -> tuple[RecordBatch, ...]:
         return self._batches[partition]
 
-    def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:  # noqa: ARG002 - of none
+    def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
         return ()
 
-    def flushed(self, partition: str) -> int | None:  # noqa: ARG002 - of none
+    def flushed(self, partition: str) -> int | None:
         return None
 
     def _read(self) -> bool:

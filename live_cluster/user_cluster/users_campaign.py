@@ -18,8 +18,8 @@ from harrow.cluster_model.topology import (
     ClusterSpec,
     TopicSpec,
 )
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_pause import BrokerPause
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
 from harrow.live_cluster.user_cluster.user_cluster import PREFIX

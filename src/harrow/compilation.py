@@ -79,7 +79,7 @@ class Finder(MetaPathFinder):
         self,
         fullname: str,
         path: Sequence[str] | None,
-        target: ModuleType | None = None,  # noqa: ARG002 - the interface has it
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         if fullname == NAME:
             return spec_from_file_location(NAME, LIBRARY)

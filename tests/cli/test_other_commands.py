@@ -73,6 +73,11 @@ def test_a_fault_is_explained_with_all_its_fields(harrow: Harrow) -> None:
         assert wanted in told
 
 
+def test_what_the_source_breaks_into_lines_is_one_paragraph(harrow: Harrow) -> None:
+    (entry,) = json.loads(harrow("explain", "session_expiry", "--format", "json").stdout)["entries"]
+    assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)
+
+
 def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
     told = harrow("explain", "unclean.leader.election.enable").stdout
     assert "true, false since 0.11" in told

@@ -14,7 +14,7 @@ RUNS = {
     "yaml",
 }
 LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
-PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.worker_pool"}
+PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.workers.worker_pool"}
 OTHER_COMMANDS = {
     "harrow.cli.requests.sweep",
     "harrow.cli.requests.trace",

@@ -1,6 +1,6 @@
 """Release profiles: what each release does, switch by switch, and the mutants."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
@@ -76,7 +76,17 @@ IN_EVERY_RELEASE = [
     "followers_learn_producers",
     "unclean_election_only_if_enabled",
     "preferred_leader_from_isr",
+    "diverging_fetch_uncounted",
+    "duplicate_waits_for_hw",
+    "shutdown_flushes_logs",
+    "unclean_shutdown_leaves_elr",
+    "alter_partition_fenced",
+    "election_raises_leader_epoch",
+    "producer_ids_given_once",
+    "one_vote_per_epoch",
 ]
+
+IN_NO_RELEASE = ["reelected_leader_forgets_positions"]
 
 
 @pytest.mark.parametrize("switch", ARRIVED)
@@ -94,6 +104,12 @@ def test_what_every_release_does(switch: str) -> None:
     assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {True}
 
 
+@pytest.mark.parametrize("switch", IN_NO_RELEASE)
+def test_what_no_release_does_yet(switch: str) -> None:
+    assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {False}
+    assert switch_docs()[switch]["safe"] is True
+
+
 def test_releases_are_listed_oldest_first() -> None:
     assert list(RELEASES) == ["0.10.2", "0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0", "4.3"]
     versions = [release.version for release in RELEASES.values()]
@@ -102,13 +118,19 @@ def test_releases_are_listed_oldest_first() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
-def test_a_mutant_sets_one_switch_to_a_value_that_the_default_release_does_not_have(mutant: object) -> None:
-    name, switch, value = (getattr(mutant, part) for part in ("name", "switch", "value"))
-    assert MUTANTS[name] is mutant
-    sound = RELEASES[DEFAULT_RELEASE].behaviours
-    assert getattr(sound, switch) != value
-    assert replace(sound, **{switch: value}) != sound
-    assert value in switch_docs()[switch]["choices"]
+def test_a_mutant_sets_one_switch_to_a_value_that_its_release_does_not_have(mutant: Mutant) -> None:
+    assert MUTANTS[mutant.name] is mutant
+    sound = RELEASES[mutant.kafka].behaviours
+    if mutant.switch not in UNREPAIRED:
+        assert getattr(sound, mutant.switch) != mutant.value
+    assert mutant.value in switch_docs()[mutant.switch]["choices"]
+
+
+UNREPAIRED = (
+    *("fetch_sessions_keep_epoch", "maximal_isr"),
+    *("empty_log_begins_at_zero", "reelected_leader_forgets_positions"),
+)
+"""Flaws that the mutant's release has itself: the swarms have them mended."""
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

@@ -85,6 +85,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (TOPIC, "flush.messages"): by_release((ALL, LONG_MAX)),
     (BROKER, "broker.session.timeout.ms"): by_release((ALL, 9_000)),
     (BROKER, "broker.heartbeat.interval.ms"): by_release((ALL, 2_000)),
+    (BROKER, "initial.broker.registration.timeout.ms"): by_release((ALL, 60_000)),
     (BROKER, "controller.quorum.election.timeout.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.election.backoff.max.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.fetch.timeout.ms"): by_release((ALL, 2_000)),

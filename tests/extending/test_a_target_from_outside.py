@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.client import Client, Reader, Sender
-from harrow.campaigns.run.clients import CLIENTS, ClientKind, Clients
+from harrow.campaigns.run.clients.client import Client, Reader, Sender
+from harrow.campaigns.run.clients.clients import CLIENTS, ClientKind, Clients
 from harrow.campaigns.run.runner import Run
-from harrow.campaigns.run.target import Patience
+from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import BrokerConfig, broker_config
@@ -91,6 +91,12 @@ class OneLog(Clock):
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         return (0, 1, 2)
+
+    def electable(self, partition: str) -> tuple[int, ...]:
+        return (0, 1, 2)
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return ((0, 1, 2),)
 
     def broker_state(self, broker: int) -> str:
         return "up"

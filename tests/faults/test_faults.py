@@ -8,24 +8,25 @@ import pytest
 from harrow.cluster_model.fields import draw_duration
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.faults.bit_rot import BitRot
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_isolation import BrokerIsolation
-from harrow.faults.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.disk_full import DiskFull
-from harrow.faults.disk_loss import DiskLoss
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane.session_expiry import SessionExpiry
+from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
+from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.disk_slow import DiskSlow
+from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
+from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
-from harrow.faults.log_dir_failure import LogDirFailure
-from harrow.faults.message import Message, Release
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.session_expiry import SessionExpiry
-from harrow.faults.slow_follower import SlowFollower
-from harrow.faults.stale_checkpoint import StaleCheckpoint
-from harrow.faults.torn_write import TornWrite
+from harrow.faults.links.message import Message, Release
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links.slow_follower import SlowFollower
 from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000
@@ -75,6 +76,9 @@ class FakeEnvironment:
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         self.did.append(("repair dir", broker, log_dir))
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        self.did.append(("slow disk", broker, write_us))
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
@@ -226,6 +230,11 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
             [("fail dir", 0, 1, 500)],
             [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
         ),
+        (
+            DiskSlow(broker=0, delay=7, duration=(SECOND, SECOND)),
+            [("slow disk", 0, 7)],
+            [("slow disk", 0, 0)],
+        ),
         (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
         (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),
         (
@@ -299,6 +308,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BitRot(broker=1, partition="t-0"),
         LogDirFailure(broker=0, log_dir=2),
         DiskFull(broker=0, log_dir=2),
+        DiskSlow(broker=2),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
         BrokerPause(broker=1),
@@ -529,6 +539,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "bit_rot",
         "log_dir_failure",
         "disk_full",
+        "disk_slow",
         "stale_checkpoint",
         "broker_pause",
         "broker_resume",

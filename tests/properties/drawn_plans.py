@@ -15,7 +15,6 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import RELEASES, switch_docs
 from harrow.cluster_model.settings import CONSUMER
 from harrow.cluster_model.topology import ClusterSpec, ConsumerSpec
-from harrow.faults import link_ends
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
@@ -24,7 +23,8 @@ from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
-from harrow.faults.message import Message, Release
+from harrow.faults.links import link_ends
+from harrow.faults.links.message import Message, Release
 from tests.conditions import condition
 from tests.properties.drawn_clusters import (
     DAY_US,

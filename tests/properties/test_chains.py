@@ -32,7 +32,7 @@ def yardstick() -> Plan:
 @pytest.mark.soak(size=2, test=1, soak=45)
 def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
-    plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
+    plan = yardstick().flawed(mutant)
     for seed in numbers:
         for rule, result in run_plan(plan, seed).verdict.rules.items():
             for finding in result.findings:

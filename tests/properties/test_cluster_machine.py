@@ -26,11 +26,11 @@ from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send
-from harrow.faults.broker_crash import BrokerCrash, BrokerRestart
-from harrow.faults.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.controller_failover import ControllerFailover
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
 
 BROKERS = (0, 1, 2)
 QUICK = settings(

@@ -12,26 +12,26 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.broker_pause import BrokerPause
-from harrow.faults.broker_stop import BrokerBounce, BrokerStop
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.rolling_restart import RollingRestart
+from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection
-from harrow.faults.message import Message
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.rolling_restart import RollingRestart
-from harrow.faults.slow_follower import SlowFollower
+from harrow.faults.links.message import Message
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links.slow_follower import SlowFollower
 
 MS = 1_000
 SECOND = 1_000_000

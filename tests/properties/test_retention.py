@@ -12,9 +12,9 @@ from harrow.checks.finding import VIOLATED
 from harrow.cluster_model.events import LogStartedAnew, LogStartRaised
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.trace import select
-from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.injection import Rate
-from harrow.faults.stale_checkpoint import StaleCheckpoint
 from tests.scenarios.dense_plan import yardstick
 
 SECOND = 1_000_000

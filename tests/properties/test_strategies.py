@@ -28,7 +28,7 @@ from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import SETTINGS
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.actions import Send
-from harrow.faults.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.replica import ReplicaIs

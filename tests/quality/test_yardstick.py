@@ -11,15 +11,15 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.faults.bit_rot import BitRot
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.disk_full import DiskFull
-from harrow.faults.disk_loss import DiskLoss
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
+from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
+from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
-from harrow.faults.log_dir_failure import LogDirFailure
-from harrow.faults.stale_checkpoint import StaleCheckpoint
-from harrow.faults.torn_write import TornWrite
 
 # The mutants that the yardstick's faults find soon, with the rule that finds them first, and within how many seeds.
 FOUND = {

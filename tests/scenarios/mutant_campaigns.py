@@ -130,5 +130,30 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: [{release: {id: of-3}}, {release: {id: answer-to-2}}]
         """,
+    # The request for the ISR comes when broker 1 has restarted, and has nothing.
+    "former-life-joins-isr": """
+        kafka: "4.3"
+        settings: {acks: all, replica.lag.time.max.ms: 2s}
+        cluster: {brokers: 3, disk: {writeback: never}, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+        script:
+          - at: 1s
+            do: {message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: fetch-of-1}}
+          - when: {event: {message_rule: {rule: fetch-of-1}}}
+            do: {send: m0}
+          - when: {isr: {t-0: [0, 2]}, acked: m0}
+            do:
+              - message: {action: hold, api: AlterPartition, kind: request, from: 0, id: expand}
+              - release: {id: fetch-of-1}
+          - when: {event: {message_rule: {rule: expand}}}
+            do:
+              - message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: new-fetch-of-1}
+              - broker_crash: {broker: 1, kind: power_loss}
+              - broker_restart: {broker: 1}
+          - when: {event: {broker_registered: {broker: 1}}}
+          - after: 1s
+            do: {release: {id: expand}}
+          - after: 1s
+            do: [{expect: {isr: {t-0: [0, 2]}}}, {release: {id: new-fetch-of-1}}]
+        """,
 }
 """Campaigns by mutant; the default release passes them."""

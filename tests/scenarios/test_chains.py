@@ -88,6 +88,16 @@ def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
     )
 
 
+def acked_by_former_leader(record: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that waited for the disk of a leader while the leadership went to another broker."""
+    return (
+        ("elected", 0, "was elected (epoch 2)"),
+        ("appended", 1, f"{record} at offset"),
+        ("acked", 1, f"acked {record} (acks=1) before any follower had it"),
+        ("truncated", 1, f"and cut off {record}"),
+    )
+
+
 def rotten(why: str = "") -> tuple[Wanted, ...]:
     """Return the chain of m1 of bit-rot, which nobody can read."""
     return (
@@ -220,6 +230,70 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
         ),
         ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m2"): (
+        acked_by_former_leader("m2"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m3"): (
+        acked_by_former_leader("m3"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m4"): (
+        acked_by_former_leader("m4"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m2"): (
+        acked_by_former_leader("m2"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m3"): (
+        acked_by_former_leader("m3"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m4"): (
+        acked_by_former_leader("m4"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[control-plane-apart]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[control-plane-apart]", "inconsistent-offsets", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[kraft]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[kraft]", "inconsistent-offsets", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("slow-disk-leader[unclean-election]", "lost-write", "m1"): (
+        (
+            ("isr-shrank", 0, "the ISR shrank from [0, 1, 2] to [0]: brokers 1 and 2 had fallen behind"),
+            ("acked", 0, "when the ISR had shrunk to [0]"),
+            ("elected-uncleanly", 1, "was elected uncleanly, from outside the ISR [0]"),
+        ),
+        ("unclean.leader.election.enable=false", "min.insync.replicas=2"),
+    ),
+    ("slow-disk-leader[unclean-election]", "inconsistent-offsets", "m1"): (
+        (
+            ("isr-shrank", 0, "the ISR shrank from [0, 1, 2] to [0]: brokers 1 and 2 had fallen behind"),
+            ("acked", 0, "when the ISR had shrunk to [0]"),
+            ("elected-uncleanly", 1, "was elected uncleanly, from outside the ISR [0]"),
+        ),
+        ("unclean.leader.election.enable=false", "min.insync.replicas=2"),
     ),
     ("acks-1-leader-stop[base]", "lost-write", "m1"): (
         (
@@ -393,6 +467,20 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("conclusion", None, "could not be elected for having it (KIP-966)"),
         ),
         (FLUSHING,),
+    ),
+    ("re-elected-leader[base]", "lost-write", "m0"): (
+        (
+            ("appended", 1, "m0 at offset 0 (epoch 1)"),
+            ("copied", 2, "m0"),
+            ("elected", 0, "without m0 (epoch 2)"),
+            ("truncated", 2, "cut off m0"),
+            ("elected", 1, "with m0 (epoch 3)"),
+            ("acked", 1, "acked m0"),
+            ("stopped", 1, "before broker 2 had fetched m0 again"),
+            ("elected", 2, "without m0 (epoch 4)"),
+            ("truncated", 1, "cut off m0"),
+        ),
+        ("reelected_leader_forgets_positions=true",),
     ),
     ("rack-outage[base]", "lost-write", "m0"): (
         all_lost_power("m0", 0, 0, 1),

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import pytest
 
-from harrow.campaigns.run.clients import MODEL, Clients
-from harrow.campaigns.run.model_observer import ClusterObserver
+from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
@@ -99,6 +99,13 @@ class Oracle:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         return self.states.get(partition)
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        state = self.states.get(partition)
+        return () if state is None else state.isr
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return (self.electable(partition),)
+
     def is_registered(self, broker: int) -> bool:
         return broker in self.registered
 
@@ -118,6 +125,10 @@ class Believer:
     @property
     def alter_partition_manager(self) -> "Believer":
         return self
+
+    @property
+    def gives_up_us(self) -> int | None:
+        return None
 
     @property
     def is_active_controller(self) -> bool:

@@ -10,11 +10,11 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.run_events import events_of_result
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.run_state import RunState, state_at
 from harrow.checks.replay.partition_state import (

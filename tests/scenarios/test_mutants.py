@@ -15,6 +15,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from tests.library_swarm import library_swarm
 from tests.quality.test_yardstick import FOUND
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import library_plans
@@ -43,6 +44,10 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
         "partial-isr-then-crash[idempotent-shorter-log-leads]",
         "producer-state-matches-log",
     ),
+    "sessions-forget-epoch": ("fetch-session-forgets-epoch[epoch-kept]", "log-divergence"),
+    "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
+    "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
+    "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
 }
 
@@ -57,6 +62,10 @@ def back_by_the_high_watermark() -> Plan:
     return library()["slow-follower[back-by-the-high-watermark]"]
 
 
+def kraft_swarm() -> Plan:
+    return library_swarm("swarm-kraft")
+
+
 # Random faults, the rule that they break, and the seed from which it does so within a few.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "isr-counted-before-commit": (yardstick, "lost-write", 25),
@@ -68,16 +77,24 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "unconditional-isr-write": (dense_plan, "two-leaders", 22),
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 0),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 0),
+    "first-batch-anywhere": (yardstick, "duplicate", 135),
+    "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 0),
+    "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
+    "retry-acked-before-commit": (library_swarm, "lost-write", 45),
+    "elr-survives-unclean-shutdown": (kraft_swarm, "unclean-replica-not-elected", 20),
+    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 5),
+    "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
+    "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
+    "two-votes-an-epoch": (kraft_swarm, "committed-metadata-kept", 45),
+    "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
 SEEDS = 20
 """So many seeds are tried."""
 
 
 def run_mutant(plan: Plan, name: str, seed: int = 0) -> RunResult:
-    mutant = MUTANTS[name]
     broken = replace(
-        plan,
-        behaviours={**plan.behaviours, mutant.switch: mutant.value},
+        plan.flawed(MUTANTS[name]),
         script_limit_us=min(plan.script_limit_us, LIMIT_US),
         recovery_limit_us=min(plan.recovery_limit_us, LIMIT_US),
     )

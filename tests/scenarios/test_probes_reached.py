@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from tests.scenarios.dense_plan import dense_plan, yardstick
@@ -74,6 +74,7 @@ REACHED: dict[str, tuple[str, int]] = {
     "corrupt-batch-fetched": ("bit-rot[base]", 0),
     "recovery-met-corruption": ("bit-rot[base]", 0),
     "log-dir-failed": ("log-dir-failure[base]", 0),
+    "request-queue-full": ("control-behind-data[full-queue]", 0),
     "log-start-raised": ("short-retention[base]", 0),
     "log-started-anew": ("retention-passes-follower[base]", 0),
     "offset-reset": ("short-retention[base]", 0),

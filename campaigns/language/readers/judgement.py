@@ -9,7 +9,7 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 

@@ -9,8 +9,8 @@ from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.topology import BrokerSpec, ProducerSpec, TopicSpec
-from harrow.faults.client_processes import ALL, ANY
-from harrow.faults.link_ends import GROUPS
+from harrow.faults.clients.client_processes import ALL, ANY
+from harrow.faults.links.link_ends import GROUPS
 
 ZOOKEEPER = "zookeeper"
 

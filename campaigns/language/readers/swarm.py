@@ -9,7 +9,7 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.settings import SCOPES, SETTINGS
 

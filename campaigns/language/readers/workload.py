@@ -17,7 +17,7 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
+from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
 from harrow.cluster_model.fields import ProducerMarker, fields_of
 from harrow.cluster_model.settings import CONSUMER, MIN_ISR, PRODUCER
 from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, ProducerSpec, TopicSpec

@@ -12,7 +12,7 @@ from harrow.campaigns.language.writers.script import action_entry, injection_row
 from harrow.campaigns.language.writers.section import section_map, value_of
 from harrow.campaigns.language.writers.settings import SharedSettings, settings_map
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
-from harrow.campaigns.run.clients import application_kinds
+from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import NumberRangeMarker
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import switch_docs

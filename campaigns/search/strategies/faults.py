@@ -12,7 +12,7 @@ from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import Fault
-from harrow.faults.link_ends import GROUPS, ZOOKEEPER
+from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
 
 Kind = str | type[Fault] | Fault
 

@@ -16,7 +16,7 @@ from hypothesis.errors import NoSuchExample
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import UNEXPECTED, anomalies, outcome
-from harrow.campaigns.run.required_probes import RequiredProbes
+from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 

@@ -9,15 +9,15 @@ from harrow.cluster_model.packed_log import digest
 from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.broker_pause import BrokerPause
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection, Rate
-from harrow.faults.message import Message
-from harrow.faults.network_ack_loss import NetworkAckLoss
-from harrow.faults.partition import NetworkPartition
-from harrow.faults.slow_follower import SlowFollower
+from harrow.faults.links.message import Message
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links.slow_follower import SlowFollower
 
 MS = 1_000
 SECOND = 1_000_000

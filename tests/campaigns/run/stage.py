@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from harrow.campaigns.language.plan import Plan, Step
-from harrow.campaigns.run.fault_injector import FaultInjector
-from harrow.campaigns.run.model_target import ModelTarget
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.script import Script
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from tests.recorded_choices import recorded_choices
@@ -22,16 +22,20 @@ class Stage:
         replication_factor: int = 3,
         controller: int = 0,
         watches_fetches: bool = False,
+        kafka: str = "2.4",
+        min_isr: int = 1,
     ) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
             topics=(TopicSpec(name="t", replication_factor=replication_factor),),
             controller=controller,
+            settings={"min.insync.replicas": min_isr},
+            voters=1,  # Several of them, with the same choices, would stand for election at the same times for ever.
         )
         plan = Plan(
             campaign="stage",
             cluster=spec,
-            kafka="2.4",
+            kafka=kafka,
             producers=(ProducerSpec(name="producer-0", settings={"acks": "all"}),),
         )
         choices = recorded_choices({"schedule": draws})

@@ -7,9 +7,9 @@ import pytest
 from harrow.campaigns.language.plan import Plan, Swarm, SwarmFaults
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from harrow.faults.broker_crash import BrokerCrash
-from harrow.faults.broker_pause import BrokerPause
-from harrow.faults.controller_failover import ControllerFailover
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.injection import At, Injection
 
 KINDS = (BrokerCrash(broker="any"), BrokerPause(broker="any"), ControllerFailover(how="session_expiry"))

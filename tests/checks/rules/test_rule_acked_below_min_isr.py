@@ -16,6 +16,10 @@ def isr(run: RunBuilder, *members: int, change: str = "shrink") -> None:
     run.event("isr", broker=0, partition=PARTITION, leader_epoch=0, isr=members, change=change)
 
 
+def pending(run: RunBuilder, *members: int) -> None:
+    run.event("isr_pending", broker=0, partition=PARTITION, leader_epoch=0, isr=members)
+
+
 def judged(run: RunBuilder) -> RuleResult:
     return run.judge("acked-below-min-isr")
 
@@ -128,3 +132,50 @@ def test_an_isr_that_is_told_again_has_been_too_small_since_the_first_time() -> 
     run.acknowledge(0, 0, "a")
     (finding,) = judged(run).findings
     assert because(finding).startswith("0.400s broker 0 led with the ISR [0]; ")
+
+
+def test_a_follower_that_may_have_joined_counts_for_the_answer() -> None:
+    run = running()
+    run.append(0, "a")
+    isr(run, 0)
+    pending(run, 0, 1)
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "held"
+
+
+def test_a_follower_that_may_have_joined_does_not_count_for_the_append() -> None:
+    run = running()
+    isr(run, 0)
+    pending(run, 0, 1)
+    run.append(0, "a")
+    isr(run, 0, 1, change="expand")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "violated"
+
+
+def test_a_follower_that_did_not_join_after_all_counts_until_the_leader_learns_of_it() -> None:
+    run = running()
+    run.append(0, "a")
+    run.append(0, "b")
+    isr(run, 0)
+    pending(run, 0, 1)
+    run.raise_hw(1, 0)
+    isr(run, 0)
+    run.acknowledge(0, 0, "a")
+    run.raise_hw(2, 0)
+    run.acknowledge(0, 1, "b")
+    (finding,) = judged(run).findings
+    assert (finding.value, finding.offset) == ("b", 1)
+
+
+def test_one_of_three_that_may_have_joined_is_too_few() -> None:
+    run = RunBuilder((0, 1, 2), min_insync_replicas=3)
+    run.elect(0, 0, (0, 1, 2))
+    run.append(0, "a")
+    isr(run, 0)
+    pending(run, 0, 1)
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == "violated"

@@ -47,6 +47,9 @@ def test_rules_are_listed_in_order() -> None:
         "registered-before-control",
         "registrations-known",
         "failover-shrinks-isr",
+        "hw-waits-for-min-isr",
+        "unclean-replica-not-elected",
+        "committed-metadata-kept",
     ]
 
 

@@ -1,5 +1,7 @@
 """lost-write: what is lost, and which cause permits it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
@@ -259,14 +261,19 @@ def causes(run: RunBuilder) -> set[tuple[str, str | None]]:
     return {(cause.kind.name, finding.permitted_by) for cause in finding.causes}
 
 
-def test_the_last_replica_standing_loses_what_others_still_have() -> None:
+def last_in_isr_goes_on_without(lose: Callable[[RunBuilder], None]) -> RunBuilder:
     """KIP-966: broker 1 has m1 and stays up, and is not in the ISR, so broker 0 leads without it."""
     run, _ = acked_by_both()
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
-    run.lose_power(0, 1)
+    lose(run)
     run.elect(0, 1, (0,))
     run.truncate(1, 1, "leader_epoch")
     run.read_to_end(0)
+    return run
+
+
+def test_the_last_replica_standing_loses_what_others_still_have() -> None:
+    run = last_in_isr_goes_on_without(lambda run: run.lose_power(0, 1))
     assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
     assert because(finding).endswith(
@@ -327,13 +334,7 @@ def test_what_all_replicas_lose_with_their_disks_is_permitted_to_go() -> None:
 
 
 def test_the_last_replica_standing_with_an_empty_disk_takes_what_others_still_have() -> None:
-    """KIP-966: broker 1 has m1 and stays up, and is not in the ISR, so broker 0 leads without it."""
-    run, _ = acked_by_both()
-    run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
-    run.recover_with_corruption(0, 1)
-    run.elect(0, 1, (0,))
-    run.truncate(1, 1, "leader_epoch")
-    run.read_to_end(0)
+    run = last_in_isr_goes_on_without(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
     (finding,) = run.judge("lost-write").findings
     assert "found a batch with a bad CRC when it recovered, and cut its log at offset 1, with m1" in because(

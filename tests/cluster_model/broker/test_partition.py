@@ -768,7 +768,6 @@ def test_from_3_7_on_no_more_than_all_replicas_have_to_be_in_sync(release: str, 
         (5, 1, (1, 4)),  # more records of an epoch than the leader has
         (4, 2, (1, 4)),  # an epoch that the leader does not have
         (0, 0, None),
-        (5, -1, None),  # no epoch is said
     ],
 )
 def test_a_leader_knows_by_epoch_and_offset_where_a_log_has_parted_from_its_own(
@@ -783,3 +782,20 @@ def test_a_leader_knows_by_epoch_and_offset_where_a_log_has_parted_from_its_own(
 def test_an_epoch_above_those_of_the_leader_is_out_of_range() -> None:
     led = Led(release="2.8")
     assert led.partition.divergence(0, 5) == (errors.OFFSET_OUT_OF_RANGE, None)
+
+
+def test_a_leader_that_is_elected_again_goes_by_the_positions_of_before_in_every_release() -> None:
+    for release in RELEASES:
+        led = Led(isr=(0, 1, 2), leo=3, hw=2, release=release)
+        led.fetch(r1=3, r2=2)
+        led.lead((0, 1), epoch=3)
+        assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (3, 3), release
+
+
+def test_a_leader_that_forgets_positions_when_it_is_elected_again_waits_for_a_fetch() -> None:
+    led = Led(isr=(0, 1, 2), leo=3, hw=2, reelected_leader_forgets_positions=True)
+    led.fetch(r1=3, r2=2)
+    led.lead((0, 1), epoch=3)
+    assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (2, UNKNOWN_OFFSET)
+    led.fetch(r1=3)
+    assert led.hw == 3

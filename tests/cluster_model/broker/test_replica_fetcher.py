@@ -13,6 +13,7 @@ from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.protocol import (
     EARLIEST_TIMESTAMP,
+    NO_EPOCH,
     FetchedPartition,
     FetchResponse,
     LeaderAndIsr,
@@ -66,7 +67,7 @@ class Follower:
         self.truncated = self.logs.truncated = []
         self.grown = self.logs.grown = []
         self.partitions: dict[str, Partition] = {}
-        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours)
+        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours, NO_EPOCH, self.logs)
 
     # Steps
 

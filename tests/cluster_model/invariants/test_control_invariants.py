@@ -4,9 +4,14 @@ import pytest
 
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
+    BrokerRegistered,
+    BrokerStopped,
+    CommittedMetadataCut,
     ControllerElected,
     ControlRequestObeyed,
     FailoverCompleted,
+    IsrWritten,
+    LeaderElected,
     LeaderEpochTaken,
     PartitionStateWritten,
     RegistrationLearned,
@@ -139,3 +144,63 @@ class TestFailoverShrinksIsr:
         watched.emit(ControllerElected, 1, 5)
         watched.emit(FailoverCompleted, 0, 4, (1, 2), {T: LeaderAndIsr(0, 7, (0, 1), 9)})
         assert watched.broken == []
+
+
+class TestUncleanReplicaNotElected:
+    def elect(self, watched: Watched, broker: int, *, unclean: bool = False) -> None:
+        watched.emit(LeaderElected, 3000, T, broker, 5, (broker,), unclean, "broker startup")
+
+    def back(self, watched: Watched, broker: int, cause: str) -> None:
+        watched.emit(BrokerStopped, broker, cause)
+        watched.emit(RegistrationLearned, broker, 7)
+        watched.emit(BrokerRegistered, broker, 7)
+
+    @pytest.mark.parametrize("cause", ["process", "power_loss"])
+    def test_one_that_has_stopped_uncleanly_is_elected_when_it_is_back(
+        self, watched: Watched, cause: str
+    ) -> None:
+        self.back(watched, 1, cause)
+        self.elect(watched, 1)
+        assert watched.broken == [("unclean-replica-not-elected", 1, T, 5, -1)]
+
+    def test_an_unclean_election_may_take_it(self, watched: Watched) -> None:
+        self.back(watched, 1, "power_loss")
+        self.elect(watched, 1, unclean=True)
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+    def test_one_that_has_stopped_in_good_order_may_lead(self, watched: Watched) -> None:
+        self.back(watched, 1, "shutdown")
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+    def test_one_that_has_joined_the_isr_again_may_lead(self, watched: Watched) -> None:
+        self.back(watched, 1, "power_loss")
+        watched.elect(0, 0, (0, 2))
+        watched.emit(IsrWritten, 0, T, 0, (0, 2, 1))
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+    def test_one_that_is_still_down_may_be_elected_by_a_controller_that_has_not_heard(
+        self, watched: Watched
+    ) -> None:
+        watched.emit(BrokerStopped, 1, "process")
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+    def test_one_that_dies_before_it_has_opened_its_logs_loses_nothing(self, watched: Watched) -> None:
+        watched.emit(BrokerStopped, 1, "shutdown")
+        watched.emit(BrokerStopped, 1, "process")
+        watched.emit(RegistrationLearned, 1, 7)
+        watched.emit(BrokerRegistered, 1, 7)
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+
+class TestCommittedMetadataKept:
+    def test_a_node_cuts_off_what_is_committed(self, watched: Watched) -> None:
+        watched.emit(CommittedMetadataCut, 3001, 17, 20)
+        assert watched.broken == [("committed-metadata-kept", 3001, "", -1, -1)]
+        assert watched.details == [
+            "it lacks what stood at 17 of the metadata log, although all below 20 was committed"
+        ]

@@ -5,13 +5,17 @@ import pytest
 from harrow.cluster_model.events import (
     BecameFollower,
     BrokerChangeProcessed,
+    BrokerRegistered,
     BrokerStopped,
     CheckpointWritten,
+    CommittedMetadataCut,
     ControllerElected,
     ControlRequestObeyed,
     FailoverCompleted,
+    LeaderElected,
     LeaderEpochTaken,
     PartitionStateWritten,
+    RegistrationLearned,
 )
 from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE, Invariant
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
@@ -46,6 +50,8 @@ def break_everything(watched: Watched) -> None:
     watched.append(2, "c", epoch=2)
     watched.raise_hw(9, 0, 1, 2)
     watched.raise_hw(1, 0)
+    watched.leaders[0].min_insync_replicas, watched.leaders[0].isr = 2, (0,)
+    watched.raise_hw(2, 0)
     watched.copy(batch("d", producer_id=7, sequence=5).stored_at(2, 2), 1)
     watched.emit(CheckpointWritten, 1, REPLICATION_OFFSET_CHECKPOINT, ((T, 9),))
     watched.emit(ControllerElected, 0, 1)
@@ -59,6 +65,11 @@ def break_everything(watched: Watched) -> None:
     watched.emit(BrokerChangeProcessed, 0, 1, {1: 9}, {1: 8})
     watched.emit(FailoverCompleted, 0, 1, (2,), {T: LeaderAndIsr(0, 1, (0, 2), 3)})
     watched.emit(BrokerStopped, 1, "shutdown")
+    watched.emit(RegistrationLearned, 0, 1)
+    watched.emit(BrokerStopped, 0, "power_loss")
+    watched.emit(BrokerRegistered, 0, 2)
+    watched.emit(LeaderElected, 3000, T, 0, 3, (0,), False, "broker startup")
+    watched.emit(CommittedMetadataCut, 3000, 1, 2)
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)

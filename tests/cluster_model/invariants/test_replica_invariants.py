@@ -191,3 +191,31 @@ class TestLogMatching:
         watched.append(2, "a", epoch=1)
         watched.raise_hw(1, 1, 2)
         assert watched.names() == ["log-matching"]
+
+
+class TestHwWaitsForMinIsr:
+    def led(self, isr: tuple[int, ...], min_isr: int) -> Watched:
+        watched = Watched()
+        leader = watched.lead(0, 1, isr)
+        leader.min_insync_replicas = min_isr
+        watched.append(0, "a", epoch=1)
+        watched.fetch(0, 1, 2)
+        return watched
+
+    def test_it_rises_while_the_isr_is_too_small(self) -> None:
+        watched = self.led((0,), 2)
+        watched.raise_hw(1, 0)
+        assert watched.names() == ["hw-waits-for-min-isr"]
+
+    @pytest.mark.parametrize(("isr", "min_isr"), [((0, 1), 2), ((0, 1, 2), 5)])
+    def test_it_rises_when_as_many_as_are_needed_or_all_are_in_the_isr(
+        self, isr: tuple[int, ...], min_isr: int
+    ) -> None:
+        watched = self.led(isr, min_isr)
+        watched.raise_hw(1, 0)
+        assert watched.broken == []
+
+    def test_a_follower_goes_by_its_leader(self) -> None:
+        watched = self.led((0,), 2)
+        watched.raise_hw(1, 1)
+        assert watched.broken == []

@@ -32,6 +32,8 @@ class Leader:
     broker: int
     leader_epoch: int
     isr: tuple[int, ...]
+    replicas: tuple[int, ...] = (0, 1, 2)
+    min_insync_replicas: int = 1
 
 
 class Watched:

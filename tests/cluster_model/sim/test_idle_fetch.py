@@ -216,12 +216,12 @@ def watch_messages(pair: Pair) -> None:
 
 def pause_the_client(pair: Pair) -> None:
     pair.client_process.paused = True
-    pair.network.process_paused(pair.client_process)
+    pair.network.wake_idle_fetches(pair.client_process)
 
 
 def pause_the_server(pair: Pair) -> None:
     pair.server_process.paused = True
-    pair.network.process_paused(pair.server_process)
+    pair.network.wake_idle_fetches(pair.server_process)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def delay_fetches_of_another_listener(pair: Pair) -> None:
 
 
 def pause_another(pair: Pair) -> None:
-    pair.network.process_paused(Process("broker-7"))
+    pair.network.wake_idle_fetches(Process("broker-7"))
 
 
 @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
     pair.network.cut("server", "client")
     sent_us = pair.leader.session.last_fetch_us - 3  # what the leader has got was under way for as long
     ended: list[int] = []
-    pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]
+    pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]  # of this object alone
     (correlation_id, deadline_us, _, context) = pair.client.in_flight.popleft()
     pair.client.in_flight.append((correlation_id, deadline_us, pair.fetched, context))
     pair.run_until(sent_us + TIMEOUT_US - 1)

@@ -157,6 +157,18 @@ def test_maven_has_the_last_word(cache: KafkaCache, maven: Path, repository: Pat
         cache.get(RELEASE)
 
 
+@pytest.mark.usefixtures("maven")
+def test_of_what_maven_says_the_first_error_is_told_and_not_its_help(
+    cache: KafkaCache, tmp_path: Path
+) -> None:
+    said = "\x1b[0m[ERROR] There is no such thing in central -> [Help 1]\n[ERROR] \n[ERROR] Re-run Maven using -X\n"
+    (tmp_path / "said").write_text(said)
+    (tmp_path / "bin" / "mvn").write_text(f'#!/bin/sh\ncat "{tmp_path}/said"\nexit 1\n')
+    with pytest.raises(MavenError) as error:
+        cache.get(RELEASE)
+    assert str(error.value) == "Maven could not get Kafka: There is no such thing in central"
+
+
 def test_without_maven_there_is_a_hint(cache: KafkaCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MavenError, match="there is no Maven"):

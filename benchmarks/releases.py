@@ -1,0 +1,119 @@
+"""What the yardstick gives on each release: seeds of `standard` on every profile and metadata mode.
+
+Run ``python -m benchmarks.releases [--seconds S] [--first SEED]``; the table is that of docs/checked-against-kafka.md. A release is
+run as it was, with the flaws that were repaired later, and with those repaired: then no promise may be broken.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.cluster_model.release import RELEASES, switch_docs, value_in
+from harrow.cluster_model.settings import PRODUCER, SETTINGS
+from harrow.cluster_model.topology import Metadata
+
+ROUND: Final = 25
+"""So many seeds of one row are run before the next row's turn, for time to be shared fairly."""
+ROUND_AS_IT_WAS: Final = 5
+"""Fewer of a release with flaws: what it breaks is known, and a repaired one that breaks a promise would be news."""
+STATUSES: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
+
+
+@dataclass(slots=True, kw_only=True)
+class ReleaseRow:
+    """One release in one metadata mode, and what came of its seeds."""
+
+    release: str
+    mode: str
+    is_repaired: bool
+    plan: Plan
+    verdicts: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def title(self) -> str:
+        return f"| {self.release} | {self.mode} | {'repaired' if self.is_repaired else 'as it was'} "
+
+    def run(self, seed: int) -> None:
+        """Run one seed, and name it on standard error when it breaks a promise."""
+        verdict = run_plan(self.plan, seed).verdict
+        self.verdicts[verdict.status] += 1
+        broken = [name for name, judged in verdict.rules.items() if judged.status == VIOLATED]
+        self.rules.update(broken)
+        if verdict.status in {VIOLATED, INCONCLUSIVE}:
+            sys.stderr.write(f"{self.title}| seed {seed} | {verdict.status} | {', '.join(broken)} |\n")
+            sys.stderr.flush()
+
+    def cells(self) -> str:
+        counts = " | ".join(str(self.verdicts[status]) for status in STATUSES)
+        broken = ", ".join(f"{name} {count}" for name, count in self.rules.most_common())
+        return f"{self.title}| {self.verdicts.total()} | {counts} | {broken} |"
+
+
+def rows() -> Iterator[ReleaseRow]:
+    """Yield each release and mode as it was and, where that is another model, repaired."""
+    for name, release in RELEASES.items():
+        repairs = {
+            switch: described["latest"]
+            for switch, described in switch_docs().items()
+            if described["is_repair"] and value_in(name, switch) != described["latest"]
+        }
+        for mode in release.modes:
+            plan = _standard_on(name, cast("Metadata", mode))
+            yield ReleaseRow(release=name, mode=mode, is_repaired=False, plan=plan)
+            if repairs:
+                yield ReleaseRow(
+                    release=name, mode=mode, is_repaired=True, plan=replace(plan, behaviours=repairs)
+                )
+
+
+def _standard_on(release: str, mode: Metadata) -> Plan:
+    """Return the yardstick as of another release: its own switches, and the settings that it knows."""
+    plan = load_campaign(resolve("standard")[0]).plans[0]
+    producers = tuple(
+        replace(
+            producer,
+            settings={
+                name: value
+                for name, value in producer.settings.items()
+                if SETTINGS[PRODUCER, name].exists_in(release)
+            },
+        )
+        for producer in plan.producers
+    )
+    cluster = replace(plan.cluster, metadata=mode)
+    return replace(plan, kafka=release, behaviours={}, cluster=cluster, producers=producers)
+
+
+def main() -> None:
+    """Run seeds for as long as there is time, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    table = list(rows())
+    first, end = arguments.first, time.monotonic() + arguments.seconds
+    while time.monotonic() < end:
+        for row in table:
+            for seed in range(first, first + (ROUND if row.is_repaired else ROUND_AS_IT_WAS)):
+                row.run(seed)
+        first += ROUND
+        sys.stderr.write("\n".join(["", *(row.cells() for row in table), ""]))
+    sys.stdout.write(
+        "| release | metadata | flaws | seeds | held | permitted | inconclusive | violated | by |\n"
+    )
+    sys.stdout.write("|---|---|---|---:|---:|---:|---:|---:|---|\n")
+    sys.stdout.write("".join(f"{row.cells()}\n" for row in table))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What a release turned on, turned off again: how soon the swarm notices, switch by switch.
+
+Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/zoo.md. Each switch gets the value
+that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from benchmarks.zoo import first_found, library_plan
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
+
+SEEDS: Final = 100_000
+OF_KRAFT: Final = "In KRaft"
+"""What is about KRaft alone begins like this, and is tried on a profile that has it."""
+
+
+def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
+    """Yield each switch with a value that some profile replaced, and the profile that did so."""
+    profiles = list(RELEASES.values())
+    for name in switch_docs():
+        for before, after in pairwise(profiles):
+            former, value = getattr(before.behaviours, name), getattr(after.behaviours, name)
+            if former != value:
+                yield name, former, after
+
+
+def swarm_of(name: str, release: ReleaseProfile) -> Plan:
+    """Return the swarm as of a release, with KRaft where the switch is about that."""
+    is_of_kraft = switch_docs()[name]["doc"].startswith(OF_KRAFT) or "zookeeper" not in release.modes
+    plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
+    metadata: Any = "kraft" if is_of_kraft else "zookeeper"
+    return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("switches", nargs="*", metavar="SWITCH")
+    parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each switch")
+    parser.add_argument("--all", action="store_true", help="those of mutants, too")
+    arguments = parser.parse_args()
+    known = {mutant.switch for mutant in MUTANTS.values()}
+    print("| switch | as before | seeds | noticed by |")
+    print("| --- | --- | ---: | --- |")
+    for name, value, release in changes():
+        if arguments.switches and name not in arguments.switches:
+            continue
+        if not arguments.switches and name in known and not arguments.all:
+            continue
+        plan = swarm_of(name, release)
+        plan = replace(plan, behaviours={**plan.behaviours, name: value})
+        found = first_found(plan, range(SEEDS), time.process_time() + arguments.seconds)
+        cells = f"{found.seeds} | {', '.join(found.rules)}" if found else "not found |"
+        print(f"| `{name}` | {value}, {release.name} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

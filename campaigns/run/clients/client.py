@@ -1,0 +1,83 @@
+"""What a client of a run is, whatever it does and on whatever target."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from harrow.checks.evidence import ProducerSettings
+from harrow.faults.action import RecordSender
+
+
+class Client(ABC):
+    """A client application of the workload."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin, at the time that the campaign says."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End for good."""
+
+    # What faults do to its process (`harrow.faults.fault.ClientApplication`). Unless its kind says otherwise, nothing can be.
+
+    def is_running(self) -> bool:
+        """Return whether there is a process of it that faults can act on."""
+        return False
+
+    def is_paused(self) -> bool:
+        """Return whether its process is paused."""
+        return False
+
+    def crash(self) -> None:
+        """End its process at once."""
+        raise NotImplementedError(type(self).__name__)
+
+    def start_again(self) -> None:
+        """Start a new process of it."""
+        raise NotImplementedError(type(self).__name__)
+
+    def pause(self) -> None:
+        """Stop its process."""
+        raise NotImplementedError(type(self).__name__)
+
+    def resume(self) -> None:  # noqa: B027 - of most nothing stands still
+        """Let its process go on, and all that were left behind."""
+
+    def can_be_left_behind(self) -> bool:
+        """Return whether a second process of it can run beside the first."""
+        return False
+
+    def leave_behind(self) -> None:
+        """Stop its process, and start a new one while that one still exists."""
+        raise NotImplementedError(type(self).__name__)
+
+    def unfinished(self) -> int:
+        """Return how many records it has been handed and not reported on."""
+        return 0
+
+    def has_consumed(self, value: str) -> bool:
+        """Return whether it got a record."""
+        return False
+
+    def producer_settings(self) -> Mapping[int, ProducerSettings]:
+        """Return what was promised to each session in which it sent records, by history process."""
+        return {}
+
+
+class Sender(Client, RecordSender):
+    """A client that can be handed records, and restarted."""
+
+
+class Reader(Client):
+    """A client that reads partitions from their beginning."""
+
+    @abstractmethod
+    def position(self, partition: str) -> int | None:
+        """Return the offset that it reads next; None before it has begun."""
+
+    def skip_corrupt(self) -> None:
+        """Go on behind batches with a bad CRC; called before it begins."""
+
+    @abstractmethod
+    def has_read_to_end(self) -> bool:
+        """Return whether there was nothing more to read, of any partition, when it last looked."""

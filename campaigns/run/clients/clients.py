@@ -1,0 +1,147 @@
+"""The kinds of clients that a workload can have, and the clients of a run."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from harrow.campaigns.run.clients.client import Client, Reader, Sender
+from harrow.checks.evidence import ProducerSettings
+from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKind:
+    """A kind of client: what a campaign says of one, and how one is made on each kind of target.
+
+    ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
+    gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
+    Whoever has a target puts into ``made_on`` how it makes clients.
+    """
+
+    name: str
+    spec: type[Any]
+    made_on: dict[str, Callable[..., Client]]
+
+
+# Imported when one is made: reading a campaign needs no clients that run.
+def _model_producer(spec: ProducerSpec, cluster: Any) -> Client:
+    from harrow.campaigns.run.clients.model_clients import ProducerClient  # noqa: PLC0415 - see above
+
+    return ProducerClient(spec, cluster)
+
+
+def _model_consumer(spec: ConsumerSpec, cluster: Any, bootstrap: tuple[int, ...] = ()) -> Client:
+    from harrow.campaigns.run.clients.model_clients import ConsumerClient  # noqa: PLC0415 - see above
+
+    return ConsumerClient(spec, cluster, bootstrap)
+
+
+MODEL: Final = "model"
+"""The kind of target whose clients run on a `harrow.cluster_model.sim.cluster.Cluster`."""
+
+PRODUCERS: Final = "producers"
+CONSUMERS: Final = "consumers"
+
+CLIENTS: Final[Registry[str, ClientKind]] = Registry(
+    {
+        PRODUCERS: ClientKind(name="producer", spec=ProducerSpec, made_on={MODEL: _model_producer}),
+        CONSUMERS: ClientKind(name="consumer", spec=ConsumerSpec, made_on={MODEL: _model_consumer}),
+    }
+)
+"""Kinds of clients, by the key of `workload` that lists them."""
+
+
+def application_kinds() -> Iterator[tuple[str, ClientKind]]:
+    """Yield the kinds beside producers and consumers, with their keys."""
+    for key, kind in CLIENTS.items():
+        if key not in (PRODUCERS, CONSUMERS):
+            yield key, kind
+
+
+def make_client(spec: Any, target: str, host: Any, **given: Any) -> Client:
+    """Return a client on a kind of target; *host* is what that lets clients run on, *given* what else its kind takes."""
+    kind = next(kind for kind in CLIENTS.values() if kind.spec is type(spec))
+    return kind.made_on[target](spec, host, **given)
+
+
+READER = "reader"
+"""The consumer that reads everything back at the end."""
+CORE_READER = "core-reader"
+"""The consumer that reads while only a core of the brokers has been healed."""
+READER_TIMEOUT_US: Final = 30 * US_PER_SECOND
+"""Its ``request.timeout.ms``, which before 2.0 would be five minutes by default (KIP-266)."""
+
+
+class Clients:
+    """All clients of a run, by name, and those that read for the run itself.
+
+    *target* says on what kind of target they are made, and *host* is what that lets clients run on.
+    """
+
+    def __init__(self, specs: Iterable[Any], target: str, host: Any) -> None:
+        self._target = target
+        self._host = host
+        self._clients = {spec.name: make_client(spec, target, host) for spec in specs}
+
+    def start(self) -> None:
+        for client in self._clients.values():
+            client.start()
+
+    def stop(self) -> None:
+        for client in self._clients.values():
+            client.stop()
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._clients)
+
+    def sender(self, name: str) -> Sender:
+        """Return a client that can be handed records."""
+        client = self._clients[name]
+        assert isinstance(client, Sender)
+        return client
+
+    def client(self, name: str) -> Client:
+        return self._clients[name]
+
+    def resume(self) -> None:
+        """Let every client go on that stands still."""
+        for client in self._clients.values():
+            client.resume()
+
+    def unfinished(self) -> int:
+        return sum(client.unfinished() for client in self._clients.values())
+
+    def is_consumed(self, value: str) -> bool:
+        return any(client.has_consumed(value) for client in self._clients.values())
+
+    def start_reader(self) -> Reader:
+        """Stop the workload's readers, and start one that reads everything from the beginning, and goes on behind damaged batches."""
+        for client in self._clients.values():
+            if isinstance(client, Reader):
+                client.stop()
+        reader = self._reader(READER)
+        reader.skip_corrupt()
+        return reader
+
+    def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
+        """Start a consumer that reads everything from the beginning, and knows these brokers at first."""
+        return self._reader(
+            CORE_READER, {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}, bootstrap=bootstrap
+        )
+
+    def _reader(self, name: str, settings: Mapping[str, Value] | None = None, **given: Any) -> Reader:
+        settings = {"auto.offset.reset": "earliest", "max.poll.records": 100_000, **(settings or {})}
+        spec = ConsumerSpec(name=name, poll_interval_us=0, settings=settings)
+        reader = cast("Reader", make_client(spec, self._target, self._host, **given))
+        reader.start()
+        return reader
+
+    def producer_settings(self) -> dict[int, ProducerSettings]:
+        return {
+            number: settings
+            for client in self._clients.values()
+            for number, settings in client.producer_settings().items()
+        }

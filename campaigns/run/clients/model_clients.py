@@ -1,0 +1,236 @@
+"""Clients on the model: their processes, their sessions, and the records that they generate."""
+
+from harrow.campaigns.run.clients.client import Reader, Sender
+from harrow.checks.evidence import ProducerSettings
+from harrow.cluster_model.clients.consumer import Consumer
+from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.events import ClientStopped
+from harrow.cluster_model.settings import consumer_config, producer_config
+from harrow.cluster_model.sim.choices import between
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+
+
+class ProducerClient(Sender):
+    """A producer application: one session after the other, and those that were left behind beside them."""
+
+    def __init__(self, spec: ProducerSpec, cluster: Cluster) -> None:
+        self.spec = spec
+        self.config = producer_config(cluster.release, spec.settings, cluster.behaviours)
+        self._cluster = cluster
+        self._sessions: list[_Session] = []
+        self._generated = 0
+
+    def start(self) -> None:
+        session = self._begin_session()
+        if self.spec.interval_us is not None:
+            first_us = self.spec.start_us + between(self._cluster.choices.workload, 0, self.spec.interval_us)
+            session.schedule(first_us)
+
+    def _begin_session(self) -> "_Session":
+        session = _Session(self, self._cluster)
+        self._sessions.append(session)
+        return session
+
+    def next_value(self) -> str:
+        """Return what a session generates next: whichever it is, no value comes twice."""
+        self._generated += 1
+        return f"{self.spec.name}:{self._generated - 1}"
+
+    def send(self, value: str, partition: str | None) -> None:
+        # An application that is down takes no records.
+        if self._sessions[-1].process.running:
+            self._sessions[-1].producer.send(value, partition)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start_again()
+
+    def stop(self) -> None:
+        if self.is_running():
+            self._cluster.trace.emit(ClientStopped, self.spec.name)
+        for session in self._sessions:
+            session.stop()
+
+    def unfinished(self) -> int:
+        return sum(session.producer.unfinished for session in self._sessions)
+
+    def producer_settings(self) -> dict[int, ProducerSettings]:
+        return {session.history_process: _settings(self) for session in self._sessions}
+
+    def is_running(self) -> bool:
+        return bool(self._sessions) and self._sessions[-1].process.running
+
+    def is_paused(self) -> bool:
+        return self._sessions[-1].process.paused
+
+    def crash(self) -> None:
+        self.stop()
+
+    def start_again(self) -> None:
+        session = self._begin_session()
+        if self.spec.interval_us is not None:
+            session.schedule(self._cluster.simulator.now_us + self.spec.interval_us)
+
+    def pause(self) -> None:
+        self._sessions[-1].pause()
+
+    def resume(self) -> None:
+        for session in self._sessions:
+            session.resume()
+
+    def can_be_left_behind(self) -> bool:
+        return True
+
+    def leave_behind(self) -> None:
+        self.pause()
+        self.start_again()
+
+
+class _Session:
+    """A process of a producer application, with its producer."""
+
+    def __init__(self, client: ProducerClient, cluster: Cluster) -> None:
+        spec = client.spec
+        self.process = Process(spec.name)
+        self.history_process = cluster.history.new_process(spec.name)
+        self._client = client
+        self._cluster = cluster
+        self.producer = Producer(
+            cluster.host(self.process),
+            self.history_process,
+            tuple(cluster.processes),
+            spec.partitions or cluster.spec.partition_names(),
+            client.config,
+            cluster.behaviours,
+            cluster.history,
+            spec.record_bytes,
+        )
+        self.producer.start()
+
+    def stop(self) -> None:
+        if self.process.running:
+            self.producer.abandon()
+            self.process.kill()
+            self._cluster.network.process_died(self.process, power_loss=False)
+
+    def pause(self) -> None:
+        pause(self._cluster, self.process)
+
+    def resume(self) -> None:
+        if self.process.paused:
+            self._cluster.simulator.resume(self.process)
+
+    def schedule(self, at_us: int) -> None:
+        """Generate a record at a time, unless the workload is over by then."""
+        stop_us = self._client.spec.stop_us
+        if stop_us is None or at_us < stop_us:
+            self._cluster.simulator.schedule(at_us, self.process, self._generate, None)
+
+    def _generate(self, _: None) -> None:
+        interval_us = self._client.spec.interval_us
+        assert interval_us is not None
+        self.producer.send(self._client.next_value(), None)
+        # Gaps between half and one and a half times the mean.
+        gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
+        self.schedule(self._cluster.simulator.now_us + gap_us)
+
+
+def pause(cluster: Cluster, process: Process) -> None:
+    process.paused = True
+    cluster.network.wake_idle_fetches(process)
+
+
+class ConsumerClient(Reader):
+    """A consumer application."""
+
+    def __init__(self, spec: ConsumerSpec, cluster: Cluster, bootstrap: tuple[int, ...] = ()) -> None:
+        self.spec = spec
+        self._cluster = cluster
+        self._config = consumer_config(cluster.release, spec.settings)
+        self._bootstrap = bootstrap
+        self._process = Process(spec.name)
+        self._consumer: Consumer | None = None
+        self._history_process = -1
+        self._operations_seen = 0
+        self._consumed: set[str] = set()
+        self._skips_corrupt = False
+
+    def skip_corrupt(self) -> None:
+        self._skips_corrupt = True
+
+    def start(self) -> None:
+        self._cluster.simulator.schedule(
+            max(self.spec.start_us, self._cluster.simulator.now_us), self._process, self._begin, None
+        )
+
+    def _begin(self, _: None) -> None:
+        history = self._cluster.history
+        self._history_process = history.new_process(self.spec.name)
+        self._operations_seen = len(history.operations)
+        self._consumer = Consumer(
+            self._cluster.host(self._process),
+            self._history_process,
+            tuple(self._cluster.processes),
+            self.spec.partitions or self._cluster.spec.partition_names(),
+            self._config,
+            history,
+            self.spec.poll_interval_us,
+            self._bootstrap,
+            sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
+            skips_corrupt=self._skips_corrupt,
+        )
+        self._consumer.start()
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._cluster.network.process_died(self._process, power_loss=False)
+
+    def is_running(self) -> bool:
+        return self._consumer is not None and self._process.running
+
+    def is_paused(self) -> bool:
+        return self._process.paused
+
+    def crash(self) -> None:
+        self._cluster.trace.emit(ClientStopped, self.spec.name)
+        self.stop()
+
+    def start_again(self) -> None:
+        self._process.start()
+        self._begin(None)
+
+    def pause(self) -> None:
+        pause(self._cluster, self._process)
+
+    def resume(self) -> None:
+        if self._process.paused:
+            self._cluster.simulator.resume(self._process)
+
+    def has_consumed(self, value: str) -> bool:
+        # Few ask, so nothing is kept of millions of records until somebody does.
+        operations = self._cluster.history.operations
+        if self._consumer is not None and len(operations) > self._operations_seen:
+            for operation in operations[self._operations_seen :]:
+                if operation.process == self._history_process:
+                    self._consumed.update([read for _, _, read in operation.polls()])
+            self._operations_seen = len(operations)
+        return value in self._consumed
+
+    def position(self, partition: str) -> int | None:
+        return None if self._consumer is None else self._consumer.position[partition]
+
+    def has_read_to_end(self) -> bool:
+        return self._consumer is not None and self._consumer.has_read_to_end()
+
+
+def _settings(producer: ProducerClient) -> ProducerSettings:
+    config = producer.config
+    return ProducerSettings(
+        name=producer.spec.name,
+        acks="all" if config.acks == -1 else str(config.acks),
+        idempotence=config.idempotence,
+        max_in_flight=config.max_in_flight,
+        retries=config.retries,
+    )

@@ -1,0 +1,1 @@
+"""Faults as they strike: when, which brokers, and how many at once."""

@@ -1,0 +1,222 @@
+"""How much of a cluster faults may take out of service at once.
+
+What a fault would do is found out by letting it act on a stand-in of the cluster as it is now, which takes note and passes
+nothing on. So a limit holds for every fault, also for one that nobody has thought of here.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from harrow.campaigns.language.plan import BlastRadius
+from harrow.campaigns.run.targets.target import Target
+from harrow.cluster_model.sim.link_quality import LinkQuality
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.fault import Environment, Fault, GradualFault, Link
+from harrow.faults.links.link_ends import ZOOKEEPER
+
+_STEPS_MAX: Final = 10_000
+
+
+def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool) -> bool:
+    """Return whether a fault leaves as much of a cluster in service as the limits ask for, all the while that it is done.
+
+    One that takes nobody out of service is allowed whatever is out already: it may be what ends an outage. One that does is
+    not while another takes out one broker after the other, as a rolling restart does, and this one is not *alone*.
+    """
+    rehearsal = _Rehearsal(target.environment)
+    out_before = rehearsal.out_of_service()
+    for out in _outages(fault, rehearsal):
+        is_allowed = is_alone and _is_within(limits, out, out - out_before, target)
+        if not out <= out_before and not is_allowed:
+            return False
+    return True
+
+
+def _outages(fault: Fault, rehearsal: "_Rehearsal") -> Iterator[frozenset[int]]:
+    """Yield who is out of service at each moment of a fault."""
+    fault.inject(rehearsal)
+    yield from rehearsal.outages
+    yield rehearsal.out_of_service()
+    if isinstance(fault, GradualFault):
+        rehearsal.outages.clear()
+        for _ in islice(fault.steps(rehearsal), _STEPS_MAX):
+            yield from rehearsal.outages
+            rehearsal.outages.clear()
+        yield from rehearsal.outages
+
+
+def _is_within(limits: BlastRadius, out: frozenset[int], struck: frozenset[int], target: Target) -> bool:
+    brokers = target.environment.broker_ids()
+    if limits.brokers is not None and len(out) > limits.brokers:
+        return False
+    if limits.keep_majority and 2 * (len(brokers) - len(out)) <= len(brokers):
+        return False
+    if not limits.keep_in_sync:
+        return True
+    for partition in target.partition_settings():
+        electable = frozenset(target.observer.electable(partition))
+        # Where none of them is struck, the partition is as it was.
+        if struck & electable and len(electable - out) < limits.keep_in_sync:
+            return False
+    return True
+
+
+class _Untouched:
+    """A stand-in of a client (`harrow.faults.fault.ClientApplication`), to which nothing is done."""
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_paused(self) -> bool:
+        return False
+
+    def can_be_left_behind(self) -> bool:
+        return True
+
+    def crash(self) -> None:
+        """Do nothing."""
+
+    start_again = pause = resume = leave_behind = crash
+
+
+class _Rehearsal:
+    """A stand-in of an environment: what is done to it is noted, and seen as if it had been done."""
+
+    strike = 0
+
+    def __init__(self, environment: Environment) -> None:
+        self._real = environment
+        self._down: dict[int, bool] = {}
+        self._paused: dict[int, bool] = {}
+        self._cut: set[Link] = set()
+        self._expired: set[int] = set()
+        self.outages: list[frozenset[int]] = []
+        self.broker_ids = environment.broker_ids
+        self.client_names = environment.client_names
+        self.controller = environment.controller
+        self.may_lose_power = environment.may_lose_power
+        self.has_message_rule = environment.has_message_rule
+
+    def client(self, name: str) -> _Untouched:
+        return _Untouched()
+
+    def out_of_service(self) -> frozenset[int]:
+        """Return the brokers that are down, stop, are paused, have lost their session, or are cut off.
+
+        Cut off is who does not reach ZooKeeper, or most of those who are in service, the worst first. Of two that do not reach
+        each other neither is, where both reach a third.
+        """
+        serving = [broker for broker in self.broker_ids() if self._is_up(broker)]
+        while serving:
+            cuts = {one: sum(self._is_cut(one, other) for other in serving) for one in serving}
+            worst = max(serving, key=lambda broker: (cuts[broker], broker))
+            if 2 * cuts[worst] <= len(serving) - 1:
+                break
+            serving.remove(worst)
+        return frozenset(self.broker_ids()).difference(serving)
+
+    def _is_up(self, broker: int) -> bool:
+        return (
+            self.is_running(broker)
+            and not self.is_stopping(broker)
+            and not self.is_paused(broker)
+            and broker not in self._expired
+            and not self._is_cut(broker, ZOOKEEPER)
+        )
+
+    def _is_cut(self, one: int | str, other: int | str) -> bool:
+        return any(
+            link in self._cut or self._real.is_link_cut(*link) for link in ((one, other), (other, one))
+        )
+
+    def is_running(self, broker: int) -> bool:
+        return not self._down[broker] if broker in self._down else self._real.is_running(broker)
+
+    def is_paused(self, broker: int) -> bool:
+        return self._paused[broker] if broker in self._paused else self._real.is_paused(broker)
+
+    def is_stopping(self, broker: int) -> bool:
+        return broker not in self._down and self._real.is_stopping(broker)
+
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return (sender, receiver) in self._cut or self._real.is_link_cut(sender, receiver)
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        # Whoever waits for the ISR has it complete when it goes on.
+        return ()
+
+    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        self.stop_broker(broker)
+
+    def lose_disk(self, broker: int) -> None:
+        """Do nothing: it is down already."""
+
+    def log_dirs(self) -> int:
+        return self._real.log_dirs()
+
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        self.stop_broker(broker)
+
+    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+        """Do nothing: who has ended for it is started apart."""
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: it stays in service."""
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
+        return self._real.has_batch(broker, partition, offset)
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
+        """Do nothing: its broker stays in service."""
+
+    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
+        """Do nothing: it is down already."""
+
+    def stop_broker(self, broker: int) -> None:
+        self._down[broker] = True
+        self._note()
+
+    def start_broker(self, broker: int) -> None:
+        self._down[broker] = False
+
+    def pause_broker(self, broker: int) -> None:
+        self._paused[broker] = True
+        self._note()
+
+    def resume_broker(self, broker: int) -> None:
+        self._paused[broker] = False
+
+    def expire_session(self, broker: int) -> None:
+        self._expired.add(broker)
+        self._note()
+
+    def delete_controller_znode(self) -> None:
+        """Do nothing: the controller's broker stays in service."""
+
+    def cut_link(self, sender: int | str, receiver: int | str) -> None:
+        self._cut.add((sender, receiver))
+
+    def restore_link(self, sender: int | str, receiver: int | str) -> None:
+        self._cut.discard((sender, receiver))
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Do nothing: what is slow is in service."""
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        """Do nothing: see `degrade_link`."""
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        """Do nothing: both ends connect anew."""
+
+    def add_message_rule(self, rule: MessageRule) -> None:
+        """Do nothing: whom it keeps from serving hangs on what is sent."""
+
+    def remove_message_rules(self) -> None:
+        """Do nothing: see `add_message_rule`."""
+
+    def release_messages(self, name: str) -> None:
+        """Do nothing: see `add_message_rule`."""
+
+    def _note(self) -> None:
+        self.outages.append(self.out_of_service())

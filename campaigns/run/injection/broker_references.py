@@ -1,0 +1,73 @@
+"""Which brokers a fault means at the moment when it strikes."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from harrow.campaigns.run.targets.target import Target
+from harrow.cluster_model.sim.choices import Stream, pick
+from harrow.cluster_model.topology import ClusterSpec
+
+
+class BrokerReferences:
+    """Looks up references such as ``leader of t-0``, ``rack a`` and ``random 2`` in a cluster that runs."""
+
+    def __init__(self, target: Target, cluster: ClusterSpec, draw: Stream) -> None:
+        self._target = target
+        self._cluster = cluster
+        self._draw = draw
+
+    def brokers(self, reference: object) -> tuple[int, ...]:
+        """Return the brokers that a reference, or a list of them, means now: each of them once."""
+        references = reference if isinstance(reference, tuple) else (reference,)
+        return tuple(dict.fromkeys(broker for each in references for broker in self._meant(each)))
+
+    def _meant(self, reference: object) -> Iterator[int]:
+        if isinstance(reference, int):
+            yield reference
+            return
+        word, _, rest = str(reference).partition(" ")
+        if word == "any":
+            yield from self._drawn(1)
+        elif word == "random":
+            yield from self._drawn(int(rest))
+        elif word.endswith("%"):
+            yield from self._drawn(ceil(len(self._brokers) * int(word[:-1]) / 100))
+        elif word == "all":
+            yield from self._brokers
+        elif word == "controller":
+            controller = self._target.observer.controller()
+            yield from () if controller is None else (controller,)
+        elif word == "rack":
+            yield from (broker.id for broker in self._cluster.brokers if broker.rack == rest)
+        else:
+            yield from self._with_role(word, rest.removeprefix("of "))
+
+    @property
+    def _brokers(self) -> tuple[int, ...]:
+        return self._target.environment.broker_ids()
+
+    def _drawn(self, count: int) -> Iterator[int]:
+        left = list(self._brokers)
+        for _ in range(min(count, len(left))):
+            broker = pick(self._draw, left)
+            left.remove(broker)
+            yield broker
+
+    def _with_role(self, role: str, name: str) -> Iterator[int]:
+        """Yield the leader, all followers, or one that is drawn; of a topic the leaders of its partitions."""
+        observer = self._target.observer
+        partitions: tuple[str, ...] = (name,)
+        if role == "leaders":
+            partitions = next(t.partition_names() for t in self._cluster.topics if t.name == name)
+        for partition in partitions:
+            state = observer.partition_state(partition)
+            if state is None or state[0] < 0:
+                continue
+            leader = state[0]
+            followers = [broker for broker in observer.replicas_of(partition) if broker != leader]
+            if role == "followers":
+                yield from followers
+            elif role != "follower":
+                yield leader
+            elif followers:
+                yield pick(self._draw, followers)

@@ -1,0 +1,294 @@
+"""Injects a plan's faults into a target, when their time or their condition has come."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple, TypeVar
+
+from harrow.campaigns.language.literals import field_text
+from harrow.campaigns.language.plan import BlastRadius
+from harrow.campaigns.run.injection.blast_radius import allows
+from harrow.campaigns.run.injection.broker_references import BrokerReferences
+from harrow.campaigns.run.run_result import InjectedFault
+from harrow.campaigns.run.targets.target import Target
+from harrow.cluster_model import fields as markers
+from harrow.cluster_model.events import FaultEnded, FaultStruck
+from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
+from harrow.cluster_model.sim.choices import Stream, pick
+from harrow.cluster_model.topology import ClusterSpec
+from harrow.faults.brokers.rolling_restart import LOOK_US
+from harrow.faults.clients.client_processes import ALL, ANY
+from harrow.faults.fault import Fault, GradualFault, LastingFault
+from harrow.faults.injection import At, Every, Injection, Rate, When
+from harrow.faults.links.link_ends import with_link_ends
+
+F = TypeVar("F", bound=Fault)
+
+
+class FaultInjector:
+    """The schedule of faults, and what is decided about each of them when it strikes."""
+
+    def __init__(
+        self, target: Target, cluster: ClusterSpec, draw: Stream, blast_radius: BlastRadius | None = None
+    ) -> None:
+        self._target = target
+        self._draw = draw
+        self._references = BrokerReferences(target, cluster, draw)
+        self._blast_radius = blast_radius
+        self._armed: list[_Triggered] = []
+        # When faults that have struck are over, by their numbers; of those that are done in steps that is unknown.
+        self._over_us: dict[int, int] = {}
+        self._in_steps: set[int] = set()
+        # Entries that strike no more, by their identity: two that say the same are two.
+        self._stopped: list[Injection] = []
+        self.injected: list[InjectedFault] = []
+
+    # The schedule
+
+    def schedule(self, injection: Injection) -> None:
+        """Put one entry of a campaign's ``faults:`` on the schedule."""
+        timing = injection.timing
+        if isinstance(timing, At):
+            self._target.at(draw_duration(self._draw, timing.at_us), self._strike, injection)
+        elif isinstance(timing, When):
+            self._armed.append(_Triggered(injection, timing))
+        elif isinstance(timing, Every):
+            self._next(injection, timing.start_us + timing.period_us, timing.stop_us)
+        else:
+            self._next(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
+
+    def has_triggers(self) -> bool:
+        """Return whether conditions have to be looked at after every event."""
+        return bool(self._armed)
+
+    def check_triggers(self) -> None:
+        """Inject what waits for a condition that has come to hold."""
+        for triggered in list(self._armed):
+            holds = triggered.timing.condition.holds(self._target.observer)
+            if holds and not triggered.held:
+                triggered.times += 1
+                self._strike(triggered.injection)
+                if triggered.times >= triggered.timing.times:
+                    self._armed.remove(triggered)
+            triggered.held = holds
+
+    def stop(self) -> None:
+        """No more triggered faults; `Target.heal` ends the scheduled ones."""
+        self._armed.clear()
+
+    def _gap_us(self, timing: Rate) -> int:
+        """Return the time to the next random fault, evenly drawn around the mean."""
+        return 1 + self._draw.below(2 * timing.mean_us)
+
+    def _next(self, injection: Injection, at_us: int, stop_us: int) -> None:
+        if at_us < stop_us:
+            self._target.at(at_us, self._strike_and_repeat, injection)
+
+    def _strike_and_repeat(self, injection: Injection) -> None:
+        self._strike(injection)
+        timing = injection.timing
+        now_us = self._target.now_us
+        if isinstance(timing, Every):
+            self._next(injection, now_us + timing.period_us, timing.stop_us)
+        elif isinstance(timing, Rate):
+            self._next(injection, now_us + self._gap_us(timing), timing.stop_us)
+
+    def _strike(self, injection: Injection) -> None:
+        if injection.is_sequence():
+            self._go_on(self._sequence(injection))
+        elif not self._is_stopped(injection):
+            self._strike_once(injection)
+
+    def _strike_once(self, injection: Injection) -> None:
+        for _ in range(injection.together):
+            self.inject(pick(self._draw, injection.faults))
+
+    def _is_stopped(self, injection: Injection) -> bool:
+        """Return whether an entry strikes no more: its condition holds now, or has held when it would have struck."""
+        if injection.stop_when is None:
+            return False
+        if any(stopped is injection for stopped in self._stopped):
+            return True
+        holds = injection.stop_when.holds(self._target.observer)
+        if holds:
+            self._stopped.append(injection)
+        return holds
+
+    def _sequence(self, injection: Injection) -> Iterator[int]:
+        """Strike one after the other; yield how long to wait before it goes on."""
+        one_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
+        for number, fault in enumerate(one_round * injection.repeat):
+            if number and any(injection.pause):
+                yield draw_duration(self._draw, injection.pause)
+            if self._is_stopped(injection):
+                return
+            first = len(self.injected) + 1
+            if fault is None:
+                self._strike_once(injection)
+            else:
+                self.inject(fault)
+            struck = range(first, len(self.injected) + 1)
+            while (wait_us := self._time_left_us(struck)) > 0:
+                yield wait_us
+
+    def _time_left_us(self, strikes: Iterable[int]) -> int:
+        """Return how long to wait before it is looked again whether faults are over, 0 where they are.
+
+        One that lasts until the cluster is healed keeps nothing waiting.
+        """
+        if any(strike in self._in_steps for strike in strikes):
+            return LOOK_US
+        now_us = self._target.now_us
+        return max((self._over_us.get(strike, now_us) for strike in strikes), default=now_us) - now_us
+
+    def _go_on(self, sequence: Iterator[int]) -> None:
+        wait_us = next(sequence, None)
+        if wait_us is not None:
+            self._target.at(self._target.now_us + wait_us, self._go_on, sequence)
+
+    def inject(self, fault: Fault) -> bool:
+        """Inject a fault now, into each of the brokers that it means.
+
+        Return False when there was nothing to do it to, and nothing but a broker was drawn.
+        """
+        # All are decided before the first is struck: the leaders of a topic are those of one moment.
+        found = list(self._with_brokers(fault))
+        return any([self._inject(each, fault) for each in found])  # noqa: C419 - none may be left out
+
+    def _inject(self, found: Fault, fault: Fault) -> bool:
+        if not found.applies(self._target.environment):
+            return False
+        if self._blast_radius is not None and not allows(
+            self._blast_radius, found, self._target, is_alone=not self._in_steps
+        ):
+            return False
+        concrete = self._with_durations(found)
+        details = _details(concrete, fault)
+        strike = len(self.injected) + 1
+        now_us = self._target.now_us
+        # Before what it does, so that a reader meets the cause first.
+        self._target.trace.emit(FaultStruck, fault.name, "inject", details, strike)
+        self.injected.append(
+            InjectedFault(
+                at_us=now_us,
+                fault=fault.name,
+                details=details,
+                concrete=_as_written(concrete),
+                named=concrete.named(),
+            )
+        )
+        self._target.environment.strike = strike
+        concrete.inject(self._target.environment)
+        if isinstance(concrete, GradualFault):
+            steps = concrete.steps(self._target.environment)
+            self._in_steps.add(strike)
+            self._proceed((_Strike(concrete, details, strike), steps))
+        elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
+            self._over_us[strike] = now_us + lasts_us
+            self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
+        return True
+
+    def _proceed(self, under_way: "tuple[_Strike, Iterator[int]]") -> None:
+        """Take the next step of a fault; with the last one it is over."""
+        (fault, details, strike), steps = under_way
+        wait_us = next(steps, None)
+        if wait_us is None:
+            self._in_steps.discard(strike)
+            self._target.trace.emit(FaultEnded, fault.name, details, strike)
+        else:
+            self._target.at(self._target.now_us + wait_us, self._proceed, under_way)
+
+    def _end(self, struck: "_Strike") -> None:
+        fault, details, strike = struck
+        environment = self._target.environment
+        if fault.is_in_force(environment):
+            self._target.trace.emit(FaultEnded, fault.name, details, strike)
+            environment.strike = strike
+            fault.end(environment)
+
+    # What is decided
+
+    def _with_brokers(self, fault: F) -> Iterator[F]:
+        """Yield the fault with ids of brokers and ends of links, once for each; not at all where a reference means none now."""
+        decided: dict[str, tuple[int, ...]] = {}
+        for item in all_fields_of(type(fault)):
+            reference = item.of(fault)
+            if item.kind is markers.BrokerMarker and isinstance(reference, (str, tuple)):
+                decided[item.attribute] = self._references.brokers(reference)
+        for brokers in product(*decided.values()):
+            struck = with_fields(fault, dict(zip(decided, brokers, strict=True)))
+            environment = self._target.environment
+            ends = with_link_ends(
+                struck, environment.broker_ids(), environment.client_names(), self._references.brokers
+            )
+            yield from (each.decided(self._draw) for each in self._with_clients(ends))
+
+    def _with_clients(self, fault: F) -> Iterator[F]:
+        """Yield the fault with the name of a client for ``any``, of those that it can act on, or with each for ``all``."""
+        for item in all_fields_of(type(fault)):
+            reference = item.of(fault)
+            if item.kind is markers.StruckClientMarker and reference in (ANY, ALL):
+                each = [
+                    with_fields(fault, {item.attribute: name})
+                    for name in self._target.environment.client_names()
+                ]
+                found = [one for one in each if one.applies(self._target.environment)]
+                yield from found if reference == ALL or not found else (pick(self._draw, found),)
+                return
+        yield fault
+
+    def _with_durations(self, fault: F) -> F:
+        """Return the fault with one duration of each range; that of a fault that doesn't last is not drawn."""
+        decided: dict[str, tuple[int, int]] = {}
+        for item in all_fields_of(type(fault)):
+            bounds = item.of(fault)
+            is_range = issubclass(item.kind, markers.DurationRangeMarker) and bounds is not None
+            if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
+                duration_us = draw_duration(self._draw, bounds)
+                decided[item.attribute] = (duration_us, duration_us)
+        return with_fields(fault, decided)
+
+
+class _Strike(NamedTuple):
+    """A fault that has struck: with nothing left to decide, what the trace says of it, and its number."""
+
+    fault: LastingFault
+    details: tuple[tuple[str, Any], ...]
+    number: int
+
+
+def _as_written(fault: Fault) -> Fault:
+    """Return a fault without what no campaign says of it."""
+    unwritten = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
+    return with_fields(fault, unwritten)
+
+
+def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
+    """Return what is particular about a fault, brokers first; times and bandwidths as a campaign writes them.
+
+    That is what is not as by default, in the fault or in what was *given*: what was drawn may be the default.
+    """
+    items = [
+        item
+        for item in all_fields_of(type(fault))
+        if item.kind is not object and (item.of(fault) != item.default or item.of(given) != item.default)
+    ]
+    items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
+    return tuple((item.key or item.attribute, _text_of_units(item, item.of(fault))) for item in items)
+
+
+def _text_of_units(item: DeclaredField, value: Any) -> Any:
+    has_unit = issubclass(
+        item.kind, (markers.DurationMarker, markers.DurationRangeMarker, markers.BandwidthMarker)
+    )
+    return field_text(item.kind, value) if has_unit and value is not None else value
+
+
+@dataclass(slots=True, eq=False)
+class _Triggered:
+    """A fault that waits for a condition; it strikes each time the condition comes to hold."""
+
+    injection: Injection
+    timing: When
+    times: int = 0
+    held: bool = False

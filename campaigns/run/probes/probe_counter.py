@@ -1,0 +1,363 @@
+"""Counts from the trace of a run how often it reached each rare state of `harrow.campaigns.run.probes.probes`."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from harrow.campaigns.run.probes.probes import PROBES
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.partition_state import LEADER, PartitionState
+from harrow.cluster_model import events
+from harrow.cluster_model.events import Event
+from harrow.cluster_model.packed_log import blocks_of
+from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.trace import TraceEvent, decode
+from harrow.cluster_model.zookeeper import protocol as zk
+
+_FLAP_US: Final = US_PER_SECOND
+
+_APPENDED: Final = 1
+_ACKNOWLEDGED: Final = 2
+
+_Replica = tuple[int, str]
+
+
+def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
+    """Return how often each probe was hit; probes that were not are left out."""
+    counter = _Counter()
+    frequent, wanted = _FREQUENT, _WANTED
+    by_name: Counter[str] = Counter()
+    for rows in blocks_of(trace):
+        by_name.update(map(itemgetter(1), rows))
+        for event in rows:
+            name = event[1]
+            if name in frequent:
+                frequent[name](counter, *event[2:])
+            elif name in wanted:
+                counter.take(decode(event))
+    counts = counter.counts
+    counts |= {probe: by_name[name] for name, probe in _PROBE_BY_EVENT.items() if name in by_name}
+    return {probe: counts[probe] for probe in PROBES if probe in counts}
+
+
+class _Counter:
+    """The counts so far, the state of the cluster, and the little that no state remembers.
+
+    A handler is called before the state takes its event into account.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.state = ClusterState({})
+        self._lives: dict[int, int] = {}
+        self._taken_out_us: dict[_Replica, int] = {}
+        # In which epoch a partition's leader was last elected: reducing an ISR raises it, too.
+        self._elected_epoch: dict[str, int] = {}
+        # How far each partition was ever committed, and read.
+        self._committed: dict[str, int] = {}
+        self._read_end: dict[str, int] = {}
+        # Who led a partition last, and from where; in which epoch and life a replica last led.
+        self._last_leader: dict[str, tuple[int, int]] = {}
+        self._led: dict[_Replica, tuple[int, int]] = {}
+        self._truncated: set[_Replica] = set()
+        # Batches, by their records: in one mapping, for an event that is unpacked has records of its own.
+        self._batches: dict[Any, int] = {}
+        self._failed_leader: dict[Any, int] = {}
+
+    def take(self, event: Event) -> None:
+        """Look at an event, and take it into account where it changes the state."""
+        handler = _HANDLERS.get(event.name)
+        if handler is not None:
+            handler(self, event)
+        if event.name in _STRUCTURE:
+            self.state.take(event)
+
+    def _hit(self, probe: str) -> None:
+        self.counts[probe] = self.counts.get(probe, 0) + 1
+
+    def _partitions(self) -> Sequence[PartitionState]:
+        return list(self.state.partitions.values())
+
+    def _controllers(self) -> list[int]:
+        return [known.broker for known in self.state.brokers.values() if known.is_active_controller]
+
+    # Brokers and their sessions
+
+    def broker_started(self, event: events.BrokerStarted) -> None:
+        self._lives[event.broker] = self._lives.get(event.broker, 0) + 1
+        if self.state.broker(event.broker).is_registered:
+            self._hit("bounced-broker")
+
+    def broker_stopped(self, event: events.BrokerStopped) -> None:
+        down = {known.broker for known in self.state.brokers.values() if not known.is_live}
+        partitions = self._partitions()
+        controllers = self._controllers()
+        if event.broker in controllers:
+            self._hit("controller-died")
+            if any(partition.leader in {*down, NO_LEADER} for partition in partitions):
+                self._hit("controller-died-during-election")
+        elif not controllers and any(partition.leader == event.broker for partition in partitions):
+            self._hit("leader-died-without-controller")
+        if down:
+            self._hit("two-brokers-down")
+        for partition in partitions:
+            if partition.isr == (event.broker,):
+                self._hit("last-isr-member-died")
+            # A replica is known here from its first leadership on.
+            if event.broker in partition.replicas and partition.replicas.keys() <= {*down, event.broker}:
+                self._hit("all-replicas-down")
+
+    def broker_resumed(self, event: events.BrokerResumed) -> None:
+        for partition in self._partitions():
+            replica = partition.replicas.get(event.broker)
+            if replica is None or replica.role != LEADER:
+                continue
+            if replica.leader_epoch < self._elected_epoch.get(partition.name, 0):
+                self._hit("paused-leader-woke-deposed")
+        controllers = self._controllers()
+        if event.broker in controllers and len(controllers) > 1:
+            self._hit("paused-controller-woke-deposed")
+
+    def session_expired(self, event: events.SessionExpired) -> None:
+        self._hit("session-expired")
+        known = self.state.brokers.get(event.broker)
+        if zk.broker_path(event.broker) in event.ephemerals and (known is None or known.is_live):
+            self._hit("session-expired-alive")
+        if zk.CONTROLLER in event.ephemerals and self.state.broker(event.broker).is_active_controller:
+            self._hit("controller-lost-its-session")
+
+    # Controllers and what they write
+
+    def controller_elected(self, event: events.ControllerElected) -> None:
+        if event.at_us > 0:
+            self._hit("controller-changed")
+        if any(other != event.broker for other in self._controllers()):
+            self._hit("controllers-overlapped")
+
+    def leader_elected(self, event: events.LeaderElected) -> None:
+        self._elected_epoch[event.partition] = max(
+            event.leader_epoch, self._elected_epoch.get(event.partition, 0)
+        )
+        if event.unclean:
+            self._hit("unclean-election")
+        elif event.reason == "preferred leader":
+            self._hit("preferred-leader-elected")
+        elif event.reason != "topic creation":
+            self._hit("clean-election")
+
+    def isr_reduced(self, event: events.IsrReduced) -> None:
+        if event.leader == NO_LEADER and not any(
+            self.state.broker(member).is_registered for member in event.isr
+        ):
+            self._hit("partition-offline")
+        if len(event.isr) == 1:
+            self._hit("isr-shrank-to-one")
+
+    # Leaders
+
+    def became_leader(self, event: events.BecameLeader) -> None:
+        replica = (event.broker, event.partition)
+        self._truncated.discard(replica)
+        life = self._lives.get(event.broker, 0)
+        led_epoch, led_life = self._led.get(replica, (-1, life))
+        if led_epoch == event.leader_epoch and led_life != life:
+            self._hit("leader-restarted-in-its-epoch")
+        self._led[replica] = (event.leader_epoch, life)
+        state = self.state.partition(event.partition).replica(event.broker)
+        if state.role != LEADER:
+            before, before_start = self._last_leader.get(event.partition, (event.broker, 0))
+            if before != event.broker and before_start == event.start_offset:
+                self._hit("fast-leader-changes")
+            if state.high_watermark < self._committed.get(event.partition, 0):
+                self._hit("leader-hw-behind")
+            self._last_leader[event.partition] = (event.broker, event.start_offset)
+
+    def isr_changed(self, event: events.IsrChanged) -> None:
+        state = self.state.partition(event.partition)
+        if event.change == "shrink":
+            self._hit("isr-shrank")
+            for member in state.replica(event.broker).isr:
+                if member not in event.isr:
+                    self._taken_out_us[member, event.partition] = event.at_us
+        else:
+            self._hit("isr-expanded")
+            for member in event.isr:
+                taken_out_us = self._taken_out_us.pop((member, event.partition), None)
+                if taken_out_us is not None and event.at_us - taken_out_us <= _FLAP_US:
+                    self._hit("isr-flapped")
+        if len(event.isr) == 1:
+            self._hit("isr-shrank-to-one")
+        if event.leader_epoch < self._elected_epoch.get(event.partition, 0):
+            self._hit("zombie-leader-changed-isr")
+
+    def batch_appended(
+        self, _broker: int, partition: str, _: int, epoch: int, _producer: int, _sequence: int, values: Any
+    ) -> None:
+        if epoch < self._elected_epoch.get(partition, 0):
+            self._hit("zombie-leader-accepted-write")
+        known = self._batches.get(values, 0)
+        if known & _APPENDED:
+            self._hit("batch-appended-again")
+        elif values:
+            self._batches[values] = known | _APPENDED
+
+    def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
+        if hw > self._committed.get(partition, 0):
+            self._committed[partition] = hw
+        state = self.state.partitions.get(partition) or self.state.partition(partition)
+        replica = state.replicas.get(broker) or state.replica(broker)
+        replica.high_watermark = hw
+
+    def records_served(
+        self, broker: int, partition: str, _client: str, _offset: int, end_offset: int, _hw: int
+    ) -> None:
+        if end_offset > self._read_end.get(partition, 0):
+            self._read_end[partition] = end_offset
+        if self._is_zombie(broker, partition):
+            self._hit("zombie-leader-served-read")
+
+    def batch_acknowledged(self, broker: int, partition: str, _: int, _acks: int, values: Any) -> None:
+        self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
+        if self._is_zombie(broker, partition):
+            self._hit("zombie-leader-acknowledged")
+
+    def _is_zombie(self, broker: int, partition: str) -> bool:
+        """Return whether another broker, or none, has been elected to lead a partition."""
+        state = self.state.partitions.get(partition)
+        return state is not None and bool(state.elections) and state.leader != broker
+
+    def epoch_end_answered(self, event: events.EpochEndAnswered) -> None:
+        if event.end_offset == -1:
+            self._hit("epoch-undefined-answer")
+        elif event.answer_epoch not in (event.leader_epoch, -1):
+            self._hit("epoch-unknown-to-leader")
+
+    def request_rejected(self, event: events.RequestRejected) -> None:
+        probe = _PROBE_BY_ERROR.get(event.error)
+        if probe is not None:
+            self._hit(probe)
+        elif event.api == "Produce" and event.error == "NOT_LEADER_FOR_PARTITION":
+            self._hit("sent-to-former-leader")
+
+    # Followers and their logs
+
+    def became_follower(self, event: events.BecameFollower) -> None:
+        self._truncated.discard((event.broker, event.partition))
+
+    def log_truncated(self, event: events.LogTruncated) -> None:
+        replica = (event.broker, event.partition)
+        self._hit("truncated")
+        if event.to_offset < self._committed.get(event.partition, 0):
+            self._hit("truncated-below-hw")
+        if event.to_offset < self._read_end.get(event.partition, 0):
+            self._hit("truncated-below-read")
+        if event.partition in self._last_leader and event.from_offset > self._last_leader[event.partition][1]:
+            self._hit("follower-ahead-of-leader")
+        if replica in self._truncated:
+            self._hit("follower-truncated-twice")
+        self._truncated.add(replica)
+
+    def log_opened(self, event: events.LogOpened) -> None:
+        if event.hw < self.state.partition(event.partition).replica(event.broker).high_watermark:
+            self._hit("hw-checkpoint-stale-at-restart")
+
+    def unflushed_lost(self, event: events.UnflushedLost) -> None:
+        self._hit("unflushed-lost")
+        if event.from_offset < self._committed.get(event.partition, 0):
+            self._hit("committed-unflushed-lost")
+
+    def log_lost(self, event: events.LogLost) -> None:
+        self._hit("log-lost-with-disk")
+        if self.state.partition(event.partition).isr == (event.broker,):
+            self._hit("last-isr-member-lost-its-disk")
+
+    # Producers
+
+    def send_failed(self, event: events.SendFailed) -> None:
+        self._failed_leader[event.values] = event.leader
+        if event.error == "NETWORK_EXCEPTION" and self._batches.get(event.values, 0) & _ACKNOWLEDGED:
+            self._hit("ack-lost-after-append")
+
+    def sent_again(self, event: events.SentAgain) -> None:
+        if self._failed_leader.get(event.values, event.leader) != event.leader:
+            self._hit("producer-retried-to-new-leader")
+        if self._batches.get(event.values, 0) & _APPENDED:
+            self._hit("retried-after-append")
+
+
+_HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
+    events.BrokerStarted.name: _Counter.broker_started,
+    events.BrokerStopped.name: _Counter.broker_stopped,
+    events.BrokerResumed.name: _Counter.broker_resumed,
+    events.SessionExpired.name: _Counter.session_expired,
+    events.ControllerElected.name: _Counter.controller_elected,
+    events.LeaderElected.name: _Counter.leader_elected,
+    events.IsrReduced.name: _Counter.isr_reduced,
+    events.BecameLeader.name: _Counter.became_leader,
+    events.BecameFollower.name: _Counter.became_follower,
+    events.IsrChanged.name: _Counter.isr_changed,
+    events.LogTruncated.name: _Counter.log_truncated,
+    events.LogOpened.name: _Counter.log_opened,
+    events.UnflushedLost.name: _Counter.unflushed_lost,
+    events.LogLost.name: _Counter.log_lost,
+    events.EpochEndAnswered.name: _Counter.epoch_end_answered,
+    events.SendFailed.name: _Counter.send_failed,
+    events.SentAgain.name: _Counter.sent_again,
+    events.RequestRejected.name: _Counter.request_rejected,
+}
+"""What is called with an event of each kind."""
+_FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
+    events.HighWatermarkSet.name: _Counter.high_watermark_set,
+    events.BatchAppended.name: _Counter.batch_appended,
+    events.RecordsServed.name: _Counter.records_served,
+    events.BatchAcknowledged.name: _Counter.batch_acknowledged,
+}
+"""What is called with the fields of an event: of these there are so many that objects would cost too much."""
+_PROBE_BY_EVENT: Final = {
+    events.BatchDeduplicated.name: "duplicate-batch-suppressed",
+    events.FetchDelayed.name: "fetch-waited-in-purgatory",
+    events.FetchExpired.name: "fetch-expired-in-purgatory",
+    events.FetcherFailed.name: "follower-gave-up",
+    events.IsrRefused.name: "isr-write-refused",
+    events.CorruptBatchFetched.name: "corrupt-batch-fetched",
+    events.CorruptionCut.name: "recovery-met-corruption",
+    events.LogDirFailed.name: "log-dir-failed",
+    events.RequestQueueFull.name: "request-queue-full",
+    events.LogStartRaised.name: "log-start-raised",
+    events.LogStartedAnew.name: "log-started-anew",
+    events.OffsetReset.name: "offset-reset",
+}
+"""What is hit by each event of a kind, whatever the event says."""
+_OF_PARTITIONS: Final[set[type[Event]]] = {
+    events.LeaderElected,
+    events.IsrReduced,
+    events.IsrWritten,
+    events.IsrChanged,
+    events.BecameLeader,
+    events.BecameFollower,
+    events.LogOpened,
+    events.LogTruncated,
+    events.UnflushedLost,
+    events.LogLost,
+    events.CorruptionCut,
+}
+_STRUCTURE: Final = frozenset(
+    kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
+)
+"""What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
+_WANTED: Final = frozenset((*_STRUCTURE, *_HANDLERS))
+
+_PROBE_BY_ERROR: Final = {
+    "STALE_CONTROLLER_EPOCH": "stale-controller-refused",
+    "STALE_BROKER_EPOCH": "stale-broker-epoch-refused",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": "sequence-refused",
+    "UNKNOWN_PRODUCER_ID": "sequence-refused",
+    "NOT_ENOUGH_REPLICAS": "not-enough-replicas",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "not-enough-replicas-after-append",
+    "FENCED_LEADER_EPOCH": "fenced-by-leader-epoch",
+    "UNKNOWN_LEADER_EPOCH": "leader-epoch-unknown",
+    "REQUEST_TIMED_OUT": "produce-timed-out",
+    "OFFSET_OUT_OF_RANGE": "fetch-out-of-range",
+}

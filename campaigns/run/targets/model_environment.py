@@ -1,0 +1,157 @@
+"""What faults act on in the model."""
+
+from collections.abc import Iterator
+
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
+from harrow.campaigns.run.targets.spared_power import can_spare
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.link_quality import LinkQuality
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.fault import process_name
+from harrow.faults.links.link_ends import ZOOKEEPER
+
+
+class ModelEnvironment:
+    """The processes, links and sessions of a simulated cluster (`harrow.faults.fault.Environment`).
+
+    Where a run is ``survivable``, power losses leave enough copies of every committed record.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clients: Clients, observer: ClusterObserver, *, survivable: bool = False
+    ) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._observer = observer
+        self._survivable = survivable
+        self.strike = 0
+        self.client_names = clients.names
+        self.client = clients.client
+        self.crash_broker = cluster.crash_broker
+        self.stop_broker = cluster.stop_broker
+        self.start_broker = cluster.start_broker
+        self.is_stopping = cluster.is_stopping
+        self.pause_broker = cluster.pause_broker
+        self.resume_broker = cluster.resume_broker
+        self.controller = cluster.controller
+        self.expire_session = cluster.expire_session
+        self.delete_controller_znode = cluster.delete_controller_znode
+        self.lose_disk = cluster.lose_disk
+        self.fail_log_dir = cluster.fail_log_dir
+        self.repair_log_dir = cluster.repair_log_dir
+        self.slow_disk = cluster.slow_disk
+        self.revert_checkpoint = cluster.revert_checkpoint
+
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(self._cluster.processes)
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        found = []
+        for partition in self._cluster.spec.partition_names():
+            state = self._cluster.partition_state(partition)
+            if state is None or len(state.isr) < len(self._cluster.replicas_of(partition)):
+                found.append(partition)
+        return tuple(found)
+
+    def may_lose_power(self, broker: int) -> bool:
+        """Return whether enough copies of every committed record stay that can lead when a broker loses its power.
+
+        Enough are ``min.insync.replicas``.
+        """
+        return not self._survivable or all(
+            self._can_spare(partition, broker)
+            for partition in self._cluster.spec.partition_names()
+            if broker in self._cluster.replicas_of(partition)
+        )
+
+    def _can_spare(self, partition: str, broker: int) -> bool:
+        cluster = self._cluster
+        topic, replicas = partition.rpartition("-")[0], cluster.replicas_of(partition)
+        enough = max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas)
+        return can_spare(
+            self._observer,
+            partition,
+            broker,
+            lambda replica: cluster.disks[replica].log_file(partition).log_end_offset,
+            enough,
+        )
+
+    def log_dirs(self) -> int:
+        return self._cluster.spec.disk.log_dirs
+
+    def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
+        return self._stored_offset(broker, partition, offset) is not None
+
+    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
+        stored = self._stored_offset(broker, partition, offset)
+        if stored is not None:
+            self._cluster.damage_batch(broker, partition, stored)
+
+    def _stored_offset(self, broker: int, partition: str, offset: int | None) -> int | None:
+        if broker not in self._cluster.replicas_of(partition):
+            return None
+        file = self._cluster.disks[broker].log_file(partition)
+        stored = file.log_end_offset - 1 if offset is None else offset
+        return None if file.place_of(stored) is None else stored
+
+    def is_running(self, broker: int) -> bool:
+        return self._cluster.nodes[broker].running
+
+    def is_paused(self, broker: int) -> bool:
+        return self._cluster.nodes[broker].paused
+
+    def cut_link(self, sender: int | str, receiver: int | str) -> None:
+        for one, other in self._links(sender, receiver):
+            self._cluster.network.cut(one, other)
+
+    def restore_link(self, sender: int | str, receiver: int | str) -> None:
+        for one, other in self._links(sender, receiver):
+            self._cluster.network.restore(one, other)
+
+    def _links(self, sender: int | str, receiver: int | str) -> Iterator[tuple[str, str]]:
+        """Yield the links between two ends, of which the control plane may be several processes."""
+        for one in self._processes_at(sender):
+            for other in self._processes_at(receiver):
+                if one != other:
+                    yield one, other
+
+    def _processes_at(self, end: int | str) -> tuple[str, ...]:
+        return self._cluster.control_plane.process_names if end == ZOOKEEPER else (process_name(end),)
+
+    def _all_at(self, ends: frozenset[str] | None) -> frozenset[str] | None:
+        if ends is None or ZOOKEEPER not in ends:
+            return ends
+        return (ends - {ZOOKEEPER}) | frozenset(self._cluster.control_plane.process_names)
+
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        network, links = self._cluster.network, list(self._links(sender, receiver))
+        return bool(links) and all(network.is_cut_one_way(one, other) for one, other in links)
+
+    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        for one, other in self._links(sender, receiver):
+            self._cluster.network.degrade(one, other, quality)
+
+    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
+        for one, other in self._links(sender, receiver):
+            self._cluster.network.recover(one, other, quality)
+
+    def reset_link(self, one: int | str, other: int | str) -> None:
+        for sender, receiver in self._links(one, other):
+            self._cluster.network.reset(sender, receiver)
+
+    def add_message_rule(self, rule: MessageRule) -> None:
+        rule.strike = self.strike
+        rule.senders, rule.receivers = self._all_at(rule.senders), self._all_at(rule.receivers)
+        self._cluster.network.add_rule(rule)
+
+    def remove_message_rules(self) -> None:
+        for rule in self._cluster.network.rules():
+            if rule.strike == self.strike:
+                self._cluster.network.remove_rule(rule)
+
+    def has_message_rule(self, name: str) -> bool:
+        return any(rule.name == name for rule in self._cluster.network.rules())
+
+    def release_messages(self, name: str) -> None:
+        self._cluster.network.release(name)

@@ -1,0 +1,135 @@
+"""What conditions see of a simulated cluster."""
+
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.trace_scan import TraceScan
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.history import OK
+from harrow.cluster_model.sim.cluster import Cluster
+
+
+class ModelReplica:
+    """A replica as its broker has it (`harrow.faults.observer.ReplicaView`), looked up when asked for."""
+
+    __slots__ = ("_replica",)
+
+    def __init__(self, replica: Partition) -> None:
+        self._replica = replica
+
+    @property
+    def role(self) -> str:
+        return "leader" if self._replica.is_leader() else "follower"
+
+    @property
+    def leo(self) -> int:
+        return self._replica.log.log_end_offset
+
+    @property
+    def log_start(self) -> int:
+        """Where its log begins."""
+        return self._replica.log.log_start_offset
+
+    @property
+    def hw(self) -> int:
+        return self._replica.log.high_watermark
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._replica.leader_epoch
+
+    @property
+    def flushed(self) -> int:
+        return self._replica.log.flushed_offset
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        return tuple(self._replica.isr)
+
+    @property
+    def remote(self) -> dict[int, int]:
+        if not self._replica.is_leader():
+            return {}
+        # An unknown LEO (-1) counts as 0: nothing fetched yet.
+        return {r.broker: max(r.log_end_offset, 0) for r in self._replica.remote_replicas.values()}
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(self._replica.log.epochs.entries)
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        log = self._replica.log
+        begin = log.log_start_offset
+        return tuple(value for batch in log.batches if batch.next_offset > begin for value in batch.values)
+
+
+class ClusterObserver:
+    """Looks at brokers, the control plane, the history and the trace of a run."""
+
+    def __init__(self, cluster: Cluster, clients: Clients) -> None:
+        self._cluster = cluster
+        self._operations_seen = 0
+        self._acked: dict[str, None] = {}
+        self._failed: dict[str, None] = {}
+        scan = TraceScan(cluster.trace.events)
+        self.step_taken = scan.step_taken
+        self.first_match = scan.first_match
+        self.controller = cluster.controller
+        self.replicas_of = cluster.replicas_of
+        self.is_registered = cluster.is_registered
+        self.electable = cluster.electable
+        self.recovery_sets = cluster.recovery_sets
+        self.is_consumed = clients.is_consumed
+
+    def replica(self, partition: str, broker: int) -> ModelReplica | None:
+        life = self._cluster.brokers.get(broker)
+        found = None if life is None else life.replicas.partitions.get(partition)
+        return None if found is None or found.is_offline else ModelReplica(found)
+
+    def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
+        state = self._cluster.partition_state(partition)
+        return None if state is None else (state.leader, state.leader_epoch, state.isr)
+
+    def broker_state(self, broker: int) -> str:
+        process = self._cluster.nodes[broker]
+        if not process.running:
+            return "down"
+        return "paused" if process.paused else "up"
+
+    def is_impaired(self, broker: int) -> bool:
+        process, network = self._cluster.processes[broker], self._cluster.network
+        return (
+            process.running
+            and not process.paused
+            and network.disturbs(process.name)
+            and not any(
+                network.is_cut(process.name, name) for name in self._cluster.control_plane.process_names
+            )
+        )
+
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        state = self._cluster.partition_state(partition)
+        if state is None or state.leader not in self._cluster.disks or state.leader == broker:
+            return False
+        damaged = self._cluster.disks[state.leader].log_file(partition).damaged
+        if not damaged:
+            return False
+        replica = self.replica(partition, broker)
+        return replica is not None and max(damaged) >= replica.leo
+
+    def is_acked(self, value: str) -> bool:
+        self._read_history()
+        return value in self._acked
+
+    def is_failed(self, value: str) -> bool:
+        self._read_history()
+        return value in self._failed
+
+    def _read_history(self) -> None:
+        operations = self._cluster.history.operations
+        if len(operations) == self._operations_seen:
+            return
+        for operation in operations[self._operations_seen :]:
+            if operation.is_completion:
+                reported = self._acked if operation.type == OK else self._failed
+                reported.update((value, None) for _, _, value in operation.sends())
+        self._operations_seen = len(operations)

@@ -1,0 +1,101 @@
+"""The model of a cluster as a target."""
+
+from collections.abc import Collection
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.targets.model_environment import ModelEnvironment
+from harrow.campaigns.run.targets.model_observer import ClusterObserver
+from harrow.campaigns.run.targets.partition_promises import partition_settings
+from harrow.campaigns.run.targets.target import Patience
+from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+
+
+class ModelTarget:
+    """A simulated cluster with its clients (`harrow.campaigns.run.targets.target.Target`)."""
+
+    kind = MODEL
+    patience: Patience | None = None
+
+    def __init__(self, plan: Plan, choices: Choices, invariants: Collection[str]) -> None:
+        self.invariants = invariants
+        self.cluster = Cluster(
+            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit, invariants
+        )
+        self.trace = self.cluster.trace
+        self.clients = Clients(plan.clients(), MODEL, self.cluster)
+        self.observer = ClusterObserver(self.cluster, self.clients)
+        self.environment = ModelEnvironment(
+            self.cluster, self.clients, self.observer, survivable=plan.survivable
+        )
+        self.start = self.cluster.start
+        self.advance = self.cluster.simulator.run_until
+        self.step = self.cluster.simulator.step
+        self.at = self.cluster.at
+        self.watch_messages = self.cluster.network.watch_messages
+        self.watch_fetches = self.cluster.network.watch_fetches
+        self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
+        self.broker_config = self.cluster.broker_config
+
+    def heal(self) -> None:
+        self.cluster.heal()
+        self.clients.resume()
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        self.cluster.heal_core(brokers)
+        self.clients.resume()
+
+    @property
+    def now_us(self) -> int:
+        return self.cluster.simulator.now_us
+
+    @property
+    def events_handled(self) -> int:
+        return self.cluster.simulator.events_handled
+
+    @property
+    def registration_time_max_us(self) -> int:
+        cluster = self.cluster
+        return max(
+            cluster.control_plane.registration_time_max_us(cluster.broker_config(broker))
+            for broker in cluster.processes
+        )
+
+    def evidence(self) -> Evidence:
+        cluster = self.cluster
+        partitions = cluster.spec.partition_names()
+        return Evidence(
+            release=cluster.release,
+            operations=cluster.history.operations,
+            trace=cluster.trace.events,
+            process_names=cluster.history.process_names,
+            producers=self.clients.producer_settings(),
+            partitions=self.partition_settings(),
+            replicas={partition: self._replica_logs(partition) for partition in partitions},
+            read_back=frozenset(),
+        )
+
+    def partition_settings(self) -> dict[str, PartitionSettings]:
+        cluster = self.cluster
+        return partition_settings(cluster.spec, cluster.replicas_of, cluster.topic_config)
+
+    def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
+        """Return the replicas' logs: as their brokers have them, else as their disks do."""
+        found = {}
+        state = self.cluster.partition_state(partition)
+        for broker in self.cluster.replicas_of(partition):
+            live = self.observer.replica(partition, broker)
+            file = self.cluster.disks[broker].log_file(partition)
+            begin = file.segments[0].base_offset if live is None else live.log_start
+            found[broker] = FinalLog(
+                leo=file.log_end_offset,
+                hw=0 if live is None else live.hw,
+                flushed=file.flushed_offset,
+                epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
+                batches=tuple(batch for batch in file.batches if batch.next_offset > begin),
+                damaged=frozenset(file.damaged),
+                in_sync=state is not None and broker in state.isr,
+            )
+        return found

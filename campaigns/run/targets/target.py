@@ -1,0 +1,134 @@
+"""What a plan is run on: a model of a cluster, or real brokers.
+
+A run knows nothing of a cluster but what stands here. What acts on it goes through `Target.environment`
+(faults) and `Target.clients`; what looks at it goes through `Target.observer`; and what it leaves is
+`Target.evidence`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.checks.evidence import Evidence, PartitionSettings
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.trace import Trace
+from harrow.faults.fault import Environment
+from harrow.faults.observer import Observer
+
+
+class CannotDoError(Exception):
+    """A target cannot do or see what a campaign asks for; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take on a target that is looked at now and then, in microseconds.
+
+    What a script expects in passing may be seen ``passing_us`` later, and some instants are never seen. A step waits for its
+    condition for ``step_us`` at the most.
+    """
+
+    passing_us: int
+    step_us: int
+
+
+class RunObserver(Observer, Protocol):
+    """What conditions see, and what a run looks at itself."""
+
+    def replicas_of(self, partition: str) -> tuple[int, ...]:
+        """Return the brokers that a partition is assigned to."""
+
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return who can lead a partition cleanly, alive or not: its ISR; where that is empty its ELR, or who led last (KIP-966)."""
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """Return sets of brokers of which one each has to be alive, so that a partition gets a leader.
+
+        That is the ISR. With ELRs (KIP-966) it hangs on who has stopped uncleanly.
+        """
+
+    def is_impaired(self, broker: int) -> bool:
+        """Return whether a broker runs and can keep its session while some fault stands against it."""
+
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        """Return whether a follower can never have all that its leader has: a damaged batch stands in between."""
+
+    def step_taken(self, position: int) -> None:
+        """From *position* of the trace on counts what the next step waits for."""
+
+
+class Target(Protocol):
+    """A cluster that a plan is run on. Times are microseconds since it was ready.
+
+    Into ``trace`` goes what is done to the cluster, and what the target can tell of its inside, if anything.
+    Of one that shows every instant nobody needs ``patience``. ``invariants`` are those that it watches.
+    """
+
+    trace: Trace
+    invariants: Collection[str]
+    patience: Patience | None
+
+    @property
+    def kind(self) -> str:
+        """Return what kind of target it is, by which clients are made."""
+
+    @property
+    def now_us(self) -> int:
+        """Return the time."""
+
+    @property
+    def events_handled(self) -> int:
+        """Return how many steps it has taken."""
+
+    @property
+    def environment(self) -> Environment:
+        """Return what faults act on."""
+
+    @property
+    def observer(self) -> RunObserver:
+        """Return what conditions look through."""
+
+    @property
+    def clients(self) -> Clients:
+        """Return the workload's clients."""
+
+    def start(self) -> None:
+        """Start the brokers and create the topics."""
+
+    def advance(self, until_us: int) -> None:
+        """Let the time pass up to *until_us*."""
+
+    def step(self, until_us: int) -> bool:
+        """Let one thing happen; return False if nothing does up to *until_us*."""
+
+    def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        """Call back at a time, unless the cluster has been healed by then."""
+
+    def watch_messages(self) -> None:
+        """Put every message into the trace from now on."""
+
+    def watch_fetches(self) -> None:
+        """Put every fetch that waits, or has waited in vain, into the trace; called before the start."""
+
+    def elect_preferred_leaders(self) -> None:
+        """Ask for preferred leader election, as an administrator does."""
+
+    def heal(self) -> None:
+        """End every fault, start what is down, and call back no more."""
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        """Do so for these brokers alone; the others stay as the faults have left them."""
+
+    def broker_config(self, broker: int) -> BrokerConfig:
+        """Return the settings that a broker has."""
+
+    @property
+    def registration_time_max_us(self) -> int:
+        """Return the longest until a broker that is gone is noticed, or one that is back is registered."""
+
+    def partition_settings(self) -> Mapping[str, PartitionSettings]:
+        """Return what the cluster's settings promise of each partition."""
+
+    def evidence(self) -> Evidence:
+        """Return what rules judge, as far as the cluster and its clients tell it."""

@@ -1,0 +1,83 @@
+"""Many runs, on all cores of this machine, in the order in which they were asked for.
+
+Processes take a second to start and to import what they need, so runs that are over by then are made here.
+"""
+
+import gc
+import time
+from collections import deque
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import RunStopped, run_plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_ALONE_S: Final = 1.0
+_AHEAD: Final = 4
+"""How many runs a worker has been given: what is finished out of order is kept in memory."""
+
+
+def run_all(
+    runs: Iterable[tuple[Plan, int]], workers: int, end_s: float = float("inf")
+) -> Generator[RunResult]:
+    """Yield the result of each plan and seed. Closing the iterator ends the processes at once.
+
+    A run that is not over at *end_s*, by the clock of `time.monotonic`, ends there.
+
+    A result is the same wherever it was made. Where a worker dies, for want of memory perhaps, what is left is
+    run here.
+    """
+    waiting = iter(runs)
+    started_s = time.monotonic()
+    while workers == 1 or time.monotonic() - started_s < _ALONE_S:
+        run = next(waiting, None)
+        if run is None:
+            return
+        yield timed_run(*run, end_s)
+    # Most commands end before this: they need none of what makes processes.
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
+
+    from harrow.campaigns.run.workers.worker_pool import kill, worker_pool  # noqa: PLC0415 - see above
+
+    given: deque[tuple[Plan, int]] = deque()
+    futures: deque[Future[RunResult]] = deque()
+    pool = worker_pool(__name__, workers, gc.freeze)
+
+    def give(count: int) -> None:
+        for run in islice(waiting, count):
+            given.append(run)
+            futures.append(pool.submit(timed_run, *run, end_s))
+
+    try:
+        give(workers * _AHEAD)
+        while given:
+            yield futures.popleft().result()
+            given.popleft()
+            give(1)
+    except BrokenProcessPool:
+        pass
+    finally:
+        kill(pool)
+    for run in chain(given, waiting):
+        yield timed_run(*run, end_s)
+
+
+def timed_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult:
+    """Run a plan, up to the given end, try what would have prevented its findings, and say how long the run took."""
+
+    def check() -> None:
+        if time.monotonic() >= end_s:
+            raise RunStopped("its time was over")
+
+    begun_s = time.monotonic()
+    result = run_plan(plan, seed, check=check)
+    wall_ms = round((time.monotonic() - begun_s) * 1_000)
+    return replace(proven(result, partial(run_plan, check=check)), wall_ms=wall_ms)

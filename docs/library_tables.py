@@ -1,0 +1,96 @@
+"""The campaigns that ship, run as of releases with ZooKeeper and with KRaft, as Markdown."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import Metadata
+
+COLUMNS: Final[tuple[tuple[str, Metadata], ...]] = (("2.4", "zookeeper"), ("3.9", "kraft"), ("4.3", "kraft"))
+"""The releases, each with where it keeps its metadata."""
+
+LIMIT_US: Final = 120 * US_PER_SECOND
+"""So long a script may wait, for no campaign that goes as it says waits longer."""
+
+NOT_THERE: Final = "does not happen"
+"""A script that waits in vain tells a story that this release does not have."""
+
+WHY: Final[dict[str, str]] = {
+    "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have",
+    "acks-all-degrades": (
+        "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on a last member that died is not in the ISR "
+        "(KIP-966)"
+    ),
+    "all-replicas-die": "from 4.1 on also the last member leaves the ISR (KIP-966)",
+    "controller-failover": "about ZooKeeper; the variants `kraft` and `kraft-after-the-write` tell what KRaft does",
+    "controller-split-brain": "about ZooKeeper; the variant `kraft` tells what KRaft does",
+    "delete-controller-znode": "about ZooKeeper; the variants `kraft`, `kraft-killed` and `kraft-cut-off` tell what KRaft does",
+    "disk-loss": "from 4.1 on who lost its disk is not in the ISR (KIP-966)",
+    "divergence-by-hw": "from 0.11 on followers truncate by leader epochs (KIP-101)",
+    "epoch-answer": "from 2.7 on a follower asks for no epoch (KIP-595)",
+    "epoch-without-records": "repaired in 2.6.1 (KAFKA-10706); from 2.7 on a follower asks for no epoch (KIP-595)",
+    "epochs-do-not-save-a-double-failure": "from 2.3 on a new controller takes out the dead (KAFKA-3143); from 2.7 on a follower asks for no epoch",
+    "failed-broker-set": "in KRaft a smaller ISR leaves the leader epoch as it is: the variant `kraft`",
+    "fetch-session-forgets-epoch": "from 2.5 on sessions keep the epoch (KAFKA-9338)",
+    "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
+    "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
+    "log-dir-failure": "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end",
+    "log-truncation-not-allowed": "from 0.11 on followers truncate by leader epochs (KIP-101), and from 2.0.1 on they may (KAFKA-7414)",
+    "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
+    "quorum-lost": "about KRaft",
+    "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
+    "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
+    "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
+}
+"""Why a campaign goes otherwise than it says on one of the releases."""
+
+
+def library_table() -> str:
+    """Return what becomes of each campaign of the library, variants with the same outcome in one row."""
+    rows = [
+        "| campaign | variants | 2.4, ZooKeeper | 3.9, KRaft | 4.3, KRaft | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows += [f"| {' | '.join(row)} |" for row in _rows()]
+    return "\n".join(rows)
+
+
+@cache
+def _rows() -> tuple[tuple[str, ...], ...]:
+    return tuple(row for name in library_names() for row in _rows_of(name))
+
+
+def _rows_of(name: str) -> Iterator[tuple[str, ...]]:
+    plans = [plan for file in resolve(name) for plan in load_campaign(file).plans if plan.swarm is None]
+    variants: dict[tuple[str, ...], list[str]] = {}
+    for plan in plans:
+        outcomes = tuple(outcome(plan, *column) for column in COLUMNS)
+        variants.setdefault(outcomes, []).append(plan.variant or "base")
+    differs = any(cell.endswith(("otherwise", NOT_THERE)) for outcomes in variants for cell in outcomes)
+    assert differs == (name in WHY), f"{name}: WHY has to say why, and only where something differs"
+    for outcomes, names in variants.items():
+        differs = any(cell.endswith(("otherwise", NOT_THERE)) for cell in outcomes)
+        yield f"`{name}`", ", ".join(names), *outcomes, WHY[name] if differs else ""
+
+
+def outcome(plan: Plan, release: str, metadata: Metadata) -> str:
+    """Return the verdict of a plan as of another release, and whether it goes as the campaign says."""
+    run = run_plan(
+        replace(
+            plan,
+            kafka=release,
+            cluster=replace(plan.cluster, metadata=metadata),
+            script_limit_us=min(plan.script_limit_us, LIMIT_US),
+            recovery_limit_us=min(plan.recovery_limit_us, LIMIT_US),
+        ),
+        0,
+    )
+    if any("waited in vain" in reason for reason in run.verdict.reasons):
+        return NOT_THERE
+    return run.verdict.status if run.expected else f"{run.verdict.status}, otherwise"

@@ -1,0 +1,1 @@
+"""What happens to producers and consumers: their processes die or stand still."""

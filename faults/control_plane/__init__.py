@@ -1,0 +1,1 @@
+"""What happens to a broker's registration, and to the controller."""

@@ -1,0 +1,1 @@
+"""What happens to disks, and to the files on them."""

@@ -1,0 +1,28 @@
+"""A broker comes back with an empty disk."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.faults.disks.disk_fault import DiskFault
+from harrow.faults.fault import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskLoss(DiskFault):
+    """The broker dies, and its disk with it: logs, checkpoints, everything. It comes back with the same id and an empty disk.
+
+    Kafka's replication is for this: what is committed survives as long as one replica in sync keeps its disk, and is elected. A
+    broker that comes back empty while it is in the ISR counts as having all of it (KIP-966).
+    """
+
+    name: ClassVar[str] = "disk_loss"
+
+    broker: Broker = described("Which broker; one that is down already loses its disk as well.")
+    restart_after: Lasts | None = described(
+        "How long until it is started with its new disk; by default it stays down until the cluster is healed.",
+        default=None,
+    )
+
+    def strike_disk(self, environment: Environment) -> None:
+        environment.lose_disk(self.broker)

@@ -1,0 +1,1 @@
+"""What happens to links, and to single messages on them."""

@@ -1,0 +1,53 @@
+"""What the counts of messages are about: a failover, in ZooKeeper and in KRaft, and what a change in ZooKeeper wakes."""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.messages import FAILOVER_US, HERD_US, Count, counted, crash, spec_of, table
+from harrow.cluster_model.sim.cluster import Cluster
+
+PARTITIONS = 7
+
+
+def failover(release: str) -> Count:
+    return counted(spec_of(3, PARTITIONS), release, crash, FAILOVER_US)
+
+
+def test_a_failover_in_zookeeper_reads_and_writes_a_znode_for_each_partition() -> None:
+    counts = failover("2.4")
+    assert counts["ZooKeeper SetData"] == PARTITIONS
+    assert counts["ZooKeeper GetData"] >= 2 * PARTITIONS
+    assert counts["ZooKeeper watch events"] == 1
+    # Two brokers are told who leads, and told again when the dead one has left the ISR.
+    assert counts["LeaderAndIsr requests"] == 4
+    assert counts["partitions in LeaderAndIsr"] == 4 * PARTITIONS
+
+
+def test_a_failover_in_kraft_takes_as_many_messages_for_any_number_of_partitions() -> None:
+    one, many = (counted(spec_of(3, number), "4.3", crash, FAILOVER_US) for number in (1, PARTITIONS))
+    assert one["answers with metadata records"] == many["answers with metadata records"] == 4
+    # Two brokers and two controllers that stand by get a record for the broker, and one for each partition.
+    assert many["metadata records in them"] == 4 * (1 + PARTITIONS)
+
+
+def deleted(cluster: Cluster) -> None:
+    cluster.delete_controller_znode()
+
+
+def expired(cluster: Cluster) -> None:
+    cluster.expire_session(0)
+
+
+@pytest.mark.parametrize("brokers", [3, 6])
+def test_every_broker_watches_the_controller_and_the_controller_alone_the_brokers(brokers: int) -> None:
+    of_controller = counted(spec_of(brokers, 1), "2.4", deleted, HERD_US)
+    # Each is told that it is gone, tries to create it, and but for one is told that it is there.
+    assert of_controller["ZooKeeper Create"] == brokers
+    assert of_controller["ZooKeeper watch events"] == 2 * brokers
+    assert counted(spec_of(brokers, 1), "2.4", expired, HERD_US)["ZooKeeper watch events"] == 2
+
+
+def test_a_table_has_a_row_for_each_kind_that_anyone_sends() -> None:
+    text = table(["1", "2"], [Counter({"a": 1, "b": 0}), Counter({"a": 2, "c": 3})])
+    assert text.splitlines()[2:] == ["| a | 1 | 2 |", "| c | 0 | 3 |"]

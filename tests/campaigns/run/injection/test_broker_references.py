@@ -1,0 +1,79 @@
+"""Whom a fault strikes: one broker or several, looked up when it strikes."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from harrow.campaigns.run.injection.broker_references import BrokerReferences
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.injection import At, Injection
+from tests.campaigns.run.stage import Stage
+from tests.recorded_choices import recorded_choices
+
+SECOND = 1_000_000
+RACKS = ClusterSpec(
+    brokers=tuple(BrokerSpec(id=number, rack=rack) for number, rack in enumerate("aba")),
+    topics=(TopicSpec(name="t", replication_factor=3),),
+)
+
+
+def meant(stage: Stage, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
+    draw = recorded_choices({"schedule": draws}).schedule
+    return BrokerReferences(stage.target, RACKS, draw).brokers(reference)
+
+
+@pytest.mark.parametrize(
+    ("reference", "draws", "brokers"),
+    [
+        (2, (), (2,)),
+        ("any", (2,), (2,)),
+        ("random 2", (2, 0), (2, 0)),
+        ("random 9", (1, 1), (1, 2, 0)),
+        ("34%", (1, 0), (1, 0)),
+        ("1%", (0,), (0,)),
+        ("100%", (0, 0), (0, 1, 2)),
+        ("controller", (), (0,)),
+        ("all", (), (0, 1, 2)),
+        ("rack a", (), (0, 2)),
+        ("leader of t-0", (), (0,)),
+        ("leaders of t", (), (0,)),
+        ("followers of t-0", (), (1, 2)),
+        ("follower of t-0", (0,), (1,)),
+        ("follower of t-0", (1,), (2,)),
+        ((2, 1), (), (2, 1)),
+        ((1, "rack b", "controller"), (), (1, 0)),
+    ],
+)
+def test_what_a_reference_means(reference: object, draws: tuple[int, ...], brokers: tuple[int, ...]) -> None:
+    assert meant(Stage(), reference, draws) == brokers
+
+
+def test_references_follow_the_cluster() -> None:
+    stage = Stage(brokers=2, replication_factor=1, controller=1)
+    assert meant(stage, "follower of t-0") == ()  # it has no followers
+    stage.environment.crash_broker(0, power_loss=False)
+    stage.cluster.simulator.run_until(30 * SECOND)
+    assert meant(stage, "leader of t-0") == meant(stage, "leaders of t") == ()
+    assert meant(stage, "controller") == (1,)
+
+
+def test_a_fault_strikes_each_of_the_brokers_that_it_names() -> None:
+    stage = Stage()
+    assert stage.injector.inject(BrokerCrash(broker=(2, 1), restart_after=(SECOND, SECOND)))
+    assert [stage.environment.is_running(broker) for broker in range(3)] == [True, False, False]
+    assert [struck.concrete for struck in stage.injector.injected] == [
+        BrokerCrash(broker=broker, restart_after=(SECOND, SECOND)) for broker in (2, 1)
+    ]
+    # One of them is down already; the other one still is struck.
+    assert stage.injector.inject(BrokerCrash(broker=(1, 0)))
+    assert not stage.injector.inject(BrokerCrash(broker=(1, 0)))
+
+
+def test_a_time_is_drawn_from_a_range() -> None:
+    stage = Stage(draws=(3_000,))
+    stage.injector.schedule(
+        Injection(timing=At(at_us=(5 * SECOND, 20 * SECOND)), faults=(BrokerCrash(broker=1),))
+    )
+    stage.run(30 * SECOND)
+    assert [struck.at_us for struck in stage.injector.injected] == [8 * SECOND]

@@ -1,0 +1,421 @@
+"""When faults strike, what they are told, and what they can lay hands on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.condition import Condition
+from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
+from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
+from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links.partition import NetworkPartition
+from tests.campaigns.run.stage import Stage
+from tests.conditions import condition
+
+SECOND = 1_000_000
+MS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike(Fault):
+    """A fault that only notes when it struck."""
+
+    name: ClassVar[str] = "strike"
+
+    stage: Any = described("Where it strikes.", key="")
+    struck: Any = described("What it notes.", key="")
+    label: str = "strike"
+    finds_something: bool = True
+
+    def applies(self, environment: Environment) -> bool:
+        self.struck.append((self.stage.now_us, self.label))
+        return self.finds_something and bool(environment)
+
+    def inject(self, environment: Environment) -> None:
+        pass
+
+
+def strike(stage: Stage, **given: Any) -> Strike:
+    return Strike(stage=stage, struck=given.pop("struck", []), **given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting(LastingFault):
+    """A fault that lasts, a second by default, and notes its end."""
+
+    name: ClassVar[str] = "lasting"
+
+    duration: Lasts = (SECOND, SECOND)
+    broker: Broker = 0
+    ended: Any = described("What it notes.", factory=list, key="")
+
+    def inject(self, environment: Environment) -> None:
+        pass
+
+    def end(self, environment: Environment) -> None:
+        self.ended.append(environment.strike)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradual(GradualFault):
+    """A fault of three steps, a second and two seconds apart."""
+
+    name: ClassVar[str] = "gradual"
+
+    stage: Any = described("Where it strikes.", key="")
+    taken: Any = described("What it notes.", factory=list, key="")
+
+    def steps(self, environment: Environment) -> Iterator[int]:
+        for wait_us in (SECOND, 2 * SECOND, 0):
+            self.taken.append(self.stage.now_us)
+            if wait_us:
+                yield wait_us
+
+
+def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
+    stage = Stage(draws=draws)
+    struck = strike(stage)
+    stage.injector.schedule(Injection(timing=timing, faults=(struck,)))
+    stage.cluster.simulator.run_until(end_us)
+    return [at_us for at_us, _ in struck.struck]
+
+
+@pytest.mark.parametrize(
+    ("timing", "draws", "times"),
+    [
+        (At(at_us=(7 * SECOND, 7 * SECOND)), (), [7]),
+        (Every(period_us=10 * SECOND, start_us=0, stop_us=40 * SECOND), (), [10, 20, 30]),
+        (Every(period_us=10 * SECOND, start_us=5 * SECOND, stop_us=36 * SECOND), (), [15, 25, 35]),
+        (Every(period_us=10 * SECOND, start_us=5 * SECOND, stop_us=15 * SECOND), (), []),
+    ],
+)
+def test_timed_faults(timing: Timing, draws: tuple[int, ...], times: list[int]) -> None:
+    assert times_of(timing, *draws) == [at * SECOND for at in times]
+
+
+def test_random_faults_have_gaps_drawn_around_the_mean() -> None:
+    rate = Rate(mean_us=10 * SECOND, start_us=SECOND, stop_us=50 * SECOND)
+    draws = [4 * SECOND - 1, 20 * SECOND - 1, 0, 10 * SECOND - 1, 15 * SECOND - 1]
+    assert times_of(rate, *draws) == [5 * SECOND, 25 * SECOND, 25 * SECOND + 1, 35 * SECOND + 1]
+    # No more than twice the mean: what is beyond is not drawn.
+    assert times_of(rate, 20 * SECOND, end_us=SECOND + 1) == [SECOND + 1]
+
+
+def test_one_of_several_faults_is_drawn_each_time() -> None:
+    stage = Stage(draws=(2, 0, 1))
+    struck: list[tuple[int, str]] = []
+    faults = tuple(strike(stage, label=label, struck=struck) for label in "abc")
+    stage.injector.schedule(
+        Injection(timing=Every(period_us=SECOND, start_us=0, stop_us=4 * SECOND), faults=faults)
+    )
+    stage.cluster.simulator.run_until(5 * SECOND)
+    assert [label for _, label in struck] == ["c", "a", "b"]
+
+
+def paused(broker: int, state: str = "paused") -> Condition:
+    return condition(brokers=((broker, state),))
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, [2]), (2, [2, 6]), (9, [2, 6, 10])])
+def test_a_triggered_fault_strikes_each_time_its_condition_comes_to_hold(
+    times: int, expected: list[int]
+) -> None:
+    stage = Stage()
+    struck = strike(stage)
+    assert not stage.injector.has_triggers()
+    stage.injector.schedule(Injection(timing=When(condition=paused(1), times=times), faults=(struck,)))
+    assert stage.injector.has_triggers()
+    for at in (2, 6, 10):
+        pause = BrokerPause(broker=1, duration=(SECOND, SECOND))
+        stage.injector.schedule(Injection(timing=At(at_us=(at * SECOND, at * SECOND)), faults=(pause,)))
+    stage.run(20 * SECOND)
+    assert [at_us for at_us, _ in struck.struck] == [at * SECOND for at in expected]
+    assert stage.injector.has_triggers() == (times == 9)
+    stage.injector.stop()
+    assert not stage.injector.has_triggers()
+
+
+def test_a_trigger_that_holds_from_the_start_strikes_at_the_first_look() -> None:
+    stage = Stage()
+    struck = strike(stage)
+    stage.injector.schedule(Injection(timing=When(condition=paused(1, "up")), faults=(struck,)))
+    stage.injector.check_triggers()
+    stage.injector.check_triggers()
+    assert len(struck.struck) == 1
+
+
+def test_a_fault_can_be_triggered_by_an_event() -> None:
+    stage = Stage()
+    struck = strike(stage)
+    wanted = condition(event=(EventPattern(event="broker_paused", fields=(("broker", 2),)),))
+    stage.injector.schedule(Injection(timing=When(condition=wanted), faults=(struck,)))
+    stage.cluster.at(SECOND, lambda _: stage.cluster.pause_broker(1))
+    stage.cluster.at(3 * SECOND, lambda _: stage.cluster.pause_broker(2))
+    stage.run(5 * SECOND)
+    assert [at_us for at_us, _ in struck.struck] == [3 * SECOND]
+
+
+def test_healing_ends_what_is_scheduled_and_what_is_under_way() -> None:
+    stage = Stage()
+    struck = strike(stage)
+    stage.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(struck,)))
+    stage.injector.inject(BrokerPause(broker=1, duration=(3 * SECOND, 3 * SECOND)))
+    stage.environment.add_message_rule(MessageRule(name="hold", action=HOLD, api="Fetch"))
+    stage.environment.cut_link(0, 2)
+    stage.cluster.simulator.run_until(SECOND)
+    stage.cluster.heal()
+    assert not stage.environment.is_paused(1)
+    stage.cluster.pause_broker(1)
+    stage.cluster.simulator.run_until(10 * SECOND)
+    assert stage.environment.is_paused(1)  # nobody resumes it for the old pause
+    assert struck.struck == []
+    assert not stage.environment.has_message_rule("hold")
+
+
+# What is noted
+
+
+def test_a_fault_is_in_the_trace_before_what_it_does() -> None:
+    stage = Stage()
+    crash = BrokerCrash(broker=2, kind="power_loss", restart_after=(SECOND, 2 * SECOND))
+    before = len(stage.cluster.trace.events)
+    assert stage.injector.inject(crash)
+    names = [event[1] for event in stage.cluster.trace.events[before:]]
+    assert names[:2] == ["fault", "broker_stopped"]
+    (struck,) = stage.injector.injected
+    assert (struck.at_us, struck.fault) == (0, "broker_crash")
+    assert dict(struck.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s"}
+    assert stage.named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
+
+
+def test_what_was_drawn_is_told_even_if_it_is_the_default() -> None:
+    stage = Stage(draws=(500,))
+    assert stage.injector.inject(Lasting(duration=(500 * MS, 1_500 * MS)))
+    assert dict(stage.injector.injected[0].details) == {"duration": "1s"}
+
+
+def test_nothing_is_drawn_for_a_fault_that_finds_nothing_but_who_it_is_about() -> None:
+    stage = Stage(draws=(1, 500))
+    assert stage.injector.inject(BrokerPause(broker=1))
+    assert not stage.injector.inject(BrokerPause(broker="any", duration=(500 * MS, 1_500 * MS)))
+    assert stage.injector.inject(BrokerPause(broker=2, duration=(500 * MS, 1_500 * MS)))
+    assert dict(stage.injector.injected[1].details)["duration"] == "1s"
+
+
+def test_how_long_it_lasts_is_not_drawn_for_what_does_not_last() -> None:
+    stage = Stage(draws=(500,))
+    span = (500 * MS, 1_500 * MS)
+    assert stage.injector.inject(ControllerFailover(how="session_expiry", restart_after=span))
+    assert dict(stage.injector.injected[0].details)["restart_after"] == "500ms..1.5s"
+    assert stage.injector.inject(BrokerPause(broker=2, duration=span))
+    assert dict(stage.injector.injected[1].details)["duration"] == "1s"
+
+
+def test_the_end_of_a_fault_names_its_strike() -> None:
+    stage = Stage()
+    for seconds in (3, 1, 2):
+        stage.injector.inject(
+            NetworkPartition(between=(0,), and_=(1,), duration=(seconds * SECOND, seconds * SECOND))
+        )
+    stage.cluster.simulator.run_until(5 * SECOND)
+    assert [event[-1] for event in stage.named("fault")] == [1, 2, 3]
+    assert [event[-1] for event in stage.named("fault_ended")] == [2, 3, 1]
+
+
+def test_the_end_of_what_a_crash_or_a_start_has_ended_is_not_told() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerPause(broker=1, duration=(2 * SECOND, 2 * SECOND)))
+    stage.cluster.simulator.run_until(SECOND)
+    stage.injector.inject(BrokerCrash(broker=1, restart_after=(3 * SECOND, 3 * SECOND)))
+    stage.cluster.simulator.run_until(3 * SECOND)
+    assert stage.named("fault_ended") == []
+    stage.injector.inject(BrokerRestart(broker=1))
+    stage.cluster.simulator.run_until(10 * SECOND)
+    assert stage.named("fault_ended") == []
+
+
+def test_a_fault_that_found_nothing_is_not_noted() -> None:
+    stage = Stage()
+    assert not stage.injector.inject(strike(stage, finds_something=False))
+    assert stage.injector.injected == []
+    assert stage.named("fault") == []
+
+
+def test_the_broker_that_was_meant_is_noted() -> None:
+    stage = Stage(draws=(1,))
+    stage.injector.inject(BrokerPause(broker="any"))
+    assert dict(stage.injector.injected[0].details)["broker"] == 1
+    assert stage.environment.is_paused(1)
+
+
+# The environment, and references to it
+
+
+def test_processes_can_be_crashed_paused_and_started() -> None:
+    environment = Stage().environment
+    assert environment.broker_ids() == (0, 1, 2)
+    assert environment.client_names() == ("producer-0",)
+    environment.pause_broker(1)
+    assert (environment.is_running(1), environment.is_paused(1)) == (True, True)
+    environment.crash_broker(1, power_loss=False)
+    assert (environment.is_running(1), environment.is_paused(1)) == (False, False)
+    environment.start_broker(1)
+    environment.pause_broker(1)
+    environment.resume_broker(1)
+    assert (environment.is_running(1), environment.is_paused(1)) == (True, False)
+
+
+def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
+    stage = Stage()
+    stage.environment.expire_session(1)
+    stage.environment.delete_controller_znode()
+    assert stage.cluster.controller() is None
+    assert not stage.cluster.is_registered(1)
+    stage.cluster.simulator.run_until(10 * SECOND)
+    assert stage.cluster.controller() is not None
+    assert stage.cluster.is_registered(1)
+
+
+def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
+    """Return how often broker 0 hears of a follower in a time."""
+    before = len(stage.named("fetch_waits"))
+    stage.cluster.simulator.run_until(stage.now_us + duration_us)
+    return [event[2] for event in stage.named("fetch_waits")[before:]].count(replica)
+
+
+def test_links_can_be_cut_and_messages_dropped() -> None:
+    stage = Stage(watches_fetches=True)
+    stage.cluster.simulator.run_until(SECOND)
+    assert fetches(stage, 1) > 0
+    stage.environment.cut_link(1, 0)
+    fetches(stage, 1)
+    assert fetches(stage, 1) == 0
+    assert fetches(stage, 2) > 0
+    stage.environment.restore_link(1, 0)
+    assert fetches(stage, 1) > 0
+    rule = MessageRule(name="drop", action=DROP, api="Fetch", senders=frozenset({"broker-2"}))
+    stage.environment.add_message_rule(rule)
+    fetches(stage, 2)
+    assert fetches(stage, 2) == 0
+    stage.environment.remove_message_rules()
+    assert fetches(stage, 2, 40 * SECOND) > 0
+
+
+def test_a_fault_ends_when_its_time_is_over_and_not_if_the_cluster_was_healed() -> None:
+    stage = Stage()
+    stage.cluster.simulator.run_until(SECOND)
+    fault = Lasting(duration=(2 * SECOND, 2 * SECOND))
+    stage.injector.inject(fault)
+    stage.cluster.simulator.run_until(3 * SECOND - 1)
+    assert fault.ended == []
+    stage.injector.inject(fault)
+    stage.cluster.simulator.run_until(3 * SECOND)
+    assert fault.ended == [1]
+    stage.cluster.heal()
+    stage.cluster.simulator.run_until(10 * SECOND)
+    assert fault.ended == [1]
+
+
+def test_the_end_of_a_fault_takes_its_own_rule_alone_out_of_force() -> None:
+    stage = Stage()
+    for seconds in (3, 1):
+        stage.injector.inject(NetworkAckLoss(duration=(seconds * SECOND, seconds * SECOND)))
+    stage.cluster.simulator.run_until(2 * SECOND)
+    assert [rule.strike for rule in stage.cluster.network.rules()] == [1]
+    stage.cluster.simulator.run_until(4 * SECOND)
+    assert stage.cluster.network.rules() == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "draws", "concrete"),
+    [
+        (BrokerCrash(broker="any"), (2,), BrokerCrash(broker=2)),
+        (BrokerCrash(broker="leader of t-0"), (), BrokerCrash(broker=0)),
+        (
+            BrokerPause(broker="any", duration=(SECOND, 2 * SECOND)),
+            (1, 500),
+            BrokerPause(broker=1, duration=(1_500 * MS, 1_500 * MS)),
+        ),
+        (
+            BrokerCrash(broker=1, kind="power_loss", restart_after=(SECOND, SECOND)),
+            (),
+            BrokerCrash(broker=1, kind="power_loss", restart_after=(SECOND, SECOND)),
+        ),
+    ],
+)
+def test_what_struck_is_noted_with_nothing_left_to_draw(
+    fault: Fault, draws: tuple[int, ...], concrete: Fault
+) -> None:
+    stage = Stage(draws=draws)
+    assert stage.injector.inject(fault)
+    assert [injected.concrete for injected in stage.injector.injected] == [concrete]
+
+
+def test_a_gradual_fault_takes_its_steps_and_is_over_with_the_last_one() -> None:
+    stage = Stage()
+    fault = Gradual(stage=stage)
+    stage.injector.inject(fault)
+    stage.run(10 * SECOND)
+    assert fault.taken == [0, SECOND, 3 * SECOND]
+    assert [(at_us, name) for at_us, name, *_ in stage.named("fault_ended")] == [(3 * SECOND, "gradual")]
+
+
+def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
+    stage = Stage()
+    fault = Gradual(stage=stage)
+    stage.injector.inject(fault)
+    stage.run(2 * SECOND)
+    stage.cluster.heal()
+    stage.run(10 * SECOND)
+    assert fault.taken == [0, SECOND]
+    assert stage.named("fault_ended") == []
+
+
+def test_a_broker_that_is_stopping_is_started_again_by_healing() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerStop(broker=1))
+    assert not stage.injector.inject(BrokerStop(broker=1))
+    assert not stage.injector.inject(BrokerRestart(broker=1))
+    stage.cluster.heal()
+    stage.run(SECOND)
+    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["shutdown"]
+    assert stage.environment.is_running(1)
+    assert not stage.environment.is_stopping(1)
+
+
+def test_what_is_planned_for_a_broker_that_is_stopping_outside_a_healed_core_does_not_happen() -> None:
+    stage = Stage()
+    for broker in (1, 2):
+        stage.injector.inject(BrokerBounce(broker=broker))
+    stage.cluster.heal_core((0, 1))
+    stage.run(SECOND)
+    assert [stage.environment.is_running(broker) for broker in (0, 1, 2)] == [True, True, False]
+
+
+def test_a_crash_ends_a_stop_and_what_was_to_follow_it() -> None:
+    stage = Stage()
+    stage.injector.inject(BrokerBounce(broker=1))
+    stage.injector.inject(BrokerCrash(broker=1))
+    stage.run(SECOND)
+    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["process"]
+    assert not stage.environment.is_running(1)
+    assert not stage.environment.is_stopping(1)
+
+
+def test_partitions_are_under_replicated_until_their_isr_is_complete() -> None:
+    stage = Stage()
+    assert stage.environment.under_replicated_partitions() == ()
+    stage.injector.inject(BrokerStop(broker=1, restart_after=(5 * SECOND, 5 * SECOND)))
+    stage.run(4 * SECOND)
+    assert stage.environment.under_replicated_partitions() == ("t-0",)
+    stage.run(10 * SECOND)
+    assert stage.environment.under_replicated_partitions() == ()

@@ -1,0 +1,202 @@
+"""Faults one after the other, again and again, until something holds; and how much of a cluster they may take."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.plan import BlastRadius, Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.injection.fault_injector import FaultInjector
+from harrow.campaigns.run.runner import run_plan
+from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers.rolling_restart import RollingRestart
+from harrow.faults.control_plane.session_expiry import SessionExpiry
+from harrow.faults.fault import Fault
+from harrow.faults.links.link_reset import LinkReset
+from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links.partition import NetworkPartition
+from tests.campaigns.run.stage import Stage
+from tests.recorded_choices import recorded_choices
+
+SECOND = 1_000_000
+CAMPAIGN = """
+name: sequence
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 60s, producers: [{rate: 2/s}]}
+faults:
+  - at: 2s
+    ENTRY
+"""
+
+
+def loaded(entry: str) -> Plan:
+    (plan,) = load_text(CAMPAIGN.replace("ENTRY", entry), "sequence.yaml").plans
+    return plan
+
+
+def struck(entry: str) -> list[tuple[float, str]]:
+    return [(fault.at_us / SECOND, fault.fault) for fault in run_plan(loaded(entry), 0).faults]
+
+
+def test_each_of_a_series_strikes_when_the_one_before_is_over() -> None:
+    entry = "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}, broker_pause: {broker: 1, for: 2s}]"
+    crash, reset, pause = (2.0, "broker_crash"), (5.0, "link_reset"), (5.0, "broker_pause")
+    assert struck(entry) == [crash, reset, pause]
+    again = [(7.5, "broker_crash"), (11.0, "link_reset"), (11.5, "broker_pause")]
+    paused = [crash, (5.5, "link_reset"), (6.0, "broker_pause")]
+    assert struck(f"{entry}\n    pause: 500ms\n    repeat: 2") == [
+        *paused,
+        *((at_s + 1.0, fault) for at_s, fault in again),
+    ]
+
+
+def test_a_series_waits_for_the_last_step_of_a_rolling_restart() -> None:
+    restart, crash = struck("serial: [rolling_restart: {down_for: 2s}, broker_crash: {broker: 0}]")
+    assert restart == (2.0, "rolling_restart")
+    assert crash[0] > 2.0 + 3 * 2.0
+
+
+def test_what_lasts_until_the_cluster_is_healed_keeps_nothing_waiting() -> None:
+    assert struck("serial: [broker_crash: {broker: 0}, broker_restart: {broker: 0}]") == [
+        (2.0, "broker_crash"),
+        (2.0, "broker_restart"),
+    ]
+
+
+def test_one_that_is_repeated_is_drawn_anew_each_time() -> None:
+    times = struck(
+        "any_of: [broker_pause: {broker: any, for: 1s}, broker_pause: {broker: 0, for: 2s}]\n    repeat: 4"
+    )
+    assert len(times) == 4
+    assert {later - earlier for (earlier, _), (later, _) in pairwise(times)} <= {1.0, 2.0}
+
+
+def test_nothing_strikes_any_more_once_its_condition_has_held() -> None:
+    entry = (
+        'do: {broker_pause: {broker: 1, for: 1s}}\n    repeat: 20\n    stop_when: {acked: ["producer-0:10"]}'
+    )
+    times = struck(entry)
+    assert 1 < len(times) < 20
+    every = CAMPAIGN.replace("at: 2s", "every: 1s").replace("ENTRY", entry.replace("repeat: 20\n    ", ""))
+    (plan,) = load_text(every, "every.yaml").plans
+    assert 1 < len(run_plan(plan, 0).faults) < 20
+
+
+def test_what_is_written_of_a_sequence_reads_as_it_was() -> None:
+    plan = loaded(
+        "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}]\n    pause: 1s..2s\n    repeat: 3"
+    )
+    assert loaded(campaign_text(plan).partition("at: 2s\n")[2].strip()).digest() == plan.digest()
+    text = CAMPAIGN.replace("ENTRY", "do: {broker_crash: {broker: 0}}")
+    (limited,) = load_text(f"{text}blast_radius: {{brokers: 1, keep_in_sync: 2}}\n", "c.yaml").plans
+    (again,) = load_text(campaign_text(limited), "c.yaml").plans
+    assert again.blast_radius == BlastRadius(brokers=1, keep_in_sync=2)
+    assert again.digest() == limited.digest()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("do: {broker_crash: {broker: 0}}\n    pause: 1s", "`pause` goes with `serial` or `repeat`"),
+        ("serial: [broker_crash: {broker: 0}]\n    together: 2", "leave `together` out"),
+        ("serial: [broker_crash: {broker: 0}]\n    do: {broker_crash: {broker: 0}}", "either `do`"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(entry: str, message: str) -> None:
+    with pytest.raises(CampaignError, match=message):
+        loaded(entry)
+
+
+# Blast radius
+
+
+def injector(stage: Stage, **limits: Any) -> FaultInjector:
+    draw = recorded_choices({"schedule": (0,) * 9}).schedule
+    return FaultInjector(stage.target, stage.cluster.spec, draw, BlastRadius(**limits))
+
+
+TAKES_ONE: list[Fault] = [
+    BrokerCrash(broker=1),
+    BrokerCrash(broker=1, kind="power_loss"),
+    BrokerStop(broker=1),
+    BrokerBounce(broker=1),
+    BrokerPause(broker=1),
+    SessionExpiry(broker=1),
+    BrokerIsolation(broker=1),
+    BrokerIsolation(broker=1, from_="zookeeper"),
+    NetworkPartition(between=(1,), and_=("others",)),
+    RollingRestart(),
+]
+
+
+@pytest.mark.parametrize("fault", TAKES_ONE)
+@pytest.mark.parametrize("first", [BrokerCrash(broker=2), BrokerPause(broker=2), BrokerIsolation(broker=2)])
+def test_no_more_brokers_are_out_of_service_than_may_be(first: Fault, fault: Fault) -> None:
+    assert injector(Stage(), brokers=1).inject(fault)
+    stage = Stage()
+    limited = injector(stage, brokers=1)
+    assert limited.inject(first)
+    assert not limited.inject(fault)
+    assert injector(stage, brokers=2).inject(fault)
+
+
+def test_the_last_broker_in_sync_is_never_struck() -> None:
+    stage = Stage()
+    limited = injector(stage)
+    assert limited.inject(BrokerCrash(broker=0))
+    assert limited.inject(BrokerCrash(broker=1))
+    assert not limited.inject(BrokerCrash(broker=2))
+    assert injector(stage, keep_in_sync=0).inject(BrokerCrash(broker=2))
+
+
+def test_so_many_members_of_each_isr_stay_in_service() -> None:
+    limited = injector(Stage(), keep_in_sync=2)
+    assert limited.inject(BrokerCrash(broker=0))
+    assert not limited.inject(BrokerPause(broker=1))
+
+
+def test_a_broker_outside_every_isr_may_be_struck() -> None:
+    assert injector(Stage(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=2))
+    assert not injector(Stage(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=0))
+
+
+def test_a_majority_stays_in_service() -> None:
+    limited = injector(Stage(), keep_majority=True, keep_in_sync=0)
+    assert limited.inject(BrokerCrash(broker=0))
+    assert not limited.inject(BrokerCrash(broker=1))
+    assert not injector(Stage(brokers=4), keep_majority=True).inject(NetworkSplit(nodes=(0, 1, 2, 3)))
+
+
+def test_what_takes_nobody_out_of_service_is_always_allowed() -> None:
+    stage = Stage()
+    limited = injector(stage, brokers=1)
+    assert limited.inject(BrokerCrash(broker=2))
+    assert limited.inject(LinkReset(between=(0,), and_=(1,)))
+    assert limited.inject(BrokerRestart(broker=2))
+    assert limited.inject(NetworkPartition(between=("producer-0",), and_=(0,)))
+
+
+def test_while_a_rolling_restart_is_under_way_nothing_else_is_taken_out() -> None:
+    limited = injector(Stage(), brokers=2)
+    assert limited.inject(RollingRestart(down_for=(SECOND, SECOND)))
+    assert not limited.inject(BrokerPause(broker=2))
+
+
+def test_with_an_empty_isr_the_last_eligible_leader_is_not_struck() -> None:
+    """KIP-966: who has left the ISR with all that is committed leads again when it is back."""
+    stage = Stage(kafka="4.3", min_isr=2)
+    for broker in (2, 1):
+        stage.cluster.crash_broker(broker, power_loss=False)
+        stage.run(stage.now_us + 12_000_000)
+    stage.cluster.pause_broker(0)
+    stage.run(stage.now_us + 12_000_000)
+    assert stage.target.observer.partition_state("t-0") == (-1, 1, ())
+    stage.cluster.resume_broker(0)
+    assert stage.target.observer.electable("t-0") == (1, 0)
+    assert not injector(stage, keep_in_sync=1).inject(BrokerPause(broker=0))
+    assert injector(stage, keep_in_sync=0).inject(BrokerPause(broker=0))

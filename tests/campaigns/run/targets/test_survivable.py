@@ -1,0 +1,33 @@
+"""With `survivable: true` a power loss leaves copies that can be elected."""
+
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.targets.model_target import ModelTarget
+from harrow.cluster_model.sim.choices import Choices
+
+CAMPAIGN = """
+settings: {acks: all, min.insync.replicas: 1, replica.lag.time.max.ms: 1s}
+cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+workload: {duration: 10s, producers: [{rate: 10/s, stop: 2s}]}
+survivable: true
+"""
+
+
+@pytest.mark.parametrize("survivable", [True, False])
+def test_the_only_member_of_the_isr_is_not_spared_for_a_copy_that_cannot_lead(survivable: bool) -> None:
+    (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
+    target = ModelTarget(replace(plan, survivable=survivable), Choices.from_seed(0), frozenset())
+    target.start()
+    target.clients.start()
+    target.advance(5_000_000)
+    assert target.environment.may_lose_power(0)
+    # The follower stops with all that is committed in its log, and leaves the ISR.
+    target.environment.crash_broker(1, power_loss=False)
+    target.advance(15_000_000)
+    state = target.observer.partition_state("t-0")
+    assert state is not None
+    assert state[2] == (0,)
+    assert target.environment.may_lose_power(0) is not survivable

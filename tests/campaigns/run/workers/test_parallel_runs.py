@@ -1,0 +1,96 @@
+"""Runs on all cores are those of one core, in the same order."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.workers import parallel_runs, worker_pool
+from harrow.campaigns.run.workers.parallel_runs import run_all, timed_run
+from tests.campaigns.run.eventful_plan import eventful_plan
+
+PLAN = eventful_plan(seconds=3)
+RUNS = [(PLAN, seed) for seed in range(12)]
+
+
+def digests(workers: int) -> list[tuple[int, str]]:
+    return [(result.seed, result.trace_digest) for result in run_all(RUNS, workers)]
+
+
+def test_processes_yield_the_results_of_one_in_the_order_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    alone = digests(1)
+    assert digests(3) == alone
+    assert [seed for seed, _ in alone] == list(range(12))
+
+
+def test_what_is_soon_over_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", float("inf"))
+    monkeypatch.setattr(worker_pool, "worker_pool", None)
+    assert len(digests(3)) == len(RUNS)
+
+
+class Pool:
+    """A pool whose worker dies at one of its runs."""
+
+    def __init__(self, dies_at: int, *, at_once: bool) -> None:
+        self.dies_at = dies_at
+        self.at_once = at_once
+
+    def submit(self, run: Callable[..., RunResult], *arguments: object) -> Future[RunResult]:
+        future: Future[RunResult] = Future()
+        if arguments[1] == self.dies_at:
+            if self.at_once:
+                raise BrokenProcessPool
+            future.set_exception(BrokenProcessPool())
+        else:
+            future.set_result(run(*arguments))
+        return future
+
+    def shutdown(self, *, wait: bool, cancel_futures: bool) -> None:
+        pass
+
+
+@pytest.mark.parametrize("dies_at", [0, 5, 11])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_a_dead_worker_leaves_is_run_here(
+    monkeypatch: pytest.MonkeyPatch, dies_at: int, *, at_once: bool
+) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(worker_pool, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
+    assert [seed for seed, _ in digests(2)] == list(range(12))
+
+
+def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    before = set(threading.enumerate())
+    results = run_all(RUNS, 2)
+    next(results)
+    results.close()
+    assert set(threading.enumerate()) == before
+
+
+def test_a_result_says_how_long_the_run_took() -> None:
+    assert timed_run(PLAN, 0).wall_ms > 0
+
+
+WAITS_IN_VAIN = """
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: p}]}
+script: [{do: {send: m0}}, {when: {acked: never}}]
+limits: {script: 24h}
+"""
+
+
+@pytest.mark.parametrize("text", [WAITS_IN_VAIN, "cluster: {brokers: 3}\nworkload: {duration: 24h}\n"])
+def test_a_run_ends_in_its_middle_when_its_time_is_over(text: str) -> None:
+    plan = load_text(f"name: long\n{text}", "long.yaml").plans[0]
+    (result,) = run_all([(plan, 0)], 1, time.monotonic())
+    assert result.verdict.status == "inconclusive"
+    assert result.given_up == "the run was given up after its time was over"
+    assert result.simulated_us < 60_000_000

@@ -1,0 +1,131 @@
+"""A rolling restart, step by step, against brokers that only do what they are told."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harrow.faults.brokers.rolling_restart import LOOK_US, RollingRestart
+from tests.faults.test_faults import FakeEnvironment
+
+SECOND = 1_000_000
+
+
+class Brokers(FakeEnvironment):
+    """Three brokers that run; of each life the process ends when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = {0, 1, 2}
+        self.paused = set()
+        self.led_by: int | None = 0
+
+    def controller(self) -> int | None:
+        return self.led_by
+
+    def start_broker(self, broker: int) -> None:
+        super().start_broker(broker)
+        self.running.add(broker)
+
+    def ends(self, broker: int) -> None:
+        """The process ends, and is started as was asked for."""
+        self.stopping.remove(broker)
+
+
+def steps(brokers: Brokers, **fields: Any) -> Iterator[int]:
+    return RollingRestart(**fields).steps(brokers)
+
+
+def test_a_broker_is_started_when_it_has_ended_and_only_then_is_the_next_one_stopped() -> None:
+    brokers = Brokers()
+    restart = steps(brokers)
+    for broker in (0, 1, 2):
+        assert next(restart) == LOOK_US
+        assert brokers.did[-2:] == [("stop", broker), ("start", broker)]
+        brokers.ends(broker)
+    assert next(restart, None) is None
+    assert brokers.did == [(what, broker) for broker in (0, 1, 2) for what in ("stop", "start")]
+
+
+def test_the_next_broker_waits_for_the_isr() -> None:
+    brokers = Brokers()
+    restart = steps(brokers)
+    next(restart)
+    brokers.under_replicated = ("t-0",)
+    brokers.ends(0)
+    assert [next(restart) for _ in range(3)] == [LOOK_US] * 3
+    assert brokers.did == [("stop", 0), ("start", 0)]
+    brokers.under_replicated = ()
+    next(restart)
+    assert brokers.did[2:] == [("stop", 1), ("start", 1)]
+
+
+def test_nobody_waits_for_the_isr_if_that_is_not_wanted() -> None:
+    brokers = Brokers()
+    brokers.under_replicated = ("t-0",)
+    restart = steps(brokers, wait_for_isr=False)
+    next(restart)
+    assert ("stop", 1) not in brokers.did
+    brokers.ends(0)
+    next(restart)
+    assert ("stop", 1) in brokers.did
+
+
+def test_the_pause_is_between_brokers_and_not_after_the_last_one() -> None:
+    brokers = Brokers()
+    restart = steps(brokers, pause=(5 * SECOND, 5 * SECOND))
+    waits = []
+    for broker in (0, 1, 2):
+        waits.append(next(restart))
+        brokers.ends(broker)
+        waits += [next(restart)] if broker < 2 else list(restart)
+    assert waits == [LOOK_US, 5 * SECOND, LOOK_US, 5 * SECOND, LOOK_US]
+
+
+def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
+    brokers = Brokers()
+    restart = steps(brokers, down_for=(9 * SECOND, 9 * SECOND))
+    assert next(restart) == LOOK_US
+    brokers.ends(0)
+    brokers.running.remove(0)
+    assert next(restart) == 9 * SECOND
+    assert brokers.did == [("stop", 0)]
+    next(restart)
+    assert brokers.did == [("stop", 0), ("start", 0), ("stop", 1)]
+
+
+@pytest.mark.parametrize(("moves_to", "order"), [(None, [1, 2, 0]), (2, [1, 0, 2])])
+def test_whoever_is_controller_comes_last(moves_to: int | None, order: list[int]) -> None:
+    brokers = Brokers()
+    restart = steps(brokers, order="controller_last")
+    for _ in order:
+        next(restart)
+        brokers.led_by = brokers.led_by if moves_to is None else moves_to
+        brokers.ends(brokers.did[-1][1])
+    assert next(restart, None) is None
+    assert [broker for what, broker in brokers.did if what == "stop"] == order
+
+
+def test_a_broker_that_is_down_is_started() -> None:
+    brokers = Brokers()
+    brokers.running.remove(0)
+    next(steps(brokers))
+    assert brokers.did == [("start", 0), ("stop", 1), ("start", 1)]
+
+
+def test_a_broker_that_crashes_while_it_is_about_to_stop_is_started() -> None:
+    brokers = Brokers()
+    restart = steps(brokers)
+    next(restart)
+    brokers.crash_broker(0, power_loss=False)
+    brokers.stopping.remove(0)
+    next(restart)
+    assert brokers.did[2:] == [("crash", 0, False), ("start", 0), ("stop", 1), ("start", 1)]
+
+
+def test_there_is_nothing_to_restart_while_all_are_down_or_stopping() -> None:
+    brokers = Brokers()
+    assert RollingRestart().applies(brokers)
+    brokers.running = {0}
+    brokers.stopping = {0}
+    assert not RollingRestart().applies(brokers)

@@ -1,0 +1,114 @@
+"""Clients that crash, stand still, or are taken for dead: which of them, what is done, how it ends."""
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD
+from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.fault import LastingFault
+from tests.faults.test_faults import FakeEnvironment, strikes
+
+CAMPAIGN = """
+name: clients
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+settings: {acks: all, enable.idempotence: true, min.insync.replicas: 2}
+workload:
+  duration: 20s
+  producers: [{name: p, rate: 10/s}]
+  consumers: [{name: c}]
+"""
+
+
+def run(fault: str, seed: int = 0) -> RunResult:
+    (plan,) = load_text(f"{CAMPAIGN}faults: [{{at: 5s, do: {{{fault}}}}}]\n", "c.yaml").plans
+    return run_plan(plan, seed)
+
+
+def sent(result: RunResult) -> dict[int, list[str]]:
+    """Return the values that each session of the producer sent."""
+    found: dict[int, list[str]] = {}
+    for operation in result.evidence.operations:
+        if not operation.is_completion:
+            for _, _, value in operation.sends():
+                found.setdefault(operation.process, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fault", "did", "undone"),
+    [
+        (ClientCrash(client="producer-0"), ("crash", "producer-0"), ("start again", "producer-0")),
+        (ClientPause(client="consumer-0"), ("pause", "consumer-0"), ("resume", "consumer-0")),
+        (ClientZombie(client="producer-0"), ("leave behind", "producer-0"), ("resume", "producer-0")),
+    ],
+)
+def test_what_is_done_to_a_client_and_how_it_ends(
+    fault: LastingFault, did: tuple[str, str], undone: tuple[str, str]
+) -> None:
+    environment = FakeEnvironment()
+    assert strikes(fault, environment)
+    if isinstance(fault, ClientCrash):
+        environment.down.add("producer-0")
+    fault.end(environment)
+    assert environment.did == [did, undone]
+
+
+def test_a_client_that_is_down_or_stands_still_already_is_left_alone() -> None:
+    environment = FakeEnvironment()
+    environment.down.add("consumer-0")
+    environment.still.add("producer-0")
+    assert not ClientCrash(client="consumer-0").applies(environment)
+    assert not ClientPause(client="producer-0").applies(environment)
+    assert not ClientZombie(client="producer-0").applies(environment)
+    assert not ClientZombie(client="consumer-0").applies(FakeEnvironment())
+
+
+def test_a_crashed_producer_begins_a_session_of_its_own_and_repeats_no_value() -> None:
+    result = run("client_crash: {client: p, restart_after: 3s}")
+    first, second = sent(result).values()
+    assert len(first) < len(second)
+    assert len({*first, *second}) == len(first) + len(second)
+
+
+def test_a_crashed_consumer_reads_on_in_a_process_of_its_own() -> None:
+    result = run("client_crash: {client: c, restart_after: 3s}")
+    readers = {
+        operation.process
+        for operation in result.evidence.operations
+        if result.evidence.process_names[operation.process] == "c"
+    }
+    assert len(readers) == 2
+    assert result.verdict.status == HELD
+
+
+def test_a_paused_producer_sends_nothing_and_then_goes_on() -> None:
+    result = run("client_pause: {client: p, duration: 5s}")
+    times = [o.time_us for o in result.evidence.operations if not o.is_completion and list(o.sends())]
+    assert not [at_us for at_us in times if 5_000_000 < at_us < 10_000_000]
+    assert [at_us for at_us in times if at_us > 10_000_000]
+    assert result.verdict.status == HELD
+
+
+def test_a_zombie_goes_on_beside_the_session_that_took_its_place() -> None:
+    result = run("client_zombie: {client: any, duration: 5s}")
+    assert [fault.fault for fault in result.faults] == ["client_zombie"]
+    old, new = sent(result)
+    last = {operation.process: operation.time_us for operation in result.evidence.operations}
+    assert last[old] > 15_000_000
+    assert last[new] > 15_000_000
+    values = [value for each in sent(result).values() for value in each]
+    assert len(values) == len(set(values))
+    assert result.verdict.status == HELD
+
+
+def test_all_clients_may_be_struck_and_each_is_healed_at_the_end() -> None:
+    result = run("client_pause: {client: all}")
+    assert [fault.fault for fault in result.faults] == ["client_pause", "client_pause"]
+    assert result.verdict.status == HELD
+
+
+def test_a_client_that_there_is_not_is_a_mistake() -> None:
+    with pytest.raises(CampaignError, match="unknown client `bob`"):
+        run("client_crash: {client: bob}")

@@ -1,0 +1,107 @@
+"""`partition` and `network_split`: which links are cut, and who stands where."""
+
+from itertools import combinations
+
+import pytest
+
+from harrow.faults.links.link_ends import with_link_ends
+from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links.partition import NetworkPartition
+from tests.campaigns.run.stage import Stage
+from tests.faults.test_faults import FakeEnvironment
+from tests.recorded_choices import recorded_choices
+
+BROKERS, CLIENTS = (0, 1, 2), ("producer-0",)
+FIVE = (0, 1, 2, 3, 4)
+
+
+def meant(fault: NetworkPartition) -> tuple[tuple[int | str, ...], tuple[int | str, ...]]:
+    """Return the sides of a partition where broker 0 leads and the others follow."""
+    references = {"leader of t-0": (0,), "followers of t-0": (1, 2)}
+    found = with_link_ends(fault, BROKERS, CLIENTS, references.__getitem__)
+    return found.between, found.and_
+
+
+@pytest.mark.parametrize(
+    ("fault", "sides"),
+    [
+        (NetworkPartition(between=("leader of t-0",)), ((0,), (1, 2, "producer-0", "zookeeper"))),
+        (NetworkPartition(between=("leader of t-0",), and_=("followers of t-0",)), ((0,), (1, 2))),
+        (NetworkPartition(between=("clients",), and_=("brokers",)), (("producer-0",), (0, 1, 2))),
+        (NetworkPartition(between=("brokers",), and_=("zookeeper",)), ((0, 1, 2), ("zookeeper",))),
+        (NetworkPartition(between=(1, "leader of t-0", 1), and_=(2,)), ((1, 0), (2,))),
+        (
+            NetworkPartition(between=(1, "clients"), and_=("others",)),
+            ((1, "producer-0"), (0, 2, "zookeeper")),
+        ),
+    ],
+)
+def test_the_sides_of_a_partition_are_looked_up_when_it_strikes(
+    fault: NetworkPartition, sides: tuple[tuple[int | str, ...], ...]
+) -> None:
+    assert meant(fault) == sides
+
+
+def test_a_partition_between_all_brokers_cuts_each_link_once() -> None:
+    links = NetworkPartition(between=BROKERS, and_=BROKERS).links(FakeEnvironment())
+    assert sorted(links) == [(one, other) for one in BROKERS for other in BROKERS if one != other]
+
+
+def test_a_partition_that_finds_nobody_on_a_side_cuts_nothing() -> None:
+    assert not NetworkPartition(between=(0,), and_=()).applies(FakeEnvironment())
+    assert NetworkPartition(between=("zookeeper",), and_=("zookeeper",)).problem() is not None
+    assert NetworkPartition(between=("brokers",), and_=("brokers",)).problem() is None
+
+
+def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
+    """Return whom a node still reaches, itself among them."""
+    cut = set(split.links(FakeEnvironment()))
+    assert {(other, one) for one, other in cut} == cut
+    return {other for other in split.nodes if (node, other) not in cut}
+
+
+def test_halves_reach_nobody_of_the_other_half() -> None:
+    split = NetworkSplit(nodes=FIVE, order="given")
+    assert reached(split, 0) == reached(split, 1) == {0, 1}
+    assert reached(split, 2) == {2, 3, 4}
+
+
+def test_the_bridge_reaches_both_halves_and_they_reach_it() -> None:
+    split = NetworkSplit(nodes=FIVE, shape="bridge", order="given")
+    assert reached(split, 0) == {0, 1, 2}
+    assert reached(split, 2) == set(FIVE)
+    assert reached(split, 4) == {2, 3, 4}
+
+
+@pytest.mark.parametrize("count", range(4, 12))
+def test_in_a_majorities_ring_each_node_reaches_another_majority(count: int) -> None:
+    split = NetworkSplit(nodes=tuple(range(count)), shape="majorities_ring", order="given")
+    majorities = [reached(split, node) for node in range(count)]
+    assert all(count // 2 < len(majority) < count for majority in majorities)
+    assert all(one != other for one, other in combinations(majorities, 2))
+
+
+@pytest.mark.parametrize(("shape", "least"), [("halves", 2), ("bridge", 3), ("majorities_ring", 4)])
+def test_a_shape_takes_so_many_nodes(shape: str, least: int) -> None:
+    for count in range(1, 6):
+        split = NetworkSplit(shape=shape, nodes=tuple(range(count)), order="given")  # type: ignore[arg-type]  # one of its literals
+        assert (split.problem() is None) == split.applies(FakeEnvironment()) == (count >= least)
+
+
+def test_the_order_of_nodes_is_drawn_when_a_split_strikes_and_is_kept_with_it() -> None:
+    stage = Stage(draws=(2, 0, 1, 0))
+    assert stage.injector.inject(NetworkSplit())
+    (injected,) = stage.injector.injected
+    assert injected.concrete == NetworkSplit(nodes=(2, 0, "zookeeper", 1), order="given")
+    assert stage.cluster.network.is_cut("broker-2", "zookeeper")
+    assert not stage.cluster.network.is_cut("broker-2", "broker-0")
+
+
+def test_a_given_order_draws_nothing() -> None:
+    split = NetworkSplit(nodes=(0, 1), order="given")
+    assert split.decided(recorded_choices({"schedule": ()}).schedule) is split
+
+
+def test_halves_are_plainer_as_a_partition_that_names_them() -> None:
+    split = NetworkSplit(nodes=(2, 0, 1), order="given", shape="bridge")
+    assert list(split.plainer()) == [NetworkPartition(between=(2,), and_=(0, 1))]
