@@ -251,9 +251,10 @@ class Disk:
             self.room_bytes[log_dir] = room_bytes
 
     def repair(self) -> None:
-        """Let every log directory be written to, with room enough."""
+        """Take whatever is written, at once, and have room enough."""
         self.failed_dirs.clear()
         self.room_bytes.clear()
+        self.write_us = 0
 
     def take_room(self, partition: str, size_bytes: int) -> None:
         """Use room of a log directory that fills up, or give it back; where there is not enough, it fails."""
@@ -273,7 +274,8 @@ class Disk:
         self.checkpoints.clear()
         self.stale_epochs.clear()
         self.dir_by_partition.clear()
-        self.repair()
+        self.failed_dirs.clear()
+        self.room_bytes.clear()
         self.unclean_dirs.clear()
         self.clean_shutdown_file = False
 
