@@ -128,7 +128,7 @@ class _Stage:
     def log_dirs(self) -> int:
         return self._plan.cluster.disk.log_dirs
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self._do(Deed.FAIL_LOG_DIR, broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

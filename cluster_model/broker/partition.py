@@ -176,7 +176,7 @@ class Partition:
             return AppendResult(self._not_leader(), None, -1), False
         if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
-        if not self.logs.can_write(self.name):
+        if not self.logs.can_append(self.name, batch.size_bytes):
             return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
         # Whatever comes of it: who appends has the sessions look at the partition again.
         for replica in self.remote_replicas.values():
@@ -264,7 +264,7 @@ class Partition:
             KafkaStorageError: the log directory has failed.
 
         """
-        if batches and not self.logs.can_write(self.name):
+        if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
             raise KafkaStorageError
         for batch in batches:
             self.log.append_as_follower(batch)

@@ -230,13 +230,14 @@ class Cluster:
         disk.lose()
         self.control_plane.lose_disk(broker)
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        """Have all writing to a log directory fail from now on; its broker finds out when it writes."""
-        self.disks[broker].failed_dirs[log_dir] = None
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
+        self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
         self.disks[broker].failed_dirs.pop(log_dir, None)
+        self.disks[broker].room_bytes.pop(log_dir, None)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
