@@ -525,6 +525,14 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    fenced_broker_keeps_session: bool = _switch(
+        "In KRaft a broker that was heard of within broker.session.timeout.ms cannot register as a new process, also where it is "
+        "fenced or has stopped in good order. Before, that held for one that was not fenced.",
+        "BrokerHeartbeatTracker, ClusterControlManager.registerBroker",
+        meaning="a broker that was just heard of does not register anew, fenced or not",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     check_quorum: bool = _switch(
         "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
         "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
@@ -567,14 +575,6 @@ class Behaviours:
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
-        is_repair=False,
-    )
-    quick_reregistration: bool = _switch(
-        "In KRaft a broker that has died in its controlled shutdown registers again at once. Before, it was refused until the "
-        "session of its former life was over, as one is that was killed.",
-        "KAFKA-19047, ClusterControlManager.registerBroker",
-        meaning="a broker that was about to stop registers again at once (KAFKA-19047)",
-        before=(("4.1", False),),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

@@ -12,8 +12,8 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT, REASSIGNMENT_API
 from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided, RequestRejected
 from harrow.cluster_model.kraft import protocol
-from harrow.cluster_model.kraft.broker_heartbeats import BrokerHeartbeats
-from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartbeats
+from harrow.cluster_model.kraft.cluster_image import BrokerRegistration, ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.partition_change import (
     Election,
@@ -216,16 +216,11 @@ class QuorumController:
         known = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
+            if not known.fenced:
+                # Nothing is known of what it has heard since (``BrokerHeartbeatManager.register``).
+                self._heartbeats.touch(request.broker, now_us)
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
-        is_leaving = (
-            known is not None and known.in_controlled_shutdown and self._behaviours.quick_reregistration
-        )
-        if (
-            known is not None
-            and not known.fenced
-            and not is_leaving
-            and self._heartbeats.has_session(request.broker, now_us)
-        ):
+        if known is not None and self._has_session(request.broker, known, now_us):
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
         if known is not None and not known.fenced:
@@ -240,10 +235,16 @@ class QuorumController:
                 *records[:1],
                 *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
             ]
+        self._heartbeats.is_new(request.broker)
         self._offline.pop(request.broker, None)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
+
+    def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
+        if self._behaviours.fenced_broker_keeps_session:
+            return self._heartbeats.was_heard_of(broker, now_us)
+        return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
     def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
         """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
@@ -273,6 +274,9 @@ class QuorumController:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
+        if known.fenced and not is_fenced:
+            # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
+            offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
         answer = protocol.BrokerHeartbeatResponse(errors.NONE, is_caught_up, is_fenced, should_shut_down)
         return records, answer
