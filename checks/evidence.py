@@ -16,7 +16,8 @@ class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
     One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
-    its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark.
+    its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark. Of ``damaged`` batches,
+    by base offset, the CRC is wrong: nobody can read them.
     """
 
     leo: int
@@ -25,10 +26,20 @@ class FinalLog:
     epochs: tuple[tuple[int, int], ...]
     batches: tuple[RecordBatch, ...]
     in_sync: bool = True
+    damaged: frozenset[int] = frozenset()
+
+    @property
+    def log_start(self) -> int:
+        """The offset at which the log begins: retention may have deleted what was before."""
+        return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return the records' values by offset (a log starts at 0 and has no gaps), None for control records."""
-        return [value for batch in self.batches for value in batch.values or (None,)]
+        """Return the records' values by offset, None for control records and for what has been deleted or damaged."""
+        values: list[str | None] = [None] * self.log_start if self.batches else []
+        for batch in self.batches:
+            is_damaged = batch.base_offset in self.damaged
+            values += (None,) * len(batch.values) if is_damaged else batch.values or (None,)
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +93,8 @@ NOBODY: Final = -1
 class PartitionService:
     """How a partition served while only a core of the brokers had been healed.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as in its znode. The leader's broker ``LEADS``, is
+    ``leader``, ``leader_epoch`` and ``isr`` are as the control plane has them; of each of the ``recovery_sets`` one broker
+    has to be alive, so that there is a leader: of the ISR, or as KIP-966 has it. The leader's broker ``LEADS``, is
     ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
     are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
     but that a consumer did not get who began at the beginning. ``isr_end`` is the smallest LEO among
@@ -92,6 +104,7 @@ class PartitionService:
     leader: int = NOBODY
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
+    recovery_sets: tuple[tuple[int, ...], ...] = ()
     leader_state: str = DOWN
     high_watermark: int = 0
     unread: tuple[tuple[int, str], ...] = ()

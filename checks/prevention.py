@@ -83,6 +83,9 @@ SAFE_SETTINGS: Final = _setting(
 """What is on the safe side of everything that permits a loss; each alone may not be enough."""
 TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
+KEEPING_LONGER: Final = _setting("retention.ms", "-1", log_retention_ms=-1, retention_ms=-1)
+KEEPING_MORE: Final = _setting("retention.bytes", "-1", log_retention_bytes=-1, retention_bytes=-1)
+EARLIEST_RESET: Final = _setting("auto.offset.reset", "earliest", auto_offset_reset="earliest")
 NO_OFFSET_RESET: Final = _setting("auto.offset.reset", "none", auto_offset_reset="none")
 ASSIGNED: Final = _setting("assign()")
 

@@ -48,6 +48,8 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -104,6 +106,11 @@ BY_DISK_FAILURES = (
         when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
         prevented_by=(),
     ),
+    replace(
+        BY_DISK_FAILURE,
+        when="when the leader's copy is damaged, for as long as that one leads: nobody repairs it",
+        prevented_by=(),
+    ),
 )
 BY_DISK_LOSS_IN_ISR = replace(
     BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or what is on it", prevented_by=()
@@ -124,8 +131,20 @@ BY_ACKS = (
         prevented_by=(preventions.SAFE_ACKS,),
     ),
 )
+BY_RETENTION = (
+    Permission(
+        setting=RETENTION_MS,
+        when="when the record is older than that, read or not",
+        prevented_by=(preventions.KEEPING_LONGER,),
+    ),
+    Permission(
+        setting=RETENTION_BYTES,
+        when="when the log is as large without the segment that has it, read or not",
+        prevented_by=(preventions.KEEPING_MORE,),
+    ),
+)
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
-BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES, *BY_DISK_FAILURES)
+BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES, *BY_DISK_FAILURES, *BY_RETENTION)
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
     when="across a rebalance: a consumer goes on from the last commit of its group",
@@ -136,10 +155,20 @@ BY_CUT_LOG = (
     replace(BY_UNCLEAN_ELECTION, when=_LOG_CUT),
     replace(BY_POWER_LOSS, when=_LOG_CUT),
     replace(BY_DISK_FAILURE, when=_LOG_CUT, prevented_by=()),
+    replace(BY_DISK_FAILURE, when="when the application seeks past a batch with a bad CRC", prevented_by=()),
     Permission(
         setting=AUTO_OFFSET_RESET,
         when="when a leader that has been succeeded says that the position is out of range",
         prevented_by=(preventions.NO_OFFSET_RESET,),
+    ),
+    *(
+        replace(permission, when="when what the consumer was to read next has been deleted")
+        for permission in BY_RETENTION
+    ),
+    Permission(
+        setting=f"{AUTO_OFFSET_RESET}=latest",
+        when="when what the consumer was to read next has been deleted, for what is left behind that",
+        prevented_by=(preventions.EARLIEST_RESET,),
     ),
 )
 _SEND_ORDER = (

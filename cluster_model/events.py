@@ -216,10 +216,10 @@ class ClientStopped(Event):
 
 @event("session_expired")
 class SessionExpired(Event):
-    """ZooKeeper has ended a session.
+    """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
 
     ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
-    session beside its own, which may hold nothing.
+    session beside its own, which may hold nothing. In KRaft a path of that kind stands for the registration.
     """
 
     broker: BrokerId
@@ -228,7 +228,7 @@ class SessionExpired(Event):
 
 @event("session_closed")
 class SessionClosed(Event):
-    """A broker has closed its session; ``ephemerals`` are the paths of the znodes that went with it, at once."""
+    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once."""
 
     broker: BrokerId
     ephemerals: Texts
@@ -510,6 +510,42 @@ class LogOpened(Event):
     hw: Offset
 
 
+@event("log_start")
+class LogStartRaised(Event):
+    """A replica has deleted what is below an offset, or lets no one read it any more.
+
+    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` for that of its leader; ``bytes_left`` is how
+    large the log is now.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+    reason: Text
+    bytes_left: Number
+
+
+@event("log_started_anew")
+class LogStartedAnew(Event):
+    """A follower has dropped its log, which ended at ``leo``, to go on where its leader's begins: it was too far behind."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leo: Offset
+    offset: Offset
+
+
+@event("offset_reset")
+class OffsetReset(Event):
+    """A consumer whose position is out of range goes where ``auto.offset.reset`` says."""
+
+    client: ProcessName
+    partition: PartitionName
+    position: Offset
+    offset: Offset
+    policy: Text
+
+
 @event("unflushed_lost")
 class UnflushedLost(Event):
     """Power loss has taken the end of a log."""
@@ -679,6 +715,14 @@ class FetchFenced(Event):
     offset: Offset
     leader_epoch: Epoch
     fetch_epoch: Epoch
+
+
+@event("request_queue_full")
+class RequestQueueFull(Event):
+    """Every I/O thread of a broker waits for its disk, and no more requests fit into the queue (``queued.max.requests``)."""
+
+    broker: BrokerId
+    requests: Number
 
 
 @event("fetch_waits")

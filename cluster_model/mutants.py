@@ -258,6 +258,13 @@ _MUTANTS: Final = (
     ),
     # What a leader knows of producers
     Mutant(
+        name="retention-ignores-age",
+        switch="retention_spares_recent",
+        doc="retention.ms deletes every segment that is complete, however new its records are.",
+        source="Log.deleteRetentionMsBreachedSegments",
+        noticed_by=("lost-write",),
+    ),
+    Mutant(
         name="no-dedup",
         switch="producer_batches_retained",
         value=0,

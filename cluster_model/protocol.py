@@ -19,6 +19,10 @@ INITIAL_SESSION_EPOCH: Final = 0
 FINAL_SESSION_EPOCH: Final = -1
 """Of fetch sessions (``FetchMetadata.java``): no id; a full fetch that opens one; a full fetch that does not."""
 
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+"""What a ListOffsets asks for: where a log ends, or where it begins (``ListOffsetsRequest.java``)."""
+
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 LOG_END: Final = -1
@@ -89,6 +93,7 @@ class FetchedPartition:
     batches: tuple[RecordBatch, ...] = ()
     diverging: tuple[int, int] | None = None
     corrupt_offset: int = -1
+    log_start_offset: int = 0
 
 
 @dataclass(slots=True)
@@ -128,7 +133,7 @@ class OffsetsForLeaderEpochResponse:
 
 @dataclass(slots=True)
 class ListOffsetsRequest:
-    """Where does a partition end? Its LEO for a follower, its HW or LSO for a consumer.
+    """Where does a partition begin, or end? That is its LEO for a follower, its HW or LSO for a consumer.
 
     Partitions with the current leader epoch that the sender knows, -1 without KIP-320.
     """
@@ -137,11 +142,12 @@ class ListOffsetsRequest:
     replica_id: int
     partitions: dict[str, int]
     isolation_level: int = READ_UNCOMMITTED
+    timestamp: int = LATEST_TIMESTAMP
 
 
 @dataclass(slots=True)
 class ListOffsetsResponse:
-    """Partitions as ``(error, end offset)``."""
+    """Partitions as ``(error, offset)``."""
 
     api: ClassVar[str] = "ListOffsets"
     partitions: dict[str, tuple[str, int]]

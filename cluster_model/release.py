@@ -218,6 +218,26 @@ class Behaviours:
         meaning="a broker survives the failure of one of several log directories (KIP-112)",
         before=(("1.0", False),),
     )
+    retention_waits_for_hw: bool = _switch(
+        "Retention deletes no segment that reaches above the replica's high watermark. Before, a log could begin above what "
+        "was committed.",
+        "KAFKA-5634, Log.deletableSegments",
+        meaning="retention deletes what is committed alone (KAFKA-5634)",
+        before=(("0.11", False),),
+    )
+    log_start_follows_leader: bool = _switch(
+        "A follower's log begins where its leader's does, as a fetch tells it. Before, each replica began where its own retention "
+        "had it begin.",
+        "KIP-107, ReplicaFetcherThread.processPartitionData",
+        meaning="a follower's log begins where its leader's does (KIP-107)",
+        before=(("0.11", False),),
+        is_repair=False,
+    )
+    retention_spares_recent: bool = _switch(
+        "retention.ms deletes a segment when its latest record is older than that.",
+        "KIP-33, Log.deleteRetentionMsBreachedSegments",
+        meaning="retention.ms deletes what is older alone",
+    )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",
@@ -488,6 +508,15 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    check_quorum: bool = _switch(
+        "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
+        "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
+        "went on with it.",
+        "KAFKA-15489, LeaderState.timeUntilCheckQuorumExpires",
+        meaning="a leader of the quorum that no majority fetches from resigns (KAFKA-15489)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     unclean_shutdown_leaves_elr: bool = _switch(
         "In KRaft with eligible leader replicas, who registers again after an unclean stop leaves the ISRs and ELRs that it was in. Off is a "
         "mutant: it is elected for what it may have lost.",
@@ -521,6 +550,14 @@ class Behaviours:
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
+        is_repair=False,
+    )
+    quick_reregistration: bool = _switch(
+        "In KRaft a broker that has died in its controlled shutdown registers again at once. Before, it was refused until the "
+        "session of its former life was over, as one is that was killed.",
+        "KAFKA-19047, ClusterControlManager.registerBroker",
+        meaning="a broker that was about to stop registers again at once (KAFKA-19047)",
+        before=(("4.1", False),),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

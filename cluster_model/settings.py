@@ -26,6 +26,9 @@ PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
+CONTROL_PLANE: Final = "CONTROL_PLANE"
+"""What the listener of controllers is called where they have one of their own."""
+
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
@@ -97,6 +100,17 @@ _CATALOGUE: Final = (
     Setting("log.segment.bytes", BROKER, "int", _always(1 << 30),
             "How large a segment of a log gets. A new one has the old one flushed; recovery begins with the segment that has the "
             "recovery point.", minimum=14, maximum=INT_MAX),
+    Setting("log.roll.ms", BROKER, "ms", _always(604_800_000),
+            "How much later than its first batch a record may be that goes into the same segment, by their timestamps.", minimum=1),
+    Setting("log.retention.ms", BROKER, "ms", _always(604_800_000),
+            "How old the latest record of a segment gets before the segment is deleted; -1 for no limit.", minimum=-1),
+    Setting("log.retention.bytes", BROKER, "int", _always(-1),
+            "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
+    Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
+            "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
+            "How often the offsets at which logs begin are written to log-start-offset-checkpoint (KIP-107).", minimum=1,
+            maximum=INT_MAX, since="0.11"),
     Setting("log.flush.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
             "How often the flushed offsets are written to recovery-point-offset-checkpoint.", minimum=1,
             maximum=INT_MAX),
@@ -108,15 +122,18 @@ _CATALOGUE: Final = (
             maximum=INT_MAX, since="2.8"),
     Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
             "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("initial.broker.registration.timeout.ms", BROKER, "ms", _always(60_000),
+            "In KRaft: how long a broker that starts tries to register before it gives up and ends.", maximum=INT_MAX,
+            since="2.8"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
             "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
-            "How long a voter that was not elected waits before it runs again, at the most.", minimum=1,
+            "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
             maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
-            "How long a voter goes without its leader before it runs for office; a leader resigns after half as long again "
-            "without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
+            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
@@ -128,6 +145,16 @@ _CATALOGUE: Final = (
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
             "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
             minimum=1, maximum=INT_MAX),
+    Setting("num.network.threads", BROKER, "int", _always(3),
+            "How many threads carry requests and answers; each waits while the queue of requests is full.", minimum=1,
+            maximum=INT_MAX),
+    Setting("num.io.threads", BROKER, "int", _always(8),
+            "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
+    Setting("queued.max.requests", BROKER, "int", _always(500),
+            "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
+    Setting("control.plane.listener.name", BROKER, "choice", _always(""),
+            "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
+            "where it hears the other brokers (KIP-291).", choices=(CONTROL_PLANE,), since="2.2"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
@@ -145,6 +172,12 @@ _CATALOGUE: Final = (
             "log.flush.interval.ms, for one topic."),
     Setting("segment.bytes", TOPIC, "int", _always(1 << 30),
             "log.segment.bytes, for one topic.", minimum=14, maximum=INT_MAX),
+    Setting("segment.ms", TOPIC, "ms", _always(604_800_000),
+            "log.roll.ms, for one topic.", minimum=1),
+    Setting("retention.ms", TOPIC, "ms", _always(604_800_000),
+            "log.retention.ms, for one topic.", minimum=-1),
+    Setting("retention.bytes", TOPIC, "int", _always(-1),
+            "log.retention.bytes, for one topic.", minimum=-1),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -291,10 +324,16 @@ class BrokerConfig:
     flush_interval_us: int
     flush_scheduler_interval_us: int = _setting("log.flush.scheduler.interval.ms")
     segment_bytes: int = _setting("log.segment.bytes")
+    segment_us: int = _setting("log.roll.ms")
+    retention_us: int = _setting("log.retention.ms")
+    retention_bytes: int = _setting("log.retention.bytes")
+    retention_check_interval_us: int = _setting("log.retention.check.interval.ms")
+    log_start_checkpoint_interval_us: int = _setting("log.flush.start.offset.checkpoint.interval.ms")
     recovery_point_checkpoint_interval_us: int = _setting("log.flush.offset.checkpoint.interval.ms")
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
     broker_session_timeout_us: int = _setting("broker.session.timeout.ms")
     broker_heartbeat_interval_us: int = _setting("broker.heartbeat.interval.ms")
+    initial_registration_timeout_us: int = _setting("initial.broker.registration.timeout.ms")
     quorum_election_timeout_us: int = _setting("controller.quorum.election.timeout.ms")
     quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
     quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")
@@ -303,6 +342,10 @@ class BrokerConfig:
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
     controller_socket_timeout_us: int = _setting("controller.socket.timeout.ms")
+    network_threads: int = _setting("num.network.threads")
+    io_threads: int = _setting("num.io.threads")
+    queued_requests_max: int = _setting("queued.max.requests")
+    control_plane_listener: str = _setting("control.plane.listener.name")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
@@ -317,6 +360,9 @@ class TopicConfig:
     flush_messages: int
     flush_us: int
     segment_bytes: int
+    segment_us: int
+    retention_us: int
+    retention_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,6 +418,9 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
         flush_us=_us(int(given["flush.ms"])) if "flush.ms" in given else broker.flush_interval_us,
         segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
+        segment_us=_us(int(given["segment.ms"])) if "segment.ms" in given else broker.segment_us,
+        retention_us=_us(int(given["retention.ms"])) if "retention.ms" in given else broker.retention_us,
+        retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)),
     )
 
 

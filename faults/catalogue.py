@@ -14,6 +14,7 @@ from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
 from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.disk_slow import DiskSlow
 from harrow.faults.disks.log_dir_failure import LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.disks.torn_write import TornWrite
@@ -42,6 +43,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         TornWrite,
         BitRot,
         LogDirFailure,
+        DiskSlow,
         StaleCheckpoint,
         ControllerFailover,
         SessionExpiry,

@@ -104,6 +104,9 @@ class Environment(BrokerProcesses, Protocol):
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Undo a `fail_log_dir`; a running broker does not look at the directory again."""
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Have each append of a broker wait so long for its disk; with 0 the disk is itself again."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         """Return whether a broker's disk has a record at an offset of a partition, or any."""
 

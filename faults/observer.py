@@ -53,16 +53,16 @@ class Observer(Protocol):
         """Return a replica, None while its broker is down or has not heard of it yet."""
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return (leader, leader epoch, ISR) as the partition's znode has them."""
+        """Return (leader, leader epoch, ISR) as the control plane has them."""
 
     def controller(self) -> int | None:
-        """Return the broker in ``/controller``."""
+        """Return the active controller, None while there is none."""
 
     def broker_state(self, broker: int) -> str:
         """Return ``up``, ``down`` or ``paused``."""
 
     def is_registered(self, broker: int) -> bool:
-        """Return whether ``/brokers/ids`` has the broker."""
+        """Return whether a broker is registered, and in KRaft not fenced."""
 
     def is_acked(self, value: str) -> bool:
         """Return whether a send of this value was reported as a success."""

@@ -80,8 +80,10 @@ UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+_CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
@@ -132,6 +134,9 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
+    given = (plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers))
+    if any(_CONTROL_PLANE_LISTENER in settings for settings in given):
+        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():

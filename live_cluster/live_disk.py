@@ -13,10 +13,12 @@ from harrow.cluster_model.events import (
     LogFlushed,
     LogLost,
     LogOpened,
+    LogStartRaised,
     LogTruncated,
     UnflushedLost,
 )
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.trace import Emit
 from harrow.live_cluster.storage.checkpoint_file import (
     HIGH_WATERMARKS,
@@ -67,8 +69,12 @@ class LiveDisk:
     def look(self, now_us: int, led: frozenset[str]) -> None:
         """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
         for partition, tail in self._tails.items():
+            begin = tail.begin
             for change in tail.look():
                 self._note(partition, change, now_us, is_leader=partition in led)
+            if tail.begin > begin:
+                # Of what a broker deletes it writes no reason that tells one record from another: the judge decides.
+                self._emit(LogStartRaised, self._broker, partition, tail.begin, RETENTION_MS, tail.size_bytes)
             self._write_back(partition, now_us)
         for name in _WATCHED:
             self._look_at_checkpoint(name)

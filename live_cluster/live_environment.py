@@ -145,6 +145,9 @@ class LiveEnvironment:
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (offset or 0) < self._cluster.logs[broker].leo(partition)
 

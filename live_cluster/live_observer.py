@@ -96,6 +96,7 @@ class LiveObserver:
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller
         self.partition_state = cluster.seen.partition_state
+        self.electable = cluster.seen.electable
         self.replicas_of = cluster.replicas_of
         self.is_acked = reports.is_acked
         self.is_failed = reports.is_failed
@@ -118,6 +119,15 @@ class LiveObserver:
             if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
         )
 
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """With an empty ISR, who is eligible and runs; where nobody does all of them, for a kill may have cost any its eligibility."""
+        electable = self.electable(partition)
+        state = self.partition_state(partition)
+        if state is None or state.isr:
+            return (electable,)
+        running = tuple(broker for broker in electable if self.broker_state(broker) != "down")
+        return (running,) if running else tuple((broker,) for broker in electable) or ((),)
+
     def is_registered(self, broker: int) -> bool:
         return broker in self._cluster.seen.registered()
 
@@ -126,6 +136,9 @@ class LiveObserver:
         if not process.is_running:
             return "down"
         return "paused" if process.is_paused else "up"
+
+    def is_stuck(self, partition: str, broker: int) -> bool:  # no disk can be damaged here
+        return False
 
     def is_impaired(self, broker: int) -> bool:
         is_up = self.broker_state(broker) == "up"

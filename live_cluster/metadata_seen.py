@@ -66,6 +66,11 @@ class MetadataSeen:
         """Return the state of a partition, None before it has any."""
         return self._partitions.get(partition)
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return who can lead a partition: its ISR; where that is empty who else is eligible, as far as that is known."""
+        state = self._partitions.get(partition)
+        return () if state is None else state.isr or self._eligible.get(partition, ())
+
     def set_controller(self, controller: int | None, epoch: int) -> None:
         with self._lock:
             if (controller, epoch) != (self._controller, self._controller_epoch):

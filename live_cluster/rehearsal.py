@@ -31,6 +31,7 @@ class Deed(StrEnum):
     TEAR_WRITE = "tear_write"
     LOSE_DISK = "lose_disk"
     FAIL_LOG_DIR = "fail_log_dir"
+    SLOW_DISK = "slow_disk"
     DAMAGE_BATCH = "damage_batch"
     REVERT_CHECKPOINT = "revert_checkpoint"
     EXPIRE_SESSION = "expire_session"
@@ -125,6 +126,9 @@ class _Stage:
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Do nothing: there is none without a `fail_log_dir`."""
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        self._do(Deed.SLOW_DISK, broker)
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return True

@@ -135,7 +135,13 @@ def epochs_text(log: FinalLog) -> str:
 
 def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
     """Return the records of a log; only its ends when there are many."""
-    values = ["(marker)" if value is None else value for value in log.values()]
+    values = [
+        f"(damaged {value})" if batch.base_offset in log.damaged else value
+        for batch in log.batches
+        for value in batch.values or ("(marker)",)
+    ]
+    if log.log_start:
+        values.insert(0, f"(deleted up to {log.log_start - 1})")
     if len(values) <= shown_max:
         return " ".join(values)
     return f"{values[0]} {values[1]} ... {values[-1]}"

@@ -14,6 +14,8 @@ from harrow.campaigns.run.clients.clients import READER_TIMEOUT_US
 from harrow.campaigns.run.targets.target import Target
 from harrow.checks import evidence
 from harrow.checks.rules.unavailable import demanded_lack, lack_of
+from harrow.cluster_model.kraft.protocol import CONTROLLED_SHUTDOWN_MAX_US
+from harrow.cluster_model.kraft.raft import SHUTDOWN_MAX_US
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import KRAFT, ClusterSpec
@@ -51,7 +53,8 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
 
     - ``zookeeper.session.timeout.ms``, to the next tick, twice: for a broker that is gone, or for the
       former session of one that is back, which is started anew until it can register; and for a
-      session that a broker finds expired only when it is healed (`ZooKeeperClient`).
+      session that a broker finds expired only when it is healed (`ZooKeeperClient`). In KRaft the same of
+      ``broker.session.timeout.ms``, and before it the election of a controller.
     - ``controller.socket.timeout.ms``: a LeaderAndIsr, or the answer to it, that a fault has swallowed
       (`ControllerChannelManager`, RequestSendThread).
     - ``replica.socket.timeout.ms``: a fetch of a follower, likewise (`ReplicaFetcherBlockingSend`).
@@ -71,8 +74,13 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
     )
 
 
-def stopping_time_us(config: BrokerConfig) -> int:
-    """Return how long a broker that has been told to stop may take until it is started again: all its attempts."""
+def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
+    """Return how long a broker that has been told to stop may take until it is started again.
+
+    With ZooKeeper that is all its attempts, in KRaft five minutes at the most; a controller in its process waits for another one.
+    """
+    if metadata == KRAFT:
+        return CONTROLLED_SHUTDOWN_MAX_US + SHUTDOWN_MAX_US
     attempt_us = config.controller_socket_timeout_us + config.controlled_shutdown_retry_backoff_us
     return config.controlled_shutdown_max_retries * attempt_us + config.zookeeper_session_timeout_us
 
@@ -83,6 +91,7 @@ class CoreRecovery:
     def __init__(self, target: Target, plan: Plan, core: Core) -> None:
         spec = plan.cluster
         self._voters = spec.controller_ids() if spec.combined and plan.metadata == KRAFT else ()
+        self._metadata = plan.metadata
         self._target = target
         self._observer = target.observer
         self._settings = target.partition_settings()
@@ -126,7 +135,9 @@ class CoreRecovery:
     def _stopping_time_us(self, broker: int) -> int:
         """Return how long a broker of the core may yet take to stop, before it is started again."""
         is_stopping = self._target.environment.is_stopping(broker)
-        return stopping_time_us(self._target.broker_config(broker)) if is_stopping and self._is_derived else 0
+        if not is_stopping or not self._is_derived:
+            return 0
+        return stopping_time_us(self._target.broker_config(broker), self._metadata)
 
     def _wanted(self, impaired: Sequence[int]) -> list[Collection[int]]:
         """Return of which brokers a core needs one each: who can lead a partition, who fills a place in vain.
@@ -138,16 +149,18 @@ class CoreRecovery:
         states = [self._observer.partition_state(partition) for partition in self._settings]
         placed = {self._observer.controller(), *(state[0] for state in states if state is not None)}
         return [
-            *(self._able_to_lead(partition) for partition in self._settings),
+            *(needed for partition in self._settings for needed in self._needed_to_lead(partition)),
             *((broker,) for broker in impaired if broker in placed),
             *(majorities if self._voters else ()),
         ]
 
-    def _able_to_lead(self, partition: str) -> Collection[int]:
-        """Return who can lead a partition: the ISR as ZooKeeper has it, or with unclean elections any replica."""
+    def _needed_to_lead(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """Return of which brokers a partition needs one each to have a leader; with unclean elections any replica leads."""
         settings = self._settings[partition]
         state = self._observer.partition_state(partition)
-        return settings.replicas if state is None or settings.elects_uncleanly(None) else state[2]
+        if state is None or settings.elects_uncleanly(None):
+            return (settings.replicas,)
+        return self._observer.recovery_sets(partition)
 
     # What is there now
 
@@ -174,6 +187,7 @@ class CoreRecovery:
             leader=leader,
             leader_epoch=leader_epoch,
             isr=isr,
+            recovery_sets=self._observer.recovery_sets(partition),
             leader_state=leader_state,
             high_watermark=0 if replica is None else replica.hw,
             unread=self._unread(partition, leader, replica) if replica is not None and leads else (),

@@ -119,6 +119,11 @@ class Run:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
         self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
         self.script = Script(plan.script, self.target, self.injector)
+        # Where nothing is written any more a follower may never learn it: a fetch session tells of no partition without news
+        # (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
+        self._followers_learn_hw = (
+            self.target.patience is None and not plan.behaviour_switches().truncation_on_fetch
+        )
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
@@ -273,7 +278,9 @@ class Run:
     def _high_watermarks_differ(self) -> bool:
         observer = self.target.observer
         for partition in self._plan.cluster.partition_names():
-            views = [observer.replica(partition, broker) for broker in observer.replicas_of(partition)]
+            of_all = observer.replicas_of(partition)
+            brokers = [broker for broker in of_all if not observer.is_stuck(partition, broker)]
+            views = [observer.replica(partition, broker) for broker in brokers]
             if len({view.hw for view in views if view is not None}) > 1:
                 return True
         return False
@@ -295,20 +302,17 @@ class Run:
             views = [observer.replica(partition, broker) for broker in replicas]
             if any(view is None for view in views):
                 return f"a replica of {partition} was not started at the end"
-            if len(state[2]) < len(replicas):
+            stuck = [broker for broker in replicas if observer.is_stuck(partition, broker)]
+            if len({*state[2], *stuck}) < len(replicas):
                 return f"the ISR of {partition} was {list(state[2])} at the end"
-            if len({self._end_of(view) for view in views if view is not None}) > 1:
+            whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
+            if len({self._end_of(view) for view in whole if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up at the end"
         return None
 
     def _end_of(self, view: ReplicaView) -> tuple[int, ...]:
-        """Return what replicas have to agree on: their LEO, in the model up to 2.6 their high watermark too.
-
-        Where nothing is written any more a follower's may stay behind for ever: a fetch session tells of no partition without
-        news (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
-        """
-        is_told = self.target.patience is None and not self._plan.behaviour_switches().truncation_on_fetch
-        return (view.leo, view.hw) if is_told else (view.leo,)
+        """Return what replicas have to agree on: their LEO, and their high watermark where it reaches all of them."""
+        return (view.leo, view.hw) if self._followers_learn_hw else (view.leo,)
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer."""

@@ -13,6 +13,7 @@ from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.faults.links.network_split import NetworkSplit
 
 E = TypeVar("E", bound=Event)
@@ -226,6 +227,18 @@ def _log_lost(event: events.LogLost, at: EventContext) -> str:
     return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
 
 
+def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
+    gone = f": {_records(at.gone)}" if at.gone else ""
+    if event.reason == LEADER_LOG_START:
+        return f"gave up its log{at.of} below offset {event.offset}, where its leader's begins{gone}"
+    return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){gone}"
+
+
+def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
+    gone = f", without {_records(at.gone)}" if at.gone else ""
+    return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
+
+
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     what = "a torn batch" if event.torn else "a bad CRC"
@@ -392,6 +405,14 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
     Phrase(events.LogLost, "truncation", _log_lost),
     Phrase(events.CorruptionCut, "truncation", _corruption_cut),
+    Phrase(events.LogStartRaised, "truncation", _log_start_raised),
+    Phrase(events.LogStartedAnew, "truncation", _log_started_anew),
+    Phrase(
+        events.OffsetReset,
+        "rejection",
+        "RESET its position{of} from {position} to {offset} (auto.offset.reset={policy})",
+        "offset reset",
+    ),
     Phrase(
         events.BatchDamaged, "log", "has DAMAGED bytes on its disk at offset {offset}{of}", "damaged batch"
     ),
@@ -403,6 +424,9 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         to="broker",
     ),
     Phrase(events.LogDirFailed, "disk", _log_dir_failed, "failed log directory"),
+    Phrase(
+        events.RequestQueueFull, "disk", "has a FULL queue of requests: {requests} wait", "full request queue"
+    ),
     Phrase(events.CheckpointReverted, "disk", _checkpoint_reverted, "old checkpoint"),
     Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
     Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),

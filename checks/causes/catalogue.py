@@ -75,6 +75,13 @@ def disk_failure(*, value: RecordValue) -> str:
     return f"every replica that had {value} lost its disk, or what was on it"
 
 
+@cause("damaged-on-leader")
+def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
+    """A leader leads on with a record that nobody can read, although others have it."""
+    others = f" although {brokers(having)} had it" if having else ""
+    return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: nobody repairs that, and it leads on{others}"
+
+
 @cause("last-in-isr-lost-disk")
 def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
     """All that were in sync lost the record with their disks, and nobody else could lead."""
@@ -100,6 +107,24 @@ def in_isr_after_disk_loss(
 def disk_loss_in_isr() -> str:
     """A member of the ISR lost what it counted as having."""
     return "a replica that comes back without what was on its disk counts as before"
+
+
+@cause("retention-passed")
+def retention_passed(*, value: RecordValue, setting: Text) -> str:
+    """A record was kept for as long as was promised, and deleted before anybody had read it."""
+    return f"{setting} promised no more: {value} was deleted before a consumer had read it"
+
+
+@cause("deleted-too-early")
+def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
+    """A record was deleted that retention had promised to keep."""
+    return f"{value} was deleted although {setting} promised to keep it longer"
+
+
+@cause("reset-past-records")
+def reset_past_records(*, client: Text, policy: Text) -> str:
+    """A consumer that was too slow went elsewhere than to the first record that is left."""
+    return f"what {client} was to read next had been deleted, and {promise.AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
 
 
 @cause("forgotten-epoch")

@@ -71,6 +71,22 @@ def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
 
 
+@link("retention-deleted", events.LogStartRaised, events.LogStartedAnew)
+def retention_deleted(
+    *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
+) -> str:
+    """A replica deleted the beginning of its log, as its settings or its leader say."""
+    if words(reason) == "log start offset":
+        return f"gave up its log below offset {log_start}, where its leader's begins{_with(value)}"
+    return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
+
+
+@link("damaged", events.BatchDamaged)
+def damaged(*, value: RecordValue, offset: events.Offset) -> str:
+    """A disk changed bytes of a batch."""
+    return f"has damaged bytes where {value} stands, at offset {offset}"
+
+
 @link("disk-lost", events.LogLost)
 def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with an empty log."""

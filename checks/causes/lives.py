@@ -40,6 +40,10 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
         seen.add(copy.broker)
         if copy.removed is not None:
             story.tell(copy.removed.number, _removal(story, copy, copy.removed), decides=True)
+        if copy.damaged is not None:
+            at_us = story.evidence.trace[copy.damaged - 1][0]
+            rot = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
+            story.tell(copy.damaged, rot, decides=True)
     tell_elections(story, group, group[0].number, end)
     tell_misjudged_replicas(story, group, end)
     tell_stops(story, group)
@@ -50,7 +54,7 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
             )
             story.tell(number, back)
     for copy in group:
-        if copy.removed is None:
+        if copy.removed is None and copy.damaged is None:
             _tell_kept(story, copy, group)
 
 
@@ -82,6 +86,10 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
         kind = links.torn
     if kind is not None:
         return kind(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
+    if isinstance(event, (events.LogStartRaised, events.LogStartedAnew)):
+        return links.retention_deleted(
+            at_us, broker, log_start=event.offset, reason=removed.reason, offset=offset, value=value
+        )
     if isinstance(event, events.LogTruncated):
         return _truncation(story, copy, removed)
     if isinstance(event, events.BatchAppended):

@@ -13,11 +13,19 @@ from harrow.checks import prevention
 from harrow.checks.causes import catalogue
 from harrow.checks.causes.lives import newer_election, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
+from harrow.checks.causes.retention import deletion_of
 from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
-from harrow.checks.promise import ACKS_0, ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.promise import (
+    ACKS_0,
+    ACKS_1,
+    DISK_FAILURE,
+    FLUSH_INTERVAL,
+    RETENTION_MS,
+    UNCLEAN_ELECTION,
+)
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -101,15 +109,9 @@ def _cause(
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
-    # Of each broker the last copy: one that it fetched again makes up for one that it lost.
-    last = {copy.broker: copy for copy in group}.values()
-    if any(copy.lost_with_disk for copy in last):
-        by_disk = _by_disk_failure(story, group, list(last), alone=alone)
-        if by_disk is not None:
-            return by_disk
-    if any(copy.lost_with_power for copy in last):
-        because = _by_power_loss(story, group, list(last))
-        return Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,))
+    by_storage = _by_storage(story, group, value, alone=alone)
+    if by_storage is not None:
+        return by_storage
     excuse = story.index.excuse(story.partition, group[0].offset if group else None)
     if excuse is not None:
         return Cause((catalogue.by_excuse(excuse, logs_parted=True),), excuse.setting, excuse.prevented_by)
@@ -123,6 +125,36 @@ def _cause(
         kind = catalogue.acked_before_commit
     fixes = prevention.by_replication(story.evidence)
     return Cause((kind.conclude(value=group[0].value),), None, fixes)
+
+
+def _by_storage(story: Story, group: Sequence[LogEntry], value: Value, *, alone: bool) -> Cause | None:
+    """Return why copies went that were stored: with their disks, with their power, or because they were old; None otherwise."""
+    # Of each broker the last copy: one that it fetched again makes up for one that it lost.
+    last = list({copy.broker: copy for copy in group}.values())
+    if any(copy.lost_with_disk or copy.damaged for copy in last):
+        by_disk = _by_disk_failure(story, group, last, alone=alone)
+        if by_disk is not None:
+            return by_disk
+    if any(copy.lost_with_power for copy in last):
+        because = _by_power_loss(story, group, last)
+        return Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,))
+    return _by_retention(story, group, value)
+
+
+def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Cause | None:
+    """Return why a record went that retention has deleted, None if it has not; copies that were gone before do not count."""
+    sends = story.index.sends_of(story.partition, value)
+    deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
+    if deletion is None:
+        return None
+    if not deletion.was_due:
+        too_early = catalogue.deleted_too_early.conclude(value=value, setting=deletion.setting)
+        return Cause(
+            (too_early,), None, prevention.by_behaviour(story.evidence, ("retention_spares_recent",))
+        )
+    passed = catalogue.retention_passed.conclude(value=value, setting=deletion.setting)
+    instead = prevention.KEEPING_LONGER if deletion.setting == RETENTION_MS else prevention.KEEPING_MORE
+    return Cause((passed,), deletion.setting, (instead,))
 
 
 def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry]) -> Link:
@@ -159,10 +191,17 @@ def _by_disk_failure(
     value = group[0].value
     struck = [copy for copy in copies if copy.lost_with_disk or copy.lost_with_power]
     lost = {copy.broker: copy.removed.number for copy in struck if copy.removed}
+    damaged = {copy.broker: copy.damaged for copy in copies if copy.damaged and not copy.removed}
+    lost.update(damaged)
     if len(lost) == len(copies):
         weak = alone and story.settings.min_insync_replicas < 2
         more = prevention.TWO_IN_SYNC if weak else prevention.MORE_REPLICAS
         return Cause((catalogue.disk_failure.conclude(value=value),), DISK_FAILURE, (more,))
+    leader = story.index.last_leader(story.partition)
+    if leader in damaged:
+        having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost and not copy.removed))
+        because = catalogue.damaged_on_leader.conclude(leader=leader, value=value, having=having)
+        return Cause((because,), DISK_FAILURE)
     led = _first_led_without(story, group, lost)
     if led is None or not any(copy.broker == led[1] and copy.lost_with_disk for copy in struck):
         return None

@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 from harrow.cluster_model import events
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, record_count
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine
 
@@ -25,6 +26,7 @@ TRUNCATED: Final = "truncated"
 POWER_LOSS: Final = "power loss"
 DISK_LOSS: Final = "disk loss"
 CORRUPTION: Final = "corruption"
+RETENTION: Final = "retention"
 
 SENDING: Final = "sending"
 ACKED: Final = "acked"
@@ -40,7 +42,7 @@ class LogEntry:
     Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
     ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
     ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
-    while it stands there.
+    while it stands there, ``damaged`` when its batch lost its CRC, None while nobody has damaged it.
     """
 
     offset: int
@@ -54,6 +56,7 @@ class LogEntry:
     is_copy: bool = field(default=False, compare=False)
     is_committed: bool = field(default=False, compare=False)
     removed: "RemovedEntry | None" = field(default=None, compare=False, repr=False)
+    damaged: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def lost_with_power(self) -> bool:
@@ -79,7 +82,7 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS` or `CORRUPTION`; ``reason`` is what a truncation went by ("high watermark",
+    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION` or `RETENTION`; ``reason`` is what a truncation went by ("high watermark",
     "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
     passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
     after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
@@ -154,6 +157,7 @@ class ReplicaState:
     broker: int
     log: list[LogEntry] = field(default_factory=list)
     leo: int = 0
+    log_start: int = 0
     high_watermark: int = 0
     checkpointed_high_watermark: int = 0
     flushed: int = 0
@@ -215,11 +219,33 @@ class ReplicaState:
             self.removed.append(entry.removed)
         del self.log[kept:]
         self.leo = leo
+        self.log_start = min(self.log_start, leo)
         if cause == TRUNCATED:
             # What goes with power or disk goes from a log without a process: the watermark stays what it had.
             self.high_watermark = min(self.high_watermark, leo)
         self.flushed = min(self.flushed, leo)
         self._committed = min(self._committed, kept)
+
+    def begin_at(self, log_start: int, number: int, at_us: int, reason: str) -> None:
+        """Remove what there is below *log_start*, and keep it as deleted."""
+        self.log_start = log_start
+        kept = bisect_left(self.log, log_start, key=_offset_of)
+        for entry in self.log[:kept]:
+            entry.removed = RemovedEntry(
+                entry=entry,
+                leo=self.leo,
+                to_offset=log_start,
+                high_watermark=self.high_watermark,
+                leader=self.leader,
+                number=number,
+                at_us=at_us,
+                cause=RETENTION,
+                reason=reason,
+                committed=entry.offset < self.high_watermark,
+            )
+            self.removed.append(entry.removed)
+        del self.log[:kept]
+        self._committed = max(0, self._committed - kept)
 
     def close(self) -> None:
         """The broker has stopped: what only its process knew is gone."""
@@ -299,6 +325,23 @@ class PartitionState:
         replica.cut(event.from_offset, number, event.at_us, DISK_LOSS, "disk lost")
         replica.checkpointed_high_watermark = 0
 
+    def _damage(self, number: int, event: events.BatchDamaged) -> None:
+        """Have all records of a batch be damaged: they came with one event."""
+        replica = self.replica(event.broker)
+        entry = replica.entry(event.offset)
+        for other in replica.log if entry is not None else ():
+            if entry is not None and other.number == entry.number and other.damaged is None:
+                other.damaged = number
+
+    def _raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
+        self.replica(event.broker).begin_at(event.offset, number, event.at_us, event.reason)
+
+    def _start_anew(self, number: int, event: events.LogStartedAnew) -> None:
+        replica = self.replica(event.broker)
+        replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
+        replica.leo = replica.flushed = event.offset
+        replica.raise_high_watermark(max(replica.high_watermark, event.offset))
+
     def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
         cause, reason = (POWER_LOSS, "torn") if event.torn else (CORRUPTION, "bad CRC")
         self.replica(event.broker).cut(event.from_offset, number, event.at_us, cause, reason)
@@ -374,6 +417,9 @@ class PartitionState:
         events.UnflushedLost: _lose_unflushed,
         events.LogLost: _lose_log,
         events.CorruptionCut: _cut_corruption,
+        events.BatchDamaged: _damage,
+        events.LogStartRaised: _raise_log_start,
+        events.LogStartedAnew: _start_anew,
         events.LogOpened: _open,
         events.LogFlushed: _flush,
         events.HighWatermarkSet: _set_high_watermark,

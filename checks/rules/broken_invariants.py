@@ -24,6 +24,7 @@ from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
@@ -229,6 +230,16 @@ def _cause_link(event: events.Event) -> Link:
         case events.LogLost():
             leo = event.from_offset
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
+        case events.LogStartRaised():
+            start, reason = event.offset, event.reason
+            return links.retention_deleted(
+                event.at_us, event.broker, log_start=start, reason=reason, offset=start
+            )
+        case events.LogStartedAnew():
+            start, reason = event.offset, LEADER_LOG_START
+            return links.retention_deleted(
+                event.at_us, event.broker, log_start=start, reason=reason, offset=start
+            )
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from harrow.checks import promise as promises
+from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records
 from harrow.checks.causes.links import led_without, out_of_range
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
@@ -18,11 +19,26 @@ from harrow.checks.history.records import Pair, Value
 from harrow.checks.history.witness import AFTER_LOSS
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import CLEAN_ELECTIONS, FLUSHING, IDEMPOTENCE, NO_OFFSET_RESET, Prevention
+from harrow.checks.prevention import (
+    CLEAN_ELECTIONS,
+    EARLIEST_RESET,
+    FLUSHING,
+    IDEMPOTENCE,
+    NO_OFFSET_RESET,
+    Prevention,
+)
 from harrow.checks.replay.partition_state import has_copy
 from harrow.checks.rule import Rule
+from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
-from harrow.cluster_model.events import BecameLeader, LeaderElected, RequestRejected
+from harrow.cluster_model.events import (
+    BecameLeader,
+    CorruptBatchFetched,
+    LeaderElected,
+    LogStartRaised,
+    OffsetReset,
+    RequestRejected,
+)
 from harrow.cluster_model.trace import TraceLine
 
 
@@ -32,7 +48,11 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         return finding
     details = dict(finding.details)
     offset, value = details["offsets"][0], details["values"][0]
-    cause = explain_replaced(index, finding.partition, value, offset)
+    cause = (
+        _by_reset(index, finding)
+        or _by_damage(index, finding)
+        or explain_replaced(index, finding.partition, value, offset)
+    )
     if cause.permitted_by is None:
         until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
         story = Story(index, finding.partition)
@@ -53,6 +73,48 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         permitted_by=cause.permitted_by,
         prevented_by=cause.prevented_by or finding.prevented_by,
     )
+
+
+def _by_reset(index: Index, finding: Finding) -> Cause | None:
+    """Explain a consumer that went to the log's end although there were records left: what it was to read next was deleted."""
+    details = dict(finding.details)
+    client = index.evidence.process_names[details["process"]]
+    end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+    last = details["offsets"][0]
+    for number, event in index.events(OffsetReset, partition=finding.partition):
+        if event.client != client or event.at_us > end_us or event.policy != LATEST or event.position <= last:
+            continue
+        starts = index.events(LogStartRaised, partition=finding.partition)
+        deleted = max((raised.offset for place, raised in starts if place < number), default=0)
+        if event.position < deleted < event.offset:
+            past = reset_past_records.conclude(client=client, policy=event.policy)
+            setting = f"{promises.AUTO_OFFSET_RESET}={event.policy}"
+            return Cause((past,), setting, (EARLIEST_RESET,))
+    return None
+
+
+def _by_damage(index: Index, finding: Finding) -> Cause | None:
+    """Explain a consumer that sought past records: each stood in a batch whose bad CRC it had met on a leader's disk."""
+    details = dict(finding.details)
+    client = index.evidence.process_names[details["process"]]
+    here, there = details["offsets"]
+    met = [
+        event.broker
+        for _, event in index.events(CorruptBatchFetched, partition=finding.partition)
+        if event.receiver == client and here < event.offset < there
+    ]
+    skipped = details.get("skipped", ())
+    if not met or not skipped:
+        return None
+    copies = [index.partition(finding.partition).by_value.get(str(value), ()) for value in skipped]
+    leader = met[-1]
+    if not all(any(copy.broker in met and copy.damaged is not None for copy in group) for group in copies):
+        return None
+    having = tuple(
+        sorted({copy.broker for copy in copies[0] if copy.damaged is None and copy.removed is None})
+    )
+    because = damaged_on_leader.conclude(leader=leader, value=skipped[0], having=having)
+    return Cause((because,), promises.DISK_FAILURE)
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:

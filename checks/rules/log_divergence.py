@@ -32,33 +32,36 @@ def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the final logs up to the smallest high watermark and the smallest LEO."""
+    """Compare the final logs from the latest log start up to the smallest high watermark and the smallest LEO."""
     for partition, found in index.evidence.replicas.items():
         # A replica outside the ISR has not healed yet; that is why the run cannot tell.
         replicas = {broker: log for broker, log in found.items() if log.in_sync}
         if len(replicas) < 2:
             continue
         end = min(min(log.hw, log.leo) for log in replicas.values())
-        records = {broker: _records(log)[:end] for broker, log in replicas.items()}
+        start = max(log.log_start for log in replicas.values())
+        records = {broker: _records(log, start, end) for broker, log in replicas.items()}
         first, *others = records.values()
         if any(other != first for other in others):
-            for extent in _extents(records):
-                yield _finding(index, partition, extent, records)
+            for extent in _extents(records, start):
+                holders = {broker: log[extent[0] - start] for broker, log in records.items()}
+                yield _finding(index, partition, extent, holders)
 
 
-def _records(log: FinalLog) -> list[_Record]:
-    """Return what stands at each offset, a value or what a control record says, with its leader epoch."""
-    return [
+def _records(log: FinalLog, start: int, end: int) -> list[_Record]:
+    """Return what stands at each offset from *start* to below *end*, a value or what a control record says, with its leader epoch."""
+    records = [
         (record, batch.leader_epoch)
         for batch in log.batches
         for record in batch.values or (f"the marker of {batch.control_type}",)
     ]
+    return records[start - log.log_start : max(end, start) - log.log_start]
 
 
-def _extents(records: Mapping[int, list[_Record]]) -> list[tuple[int, int]]:
-    """Return the runs of differing offsets, as (first, last)."""
+def _extents(records: Mapping[int, list[_Record]], start: int) -> list[tuple[int, int]]:
+    """Return the runs of differing offsets, as (first, last); the records begin at *start*."""
     extents: list[tuple[int, int]] = []
-    for offset, column in enumerate(zip(*records.values(), strict=False)):
+    for offset, column in enumerate(zip(*records.values(), strict=False), start):
         if len(set(column)) == 1:
             continue
         if extents and extents[-1][1] == offset - 1:
@@ -69,14 +72,14 @@ def _extents(records: Mapping[int, list[_Record]]) -> list[tuple[int, int]]:
 
 
 def _finding(
-    index: Index, partition: str, extent: tuple[int, int], records: Mapping[int, list[_Record]]
+    index: Index, partition: str, extent: tuple[int, int], records: Mapping[int, _Record]
 ) -> Finding:
     first, last = extent
     excuse = index.excuse(partition, first)
     holders: dict[_Record, list[int]] = {}
     story = Story(index, partition)
-    for broker, log in records.items():
-        holders.setdefault(log[first], []).append(broker)
+    for broker, record in records.items():
+        holders.setdefault(record, []).append(broker)
     for value, epoch in holders:
         tell_place(story, first, value, epoch)
     differ = logs_differ.conclude(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from harrow.checks.causes.loss import tell_lost_send
+from harrow.checks.causes.retention import is_read_and_expired
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Value
@@ -17,7 +18,8 @@ def find(index: Index) -> Iterable[Finding]:
     """Find acked records that the last leader's log no longer has.
 
     What only a follower kept that has diverged is lost to consumers as well. A partition
-    that was not read back is not judged: what is missing may come back.
+    that was not read back is not judged: what is missing may come back. What was read, and then deleted when retention
+    promised no more, is not lost.
     """
     found: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
@@ -26,6 +28,8 @@ def find(index: Index) -> Iterable[Finding]:
         readable, values = index.readable(partition), index.history.records.values
         lost = [place for place, row in enumerate(sends.rows) if values[row] not in readable]
         for send in map(sends.__getitem__, lost):
+            if is_read_and_expired(index, partition, send.value, send.invoked_us):
+                continue
             story = Story(index, partition)
             cause = tell_lost_send(story, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.
@@ -46,7 +50,8 @@ RULE: Final = Rule(
     name=LOST_WRITE,
     definition=(
         "A send was acknowledged, and after the cluster has healed and the partition has been read back "
-        "to its end, the record is not in the leader's log, so no consumer will read it again."
+        "to its end, the record is not in the leader's log, so no consumer will read it again. What a consumer has read before "
+        "retention deleted it in its time is not lost."
     ),
     source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
     promise=Promise(

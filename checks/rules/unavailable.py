@@ -1,13 +1,14 @@
 """unavailable: a sufficient core of the brokers was healed, and a partition still did not serve.
 
 A partition can have a leader while a member of its ISR is alive, and with unclean elections while
-any replica is. So a core in which every partition has such a replica has to be enough: within the
+any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and who has stopped uncleanly does not
+count; what that takes instead is in `PartitionService.recovery_sets`. So a core in which every partition has such a replica has to be enough: within the
 time that Kafka's timeouts add up to, every partition is led by a broker that knows it, and the
 high watermark has passed what the leader had in its log at first, acked or not: its followers
 fetch that, or are out of the ISR after ``replica.lag.time.max.ms``. What is no longer in the
 leader's log is lost-write's business.
 
-Kafka takes a broker out of ISRs, leadership and control when its ZooKeeper session ends. One that
+Kafka takes a broker out of ISRs, leadership and control when its session ends, in ZooKeeper or with the controller of KRaft. One that
 keeps its session while it cannot reach others (an impaired one) is not taken out, and nothing is
 demanded of what it leads, nor, where it is the controller, of what waits for a controller.
 """
@@ -60,6 +61,13 @@ def isr_changed(*, isr: events.Brokers) -> str:
 @cause("still-no-leader")
 def still_no_leader(*, after_us: events.Number, partition: events.PartitionName, isr: events.Brokers) -> str:
     return f"{seconds(after_us)} later {partition} still had no leader, although its ISR was {isr_text(isr)}"
+
+
+@cause("eligible-not-elected")
+def eligible_not_elected(
+    *, after_us: events.Number, partition: events.PartitionName, eligible: events.Brokers
+) -> str:
+    return f"{seconds(after_us)} later {partition} still had no leader, although {brokers(eligible)} could lead it"
 
 
 @cause("leader-not-replaced")
@@ -139,8 +147,12 @@ def demanded_lack(
     lack = lack_of(service)
     if lack is None or service.leader in core.impaired or core.controller in core.impaired:
         return None
-    able = settings.replicas if settings.elects_uncleanly(core.controller) else service.isr
-    if lack == NO_LEADER and not any(broker in able for broker in core.brokers):
+    needed = (
+        (settings.replicas,)
+        if settings.elects_uncleanly(core.controller)
+        else service.recovery_sets or (service.isr,)
+    )
+    if lack == NO_LEADER and not all(any(broker in core.brokers for broker in each) for each in needed):
         # What was on its way when the core was chosen has taken it out of the ISR.
         return None
     return None if lack == HW_BEHIND and _waits_for_an_append(service, settings) else lack
@@ -236,6 +248,9 @@ def _conclusion(core: evidence.HealedCore, index: Index, partition: str, lack: s
     leader, isr = service.leader, service.isr
     when: dict[str, Any] = {"after_us": core.looked_us - core.healed_us, "partition": partition}
     if lack == NO_LEADER and leader == evidence.NOBODY:
+        eligible = tuple(dict.fromkeys(broker for needed in service.recovery_sets for broker in needed))
+        if not isr and eligible:
+            return eligible_not_elected.conclude(**when, eligible=eligible)
         return still_no_leader.conclude(**when, isr=isr)
     if lack == NO_LEADER:
         return leader_not_replaced.conclude(**when, leader=leader, state=service.leader_state)

@@ -60,7 +60,9 @@ def columns(*heads: str, header_style: str = DIM) -> Table:
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        table.add_column(head, overflow="fold")
+        # Rich gives a column in which nothing stands a width of 1, and does not count that when it asks how wide
+        # the table is: another column would be folded for it.
+        table.add_column(head, overflow="fold", min_width=1)
     return table
 
 

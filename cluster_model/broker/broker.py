@@ -1,7 +1,8 @@
 """A broker process: its requests, and its part in the control plane.
 
 After ``KafkaServer.scala`` and ``KafkaApis.scala``. One request of a connection is
-handled at a time; the next waits until the first is answered, as in ``SocketServer``.
+handled at a time; the next waits until the first is answered, as in ``SocketServer``. Handling takes no time, so that
+requests wait for a thread only while the disk is slow (`request_channel`).
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.events import (
     KILLED,
@@ -47,6 +49,9 @@ class Broker:
         self._accepts_requests = not behaviours.requests_after_registration
         self._early_requests: list[Message] = []
         self._is_shut_down = False
+        self._disk = disk
+        # While appends wait for the disk, and others for their threads.
+        self._channels: RequestChannels | None = None
         self._lifecycle = control_plane.join(
             broker, host, config, topic_config, self._registered, self._obey_metadata
         )
@@ -82,6 +87,11 @@ class Broker:
         return self._lifecycle.is_active_controller
 
     @property
+    def gives_up_us(self) -> int | None:
+        """When it ends by itself, unless something else happens before; None while it will not."""
+        return self._lifecycle.gives_up_us
+
+    @property
     def hangs(self) -> bool:
         """Whether it has begun to stop and never ends by itself."""
         return self._is_shut_down and self.replicas.hangs
@@ -89,6 +99,8 @@ class Broker:
     def start(self) -> None:
         """Register with the control plane; everything else follows from that."""
         self._host.emit(BrokerStarted, self.id)
+        if self._disk.write_us:
+            self.disk_slowed()
         self.replicas.start()
         self._lifecycle.start()
 
@@ -97,7 +109,17 @@ class Broker:
         self._accept_requests()
 
     def _obey_metadata(self, delta: MetadataDelta) -> None:
-        """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``)."""
+        """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
+
+        What changes a partition waits for the appends to it that have begun (``Partition.leaderIsrUpdateLock``).
+        """
+        wait_us = self.replicas.logs.appends_wait_us()
+        if wait_us:
+            self._host.set_timer(wait_us, self._apply_metadata, delta)
+        else:
+            self._apply_metadata(delta)
+
+    def _apply_metadata(self, delta: MetadataDelta) -> None:
         if not self._is_shut_down:
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
@@ -118,6 +140,7 @@ class Broker:
         if self._broker_epoch == NO_EPOCH:
             end(KILLED)
         elif self._config.controlled_shutdown:
+            self.replicas.begin_controlled_shutdown()
             self._lifecycle.request_controlled_shutdown(lambda: self._shut_down(close_sockets, end))
         else:
             self._shut_down(close_sockets, end)
@@ -129,6 +152,8 @@ class Broker:
         """
         close_sockets()
         self._accepts_requests = False
+        if self._channels is not None:
+            self._channels.close()
         self._is_shut_down = True
         self.replicas.shutdown()
         if not self.replicas.hangs:
@@ -148,6 +173,30 @@ class Broker:
             connection.waiting.append(message)
         else:
             connection.muted = True
+            if self._channels is None:
+                self._handlers[message[2].api](message)
+            else:
+                self._queue(message, self._channels)
+
+    def disk_slowed(self) -> None:
+        """Have requests wait for threads from now on, for threads wait for the disk."""
+        if self._channels is None:
+            self._channels = RequestChannels(
+                self.id, self._host, self._config, self.replicas.logs, self._handle, self._send
+            )
+            self.replicas.repeats_idle_fetches = False
+
+    def _queue(self, message: Message, channels: RequestChannels) -> None:
+        """Have a request wait for a thread, unless the disk is as quick as ever and nothing waits any more."""
+        if self._disk.write_us or not channels.are_idle:
+            channels.put(message)
+        else:
+            self._channels = None
+            self.replicas.repeats_idle_fetches = True
+            self._handlers[message[2].api](message)
+
+    def _handle(self, message: Message) -> None:
+        if not self._is_shut_down:
             self._handlers[message[2].api](message)
 
     def connection_closed(self, connection: Connection) -> None:
@@ -158,6 +207,12 @@ class Broker:
         """Answer (None: no answer is due), and go on with the next request of the connection."""
         if not self._accepts_requests or self.replicas.logs.is_halting:
             return  # The sockets are closed, or will be before anything leaves them.
+        if self._channels is None:
+            self._send(message, body)
+        else:
+            self._channels.answer(message, body)
+
+    def _send(self, message: Message, body: Any) -> None:
         connection = message[0]
         if body is not None:
             self._host.send_response(connection, message[1], body)
@@ -171,7 +226,10 @@ class Broker:
         while connection.waiting and not connection.muted:
             connection.muted = True
             following = connection.waiting.popleft()
-            self._handlers[following[2].api](following)
+            if self._channels is None:
+                self._handlers[following[2].api](following)
+            else:
+                self._queue(following, self._channels)
         connection.draining = False
 
     def _handle_metadata(self, message: Message) -> None:

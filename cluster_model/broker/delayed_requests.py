@@ -10,7 +10,7 @@ from typing import Protocol
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.partition import Partition
-from harrow.cluster_model.protocol import LOG_END, FetchRequest, FetchResponse
+from harrow.cluster_model.protocol import LOG_END, NO_EPOCH, FetchRequest, FetchResponse
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 
@@ -45,7 +45,7 @@ class DelayedFetch:
         if (
             partition.readable_end(isolation) > cached.offset
             or partition.check_epoch(cached.leader_epoch) != errors.NONE
-            or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
+            or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
         ):
             self._complete(expired=False)
             return True

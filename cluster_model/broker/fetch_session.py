@@ -45,15 +45,16 @@ class WaitingFetch(Protocol):
 
 
 class CachedPartition:
-    """A partition of a session: from where it is fetched, and the high watermark that was last answered."""
+    """A partition of a session: from where it is fetched, and the high watermark and log start that were last answered."""
 
-    __slots__ = ("hw", "last_epoch", "leader_epoch", "offset")
+    __slots__ = ("hw", "last_epoch", "leader_epoch", "log_start_offset", "offset")
 
     def __init__(self, offset: int, leader_epoch: int) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch
         self.last_epoch = protocol.NO_EPOCH
         self.hw = UNKNOWN_HIGH_WATERMARK
+        self.log_start_offset = 0
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
         """Return whether an answer says this of a partition, and note that it does (``maybeUpdateResponseData``)."""
@@ -62,8 +63,10 @@ class CachedPartition:
             has_records
             or fetched.error != errors.NONE
             or fetched.hw != self.hw
+            or fetched.log_start_offset != self.log_start_offset
             or fetched.diverging is not None
         )
+        self.log_start_offset = fetched.log_start_offset
         self.hw = UNKNOWN_HIGH_WATERMARK if fetched.error != errors.NONE else fetched.hw
         return has_news
 

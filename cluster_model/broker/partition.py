@@ -7,7 +7,7 @@ from typing import Final
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.replica import Replica
-from harrow.cluster_model.controller.control_plane import INELIGIBLE, AlterPartitionManager
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -233,8 +233,10 @@ class Partition:
 
     # As follower
 
-    def append_as_follower(self, batches: tuple[RecordBatch, ...], leader_hw: int) -> None:
-        """Append what was fetched, and take over the leader's HW as far as the own log goes.
+    def append_as_follower(
+        self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
+    ) -> None:
+        """Append what was fetched, and take over the leader's HW as far as the own log goes, and its log start.
 
         After ``appendRecordsToFollowerOrFutureReplica``.
 
@@ -260,10 +262,16 @@ class Partition:
         if batches:
             self.logs.appended(self.name)
         self._update_hw(leader_hw)
+        if leader_log_start and self.behaviours.log_start_follows_leader:
+            self.logs.increment_log_start(self.name, leader_log_start)
 
     def truncate_to(self, offset: int, reason: str) -> None:
         """Cut the log back to *offset*."""
         self.logs.truncate(self.name, offset, reason)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop the log, which ends before the leader's begins."""
+        self.logs.truncate_fully_and_start_at(self.name, offset)
 
     # As leader of followers
 
@@ -378,9 +386,13 @@ class Partition:
 
         A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
         is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
-        (`INELIGIBLE`). The HW is tried in any case, for the fetch that caused the write may have raised it.
+        (`INELIGIBLE`). Where it is `OUTDATED` nothing else is asked for before the metadata log has said what is so
+        (``handleAlterPartitionError``). The HW is tried in any case, for the fetch that caused the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
+        if partition_epoch == OUTDATED:
+            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            return False
         self.pending_isr = None
         if partition_epoch == INELIGIBLE:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
@@ -405,12 +417,14 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
+        if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
+            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
             is_behind = current_leader_epoch < self.leader_epoch
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
-        return errors.NONE if self.leader == self.broker else self._not_leader()
+        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
 
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
@@ -418,19 +432,25 @@ class Partition:
     def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
         """Return where a follower's log has parted from this one: which epoch ends where (KIP-595).
 
-        It goes by the epoch of the follower's last record, which a fetch says that does not come after a truncation of its own.
+        It goes by the epoch of the last record that the follower has, where its fetch says one.
         """
-        if last_epoch == protocol.NO_EPOCH:
-            return errors.NONE, None
         epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
         if end_offset == UNDEFINED_EPOCH_OFFSET:
             return errors.OFFSET_OUT_OF_RANGE, None
         has_parted = epoch < last_epoch or end_offset < offset
         return errors.NONE, (epoch, end_offset) if has_parted else None
 
+    def is_at_odds(self, offset: int, last_epoch: int) -> bool:
+        """Return whether a follower's log has parted from this one, or nobody knows where."""
+        return self.divergence(offset, last_epoch) != (errors.NONE, None)
+
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""
         return self.behaviours.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
+
+    def has_offset(self, offset: int) -> bool:
+        """Return whether the log has an offset, or ends there."""
+        return self.log.log_start_offset <= offset <= self.log.log_end_offset
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""

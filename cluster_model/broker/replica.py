@@ -53,6 +53,7 @@ class Replica:
             self.log_end_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
+            self.broker_epoch = NO_EPOCH
 
     def forget_fetches(self) -> None:
         """Know no position any more, as after a fetch that failed; when it was last caught up stays."""

@@ -13,6 +13,7 @@ from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandl
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
 from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
@@ -46,8 +47,10 @@ class ReplicaFetcher:
         host: Host,
         config: BrokerConfig,
         behaviours: Behaviours,
-        broker_epoch: int = protocol.NO_EPOCH,
+        broker_epoch: int,
+        logs: LogManager,
     ) -> None:
+        self._logs = logs
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -64,6 +67,8 @@ class ReplicaFetcher:
         self._delayed: dict[str, FetchState] = {}
         self._session = FetchSessionHandler()
         self._busy = False
+        # The answer of which the records wait for the disk.
+        self._writing: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
         self._client = NetworkClient(
             host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
@@ -95,6 +100,7 @@ class ReplicaFetcher:
             self._client.close()
             self._session = FetchSessionHandler()
             self._busy = False
+            self._writing = None
 
     def _forget(self, name: str) -> bool:
         if self._states.pop(name, None) is None:
@@ -111,6 +117,7 @@ class ReplicaFetcher:
         self._truncating.clear()
         self._delayed.clear()
         self._session = FetchSessionHandler()
+        self._writing = None
         self._client.close()
 
     def _work(self) -> None:
@@ -231,6 +238,24 @@ class ReplicaFetcher:
     # Fetching
 
     def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
+        """Take an answer; what it brings waits for the disk, and the fetcher with it."""
+        wait_us = 0
+        if response is not None and self._logs.are_slow:
+            fetched = response.partitions
+            wait_us = self._logs.append_wait_us([name for name in fetched if fetched[name].batches])
+        if wait_us:
+            self._writing = response
+            self._host.set_timer(wait_us, self._written, response)
+        else:
+            self._process(response)
+
+    def _written(self, response: protocol.FetchResponse) -> None:
+        # Where it has been told to follow nobody meanwhile, it has begun anew.
+        if self._writing is response:
+            self._writing = None
+            self._process(response)
+
+    def _process(self, response: protocol.FetchResponse | None) -> None:
         self._busy = False
         if response is None:
             self._session.handle_error()
@@ -257,7 +282,7 @@ class ReplicaFetcher:
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
         partition = state.partition
         try:
-            partition.append_as_follower(fetched.batches, fetched.hw)
+            partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
         except KafkaStorageError:
@@ -303,7 +328,7 @@ class ReplicaFetcher:
             self._client.send(request, self._end_offsets_answered, state)
 
     def _end_offsets_answered(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
-        """The leader's log ends before this one (``fetchOffsetAndTruncate``)."""
+        """Truncate where the leader's log ends before this one (``fetchOffsetAndTruncate``); else ask where it begins."""
         self._busy = False
         name = state.partition.name
         if response is None:
@@ -312,9 +337,34 @@ class ReplicaFetcher:
             error, end_offset = response.partitions[name]
             if error == errors.NONE and self._refuses(state.partition, end_offset):
                 self._refuse(state.partition, end_offset)
+            elif error == errors.NONE and end_offset >= state.partition.log.log_end_offset:
+                self._busy = True
+                request = protocol.ListOffsetsRequest(
+                    self._broker, {name: state.leader_epoch}, timestamp=protocol.EARLIEST_TIMESTAMP
+                )
+                self._client.send(request, self._start_offset_answered, state)
+                return
             elif error == errors.NONE:
                 self._delayed.pop(name, None)
                 self._truncate_to(state, end_offset, "out of range")
+        self._work()
+
+    def _start_offset_answered(
+        self, response: protocol.ListOffsetsResponse | None, state: FetchState
+    ) -> None:
+        """Begin anew where the leader's log does, if this one ends before that; else fetch on."""
+        self._busy = False
+        name = state.partition.name
+        if response is None:
+            self._delay_all()
+        elif self._states.get(name) is state:
+            error, start_offset = response.partitions[name]
+            if error == errors.NONE:
+                self._delayed.pop(name, None)
+                if start_offset > state.partition.log.log_end_offset:
+                    state.partition.truncate_fully_and_start_at(start_offset)
+                state.fetch_offset = state.partition.log.log_end_offset
+                self._ask_for(state)
         self._work()
 
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
@@ -340,7 +390,10 @@ class ReplicaFetcher:
 class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
-    def __init__(self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours) -> None:
+    def __init__(
+        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, logs: LogManager
+    ) -> None:
+        self._logs = logs
         self._broker = broker
         self._host = host
         self._config = config
@@ -367,6 +420,7 @@ class ReplicaFetcherManager:
                 self._config,
                 self._behaviours,
                 self.broker_epoch,
+                self._logs,
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

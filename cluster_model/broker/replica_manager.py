@@ -78,9 +78,13 @@ class ReplicaManager:
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
+        self.repeats_idle_fetches = True
+        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
+        self._is_shutting_down = False
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
+        self.logs.on_log_start = self._fetch_watchers.check
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
 
     def start(self) -> None:
@@ -229,7 +233,11 @@ class ReplicaManager:
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
         self._fetch_watchers.watch(session, session.news)
-        if delayed.is_repeatable() and self._isr_writes.keys().isdisjoint(session.partitions):
+        if (
+            self.repeats_idle_fetches
+            and delayed.is_repeatable()
+            and self._isr_writes.keys().isdisjoint(session.partitions)
+        ):
             session.idle = self._host.repeat_while_idle(delayed)
         if session.idle is None:
             self._watch_fetch(delayed)
@@ -244,8 +252,11 @@ class ReplicaManager:
                 partition is None
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
                 or cached.offset < partition.readable_end(isolation)
-                or not 0 <= cached.offset <= partition.log.log_end_offset
-                or partition.divergence(cached.offset, cached.last_epoch) != (errors.NONE, None)
+                or not partition.has_offset(cached.offset)
+                or (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
             ):
                 return True
         return False
@@ -265,13 +276,14 @@ class ReplicaManager:
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
         offset, epoch = cached.offset, cached.leader_epoch
-        diverging = None
+        diverging: tuple[int, int] | None = None
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
         error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
         if partition is not None and error == errors.NONE:
-            error, diverging = partition.divergence(offset, cached.last_epoch)
-            if diverging is None and not 0 <= offset <= partition.log.log_end_offset:
+            if cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(offset, cached.last_epoch)
+            if diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if partition is None or error != errors.NONE:
             sender = message[0].client.name
@@ -283,10 +295,14 @@ class ReplicaManager:
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
-            return protocol.FetchedPartition(errors.NONE, log.high_watermark, diverging=diverging)
+            return protocol.FetchedPartition(
+                errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
+            )
         readable_end = partition.readable_end(isolation)
         if offset >= readable_end:
-            return protocol.FetchedPartition(errors.NONE, log.high_watermark)
+            return protocol.FetchedPartition(
+                errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
+            )
         batches = log.read(offset, readable_end, request.max_bytes)
         if batches and isolation != protocol.LOG_END:
             client, end_offset = message[0].client.name, batches[-1].next_offset
@@ -295,7 +311,11 @@ class ReplicaManager:
             )
         corrupt_offset = log.corrupt_offset(offset, readable_end, request.max_bytes)
         return protocol.FetchedPartition(
-            errors.NONE, log.high_watermark, batches, corrupt_offset=corrupt_offset
+            errors.NONE,
+            log.high_watermark,
+            batches,
+            corrupt_offset=corrupt_offset,
+            log_start_offset=log.log_start_offset,
         )
 
     def _update_follower(self, session: FetchSession) -> bool:
@@ -311,13 +331,13 @@ class ReplicaManager:
             if partition is None or error not in _OF_LEADERS:
                 continue
             leader_leo = partition.log.log_end_offset
-            if error == errors.NONE:
+            if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None and self._behaviours.diverging_fetch_uncounted:
                     # Its LEO says nothing while it has other records than the leader.
                     self._suspect_isr(name)
                     continue
-            if error != errors.NONE or not 0 <= cached.offset <= leader_leo:
+            if error != errors.NONE or not partition.has_offset(cached.offset):
                 partition.follower_failed(session.replica_id)
                 continue
             if cached.offset < leader_leo:
@@ -344,9 +364,13 @@ class ReplicaManager:
             if (
                 partition is not None
                 and partition.log.high_watermark == cached.hw
+                and partition.log.log_start_offset == cached.log_start_offset
                 and partition.readable_end(isolation) <= cached.offset
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
-                and partition.divergence(cached.offset, cached.last_epoch) == (errors.NONE, None)
+                and not (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
                 and (
                     request.replica_id < 0
                     or partition.follows_quietly(request.replica_id, cached.offset, session)
@@ -402,7 +426,7 @@ class ReplicaManager:
         )
 
     def handle_list_offsets(self, message: Message) -> None:
-        """Answer where partitions end, for followers or for consumers of an isolation level."""
+        """Answer where partitions end, for followers or for consumers of an isolation level, or where they begin."""
         request: protocol.ListOffsetsRequest = message[2]
         if self._blocked(request.partitions, self.handle_list_offsets, message):
             return
@@ -414,6 +438,9 @@ class ReplicaManager:
                 answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
                 continue
             error = partition.check_epoch(epoch)
+            if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
+                answer[name] = (error, partition.log.log_start_offset)
+                continue
             if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
                 error = errors.OFFSET_NOT_AVAILABLE
             answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
@@ -493,12 +520,25 @@ class ReplicaManager:
             leader = state.leader_and_isr.leader
             if leader == self._broker:
                 self._lead(partition, state)
-            elif partition.make_follower(state):
-                self._fetchers.remove(name)
-                if leader in self._metadata.live_brokers:
-                    self._follow(partition)
+            else:
+                self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
+
+    def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
+        """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
+        leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
+        is_changed = partition.make_follower(state)
+        if self._is_shutting_down and (leader == protocol.NO_LEADER or self._broker not in isr):
+            self._fetchers.remove(partition.name)
+        elif is_changed:
+            self._fetchers.remove(partition.name)
+            if leader in self._metadata.live_brokers:
+                self._follow(partition)
+
+    def begin_controlled_shutdown(self) -> None:
+        """Note that the broker is to stop: where it follows the metadata log, it fetches nothing for whose sake it is not waited for."""
+        self._is_shutting_down = True
 
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         self._fetchers.remove(partition.name)

@@ -2,18 +2,25 @@
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
-from harrow.cluster_model.events import CorruptBatchFetched
+from harrow.cluster_model.events import CorruptBatchFetched, OffsetReset
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
 
 class Consumer:
-    """Reads its partitions from offset 0 on; each poll that returns records is in the history.
+    """Reads its partitions from their beginnings on; each poll that returns records is in the history.
+
+    ``seekToBeginning`` would ask for the log start first. Here a partition is taken to begin at 0, and its log start is asked for
+    where that is out of range, whatever ``auto.offset.reset`` says.
 
     One fetch to each broker at a time. ``position`` is the next offset of each partition;
     ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
@@ -31,6 +38,7 @@ class Consumer:
         bootstrap: tuple[int, ...] = (),
         *,
         sends_leader_epoch: bool = True,
+        skips_corrupt: bool = False,
     ) -> None:
         self._host = host
         self._process = process
@@ -38,8 +46,11 @@ class Consumer:
         self._history = history
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
+        self._skips_corrupt = skips_corrupt
         self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
+        # Of which it has read nothing yet.
+        self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
         self.end_seen: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
@@ -167,6 +178,8 @@ class Consumer:
     def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
         """Keep what was fetched for the next polls; the next fetch begins behind it."""
         self.end_seen[partition] = fetched.hw
+        if self._at_beginning:
+            self._at_beginning.pop(partition, None)
         for batch in fetched.batches:
             for index, value in enumerate(batch.values):
                 offset = batch.base_offset + index
@@ -177,12 +190,16 @@ class Consumer:
     def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
         """Stay before a batch with a wrong CRC (``check.crcs``): poll throws, until somebody seeks past it.
 
-        The application here asks for it again, which helps once another replica leads.
+        The application here asks for it again, which helps once another replica leads. One that *skips_corrupt* seeks past
+        the record, as the exception advises, and so past one after the other of the batch.
         """
         if self._corrupt.get(partition) != offset:
             self._corrupt[partition] = offset
             self._host.emit(CorruptBatchFetched, self._host.name, leader, partition, offset)
-        self._delay((partition,))
+        if self._skips_corrupt:
+            self._move_to(partition, max(self.position[partition], offset) + 1)
+        else:
+            self._delay((partition,))
 
     def _move_to(self, partition: str, offset: int) -> None:
         self.position[partition] = offset
@@ -195,26 +212,31 @@ class Consumer:
             self._changed[partition] = None
 
     def _out_of_range(self, leader: int, partition: str) -> None:
-        """The position is past the log's end: go where ``auto.offset.reset`` says."""
-        if self._config.auto_offset_reset == "earliest":
-            self._move_to(partition, 0)
-        elif self._config.auto_offset_reset == "latest":
-            self._resetting[partition] = self._changed[partition] = None
-            request = protocol.ListOffsetsRequest(
-                protocol.CONSUMER_REPLICA_ID, {partition: self._epoch_of(partition)}
-            )
-            self._metadata.connections[leader].send(request, self._reset, partition)
-        else:
+        """The position is past the log's end, or before its start: go where ``auto.offset.reset`` says."""
+        policy = EARLIEST if partition in self._at_beginning else self._config.auto_offset_reset
+        if policy not in (EARLIEST, LATEST):
             # The application gets an OffsetOutOfRangeException and stays where it is.
             self._delay((partition,))
+            return
+        self._resetting[partition] = self._changed[partition] = None
+        request = protocol.ListOffsetsRequest(
+            protocol.CONSUMER_REPLICA_ID,
+            {partition: self._epoch_of(partition)},
+            timestamp=protocol.EARLIEST_TIMESTAMP if policy == EARLIEST else protocol.LATEST_TIMESTAMP,
+        )
+        self._metadata.connections[leader].send(request, self._reset, partition)
 
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
         del self._resetting[partition]
         self._changed[partition] = None
         if response is not None:
-            error, end_offset = response.partitions[partition]
+            error, offset = response.partitions[partition]
             if error == errors.NONE:
-                self._move_to(partition, end_offset)
+                if partition not in self._at_beginning:
+                    policy = self._config.auto_offset_reset
+                    position = self.position[partition]
+                    self._host.emit(OffsetReset, self._host.name, partition, position, offset, policy)
+                self._move_to(partition, offset)
             else:
                 self._metadata.request_update()
                 self._delay((partition,))

@@ -88,6 +88,17 @@ class NetworkClient:
                 connection.idle.wake()
             connection.on_repeated = None
 
+    @property
+    def repeated_us(self) -> int | None:
+        """When the request in flight was last repeated by itself, None where it was not."""
+        connection = self._connection
+        return None if connection is None or connection.idle is None else connection.idle.repeated_us
+
+    @property
+    def sent_us(self) -> int:
+        """When the request in flight was sent."""
+        return self.in_flight[0][1] - self.timeout_us
+
     def _is_idle(self) -> bool:
         return self._connection is not None and self._connection.idle is not None
 
@@ -96,12 +107,13 @@ class NetworkClient:
         if requests:
             assert self._count_repetitions is not None, "a request that is not repeated"
             assert len(self.in_flight) == 1, "a request beside one that repeats itself"
-            self._count_repetitions(requests)
+            count_repetitions = self._count_repetitions
             correlation_id, _, on_complete, context = self.in_flight.popleft()
             self.in_flight.append(
                 (correlation_id + requests, sent_us + self.timeout_us, on_complete, context)
             )
             self._correlation_id += requests
+            count_repetitions(requests)
         self._watch_timeouts()
 
     def send_without_answer(self, body: Any) -> None:

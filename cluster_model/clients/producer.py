@@ -87,6 +87,7 @@ class Producer:
             queue.append(batch)
             self._waiting[name] = None
         batch.values.append(value)
+        batch.max_timestamp_us = now_us
         batch.size_bytes += self._record_bytes
         if not self._expiry_timer_set:
             self._set_expiry_timer()

@@ -14,6 +14,7 @@ class ProducerBatch:
 
     partition: str
     created_us: int
+    max_timestamp_us: int = 0
     values: list[str] = field(default_factory=list)
     size_bytes: int = 0
     producer_id: int = NO_PRODUCER_ID
@@ -42,4 +43,5 @@ class ProducerBatch:
             self.producer_epoch if has_producer else -1,
             self.base_sequence,
             size_bytes=self.size_bytes,
+            max_timestamp_us=self.max_timestamp_us,
         )

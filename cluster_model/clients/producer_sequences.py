@@ -31,7 +31,7 @@ class ProducerSequences:
 
         *outstanding* are the batches of a partition that have a sequence of this producer id and no answer.
         """
-        if self._needs_new_producer_id(outstanding):
+        if self._reset_wanted or (self._unresolved and any(self._gaps(outstanding))):
             self._reset()
 
     def _reset(self) -> None:
@@ -111,9 +111,6 @@ class ProducerSequences:
         following = batch.last_sequence + 1
         self._unresolved[batch.partition] = max(self._unresolved.get(batch.partition, 0), following)
 
-    def _needs_new_producer_id(self, outstanding: Callable[[str], list[ProducerBatch]]) -> bool:
-        return self._reset_wanted or any(self._gaps(outstanding))
-
     def _gaps(self, outstanding: Callable[[str], list[ProducerBatch]]) -> Iterator[str]:
         """Yield the partitions of which a gap is left for good, of the unresolved ones that are drained."""
         for partition in list(self._unresolved):
@@ -143,7 +140,8 @@ class EpochBumps(ProducerSequences):
 
     def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
         """Raise the epoch, if there is a gap that stays (``bumpIdempotentProducerEpoch``)."""
-        self._with_gap.update(dict.fromkeys(self._gaps(outstanding)))
+        if self._unresolved:
+            self._with_gap.update(dict.fromkeys(self._gaps(outstanding)))
         if not self._with_gap:
             return
         self._producer_epoch += 1

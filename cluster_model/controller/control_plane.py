@@ -1,6 +1,7 @@
 """The control plane of a cluster: who is controller, who is registered, who leads what, and who writes that.
 
-Brokers, faults and observers know these interfaces; ZooKeeper implements them (`harrow.cluster_model.zookeeper`).
+Brokers, faults and observers know these interfaces; ZooKeeper (`harrow.cluster_model.zookeeper`) and KRaft
+(`harrow.cluster_model.kraft`) implement them.
 A partition's state is a `LeaderAndIsr` with its partition epoch, whatever keeps it.
 """
 
@@ -20,7 +21,9 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 
 INELIGIBLE: Final = -1
-"""An ISR has a member that may not be in it (INELIGIBLE_REPLICA)."""
+"""An ISR has a member that may not be in it (INELIGIBLE_REPLICA), or was not asked for: the partition is as it was."""
+OUTDATED: Final = -2
+"""The partition has changed (FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION), and how is about to be heard from the metadata log."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,7 +58,8 @@ class AlterPartitionManager(Protocol):
 
         *broker_epochs* are those in which followers have fetched, as far as they say so.
 
-        *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written.
+        *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written,
+        `OUTDATED` when nobody knows before the next change of the partition.
         """
 
 
@@ -69,6 +73,10 @@ class BrokerLifecycle(Protocol):
     @property
     def is_active_controller(self) -> bool:
         """Whether the broker takes itself for the controller."""
+
+    @property
+    def gives_up_us(self) -> int | None:
+        """When the broker ends by itself, None while it will not."""
 
     def start(self) -> None:
         """Register the broker; it is told of each registration."""
@@ -151,6 +159,12 @@ class ControlPlane(Protocol):
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return a partition's leader and ISR, None while it has never had any."""
+
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return who can be elected leader of a partition without losing what is committed, alive or not."""
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """Return sets of brokers of which one each has to be alive, so that a partition gets a leader."""
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return the longest that it takes to notice that a broker is gone, or to register one that is back."""

@@ -130,11 +130,12 @@ class ProducerStateMatchesLog:
             details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         # Of fewer batches than may be in flight the first one has to be the producer's first: the one with sequence number
-        # 0, or since KIP-360 the first that this log has of it.
+        # 0, or since KIP-360 the first that this log has of it. One that began where its leader's did never had the first.
         in_flight_max = log.producers.in_flight_max
         if (
             len(known) < in_flight_max
             and known[0][0] != 0
+            and replica.file.segments[0].base_offset == 0
             and (not log.producers.begin_anywhere or _has_earlier(replica, batch, known[0][2]))
         ):
             details = (
@@ -149,8 +150,10 @@ class ProducerStateMatchesLog:
         if log is None or not log.producers.entries:
             return
         _forget_what_is_cut(replica)
+        begin = replica.file.segments[0].base_offset
         for producer_id, entry in log.producers.entries.items():
-            known = entry.batches
+            # Of what retention has deleted the memory is all that there is (KAFKA-7190).
+            known = [batch for batch in entry.batches if batch[2] >= begin]
             if not known:
                 continue
             are_last = (

@@ -61,8 +61,9 @@ class WatchedPartition:
 def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:
     """Return the first offset from *start* to below *end* at which the other log has not what the one has.
 
-    Replicas share their batches, so that equal parts are told by identity.
+    Replicas share their batches, so that equal parts are told by identity. What one of them has deleted is not compared.
     """
+    start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
     if end <= start:
         return None
     batches = one.batches
@@ -74,7 +75,10 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
         return None  # One batch at the end of both, as nearly always.
     first = bisect_left(one.base_offsets, start)
     last = bisect_left(one.base_offsets, end)
-    if batches[first:last] == other.batches[first:last]:
+    begin = (
+        first if one.base_offsets[:1] == other.base_offsets[:1] else bisect_left(other.base_offsets, start)
+    )
+    if batches[first:last] == other.batches[begin : begin + last - first]:
         return None
     for batch in batches[first:last]:
         position = bisect_left(other.base_offsets, batch.base_offset)

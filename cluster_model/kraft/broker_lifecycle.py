@@ -8,7 +8,7 @@ from enum import Enum, unique
 from typing import Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.control_plane import INELIGIBLE, MetadataDelta
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, MetadataDelta
 from harrow.cluster_model.events import RegistrationLearned
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
@@ -28,7 +28,12 @@ from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
-_REGISTRATION_RETRY_US: Final = 100 * US_PER_MS
+_RESEND_BACKOFF_US: Final = 100 * US_PER_MS
+"""What a broker waits after a failure, doubled each time up to ``broker.session.timeout.ms``, give or take 2 %."""
+_STARTING_INTERVAL_US: Final = 10 * US_PER_MS
+"""Between the heartbeats of a broker that has not caught up with the metadata, so that it starts quickly."""
+_FIRST_SHUTDOWN_INTERVAL_US: Final = 50 * US_PER_MS
+_PRODUCER_IDS_RETRY_US: Final = 50 * US_PER_MS
 
 OnGenerated = Callable[[InitProducerIdResponse], None]
 
@@ -58,6 +63,7 @@ class KRaftBrokerLifecycle:
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
         is_active_controller: Callable[[], bool],
+        stop_controller: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -66,20 +72,25 @@ class KRaftBrokerLifecycle:
         self._on_registered = on_registered
         self._on_metadata = on_metadata
         self._is_active_controller = is_active_controller
+        self._stop_controller = stop_controller
         self._incarnation = host.clock.now_us
         self._state = BrokerPhase.STARTING
         self._broker_epoch = NO_EPOCH
         self._image = ClusterImage()
         self._has_published = False
         self._on_shutdown: Callable[[], None] | None = None
-        self._heartbeat_due_us = 0
-        self._is_heartbeat_under_way = False
+        self._gives_up_us: int | None = None
+        self._communication_due_us = 0
+        self._communication_in_flight = False
+        self._next_is_immediate = False
+        self._failed_attempts = 0
+        self._got_shutdown_response = False
         self._offline: frozenset[str] = frozenset()
         self._raft = RaftClient(-broker - 2, host, voters, log, quorum_config, self)
         timeout_us = config.controller_socket_timeout_us
         self._channel = NodeToControllerChannel(host, voters, timeout_us, lambda: self._raft.leader)
         self._heartbeats = NodeToControllerChannel(
-            host, voters, config.broker_session_timeout_us // 2, lambda: self._raft.leader
+            host, voters, timeout_us, lambda: self._raft.leader, config.broker_session_timeout_us // 2
         )
         self.alter_partition_manager = KRaftAlterPartitionManager(
             broker, host, self._channel, lambda: self._broker_epoch
@@ -91,34 +102,84 @@ class KRaftBrokerLifecycle:
     def is_active_controller(self) -> bool:
         return self._is_active_controller()
 
-    # Starting
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this life's registration, `NO_EPOCH` before it has any."""
+        return self._broker_epoch
+
+    @property
+    def gives_up_us(self) -> int | None:
+        """When the broker ends unless it has registered by then, None once it has."""
+        return self._gives_up_us
+
+    # Registration and heartbeats
 
     def start(self) -> None:
         """Follow the metadata log, and register."""
         self._raft.start()
-        self._register(None)
+        timeout_us = self._config.initial_registration_timeout_us
+        self._gives_up_us = self._host.clock.now_us + timeout_us
+        self._host.set_timer(timeout_us, self._give_up)
+        self._communicate()
 
-    def _register(self, _: None) -> None:
-        request = kraft.BrokerRegistrationRequest(
-            self._broker, self._incarnation, self._log.clean_shutdown_epoch
-        )
-        self._heartbeats.send(request, self._registered)
+    def _give_up(self, _: None) -> None:
+        """End the process, which nobody has let in (``RegistrationTimeoutEvent``)."""
+        if self._gives_up_us is not None:
+            self._host.halt()
 
-    def _registered(self, response: kraft.BrokerRegistrationResponse) -> None:
-        """Begin with heartbeats; a former life that still has a session stands in the way for as long as that lasts."""
-        if response.error != errors.NONE:
-            self._host.set_timer(_REGISTRATION_RETRY_US, self._register)
+    def _communicate(self) -> None:
+        """Register, or once registered send a heartbeat; where that is under way do it when it is answered."""
+        if self._communication_in_flight:
+            self._next_is_immediate = True
+        elif self._state is BrokerPhase.SHUTTING_DOWN:
             return
+        elif self._broker_epoch == NO_EPOCH:
+            self._communication_in_flight = True
+            request = kraft.BrokerRegistrationRequest(
+                self._broker, self._incarnation, self._log.clean_shutdown_epoch
+            )
+            self._heartbeats.send(request, self._registered)
+        else:
+            self._send_heartbeat()
+
+    def _schedule_communication(self, delay_us: int) -> None:
+        """Communicate after a delay, and at no other time that was meant before."""
+        if self._next_is_immediate:
+            delay_us, self._next_is_immediate = 0, False
+        self._communication_due_us = self._host.clock.now_us + delay_us
+        if delay_us:
+            self._host.set_timer(delay_us, self._communication_due, self._communication_due_us)
+        else:
+            self._communicate()
+
+    def _communication_due(self, due_us: int) -> None:
+        if due_us == self._communication_due_us:
+            self._communicate()
+
+    def _schedule_after_failure(self) -> None:
+        """After ``ExponentialBackoff``: brokers that were refused together do not come back together."""
+        backoff_us = min(
+            _RESEND_BACKOFF_US << min(self._failed_attempts, 30), self._config.broker_session_timeout_us
+        )
+        self._failed_attempts += 1
+        self._next_is_immediate = False
+        jitter = 980 + self._host.choices.network.below(41)
+        self._schedule_communication(max(backoff_us * jitter // 1000, 1))
+
+    def _registered(self, response: kraft.BrokerRegistrationResponse | None) -> None:
+        """Begin with heartbeats; a former life that still has a session stands in the way for as long as that lasts."""
+        self._communication_in_flight = False
+        if response is None or response.error != errors.NONE:
+            self._schedule_after_failure()
+            return
+        self._failed_attempts = 0
+        self._gives_up_us = None
         self._broker_epoch = response.broker_epoch
         self._log.clean_shutdown_epoch = NO_EPOCH
-        self._send_heartbeat()
-
-    # Heartbeats
+        self._schedule_communication(0)
 
     def _send_heartbeat(self) -> None:
-        if self._is_heartbeat_under_way or self._state is BrokerPhase.SHUTTING_DOWN:
-            return
-        self._is_heartbeat_under_way = True
+        self._communication_in_flight = True
         request = kraft.BrokerHeartbeatRequest(
             self._broker,
             self._broker_epoch,
@@ -129,27 +190,32 @@ class KRaftBrokerLifecycle:
         )
         self._heartbeats.send(request, self._heartbeat_answered)
 
-    def _heartbeat_answered(self, response: kraft.BrokerHeartbeatResponse) -> None:
-        self._is_heartbeat_under_way = False
-        if response.error == errors.NONE:
-            if self._state is BrokerPhase.STARTING and response.is_caught_up:
+    def _heartbeat_answered(self, response: kraft.BrokerHeartbeatResponse | None) -> None:
+        """After ``BrokerLifecycleManager.BrokerHeartbeatResponseEvent``."""
+        self._communication_in_flight = False
+        if response is None or response.error != errors.NONE:
+            self._schedule_after_failure()
+            return
+        self._failed_attempts = 0
+        interval_us = self._config.broker_heartbeat_interval_us
+        if self._state is BrokerPhase.STARTING:
+            if response.is_caught_up:
                 self._become_ready()
+                self._schedule_communication(0)
                 return
-            if self._state is BrokerPhase.RECOVERY and not response.is_fenced:
+            interval_us = _STARTING_INTERVAL_US
+        elif self._state is BrokerPhase.RECOVERY:
+            if not response.is_fenced:
                 self._state = BrokerPhase.RUNNING
-            if response.should_shut_down and self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
+        elif self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
                 self._shut_down()
                 return
-        delay_us = self._config.broker_heartbeat_interval_us
-        if self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
-            # It is in a hurry (BrokerLifecycleManager.scheduleNextCommunicationAfterSuccess).
-            delay_us = min(delay_us, 50 * US_PER_MS)
-        self._heartbeat_due_us = self._host.clock.now_us + delay_us
-        self._host.set_timer(delay_us, self._heartbeat_due)
-
-    def _heartbeat_due(self, _: None) -> None:
-        if self._host.clock.now_us >= self._heartbeat_due_us:
-            self._send_heartbeat()
+            if not self._got_shutdown_response:
+                # It goes quickly where there is little to move.
+                interval_us = _FIRST_SHUTDOWN_INTERVAL_US
+            self._got_shutdown_response = True
+        self._schedule_communication(interval_us)
 
     def _become_ready(self) -> None:
         """The metadata is known up to the registration: open the logs, take requests, and ask to be unfenced."""
@@ -158,13 +224,12 @@ class KRaftBrokerLifecycle:
         self._publish(tuple(self._image.partitions))
         self._has_published = True
         self._on_registered(self._broker_epoch)
-        self._send_heartbeat()
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once."""
         self._offline |= frozenset(partitions)
-        self._heartbeat_due_us = 0
-        self._send_heartbeat()
+        if self._broker_epoch != NO_EPOCH:
+            self._schedule_communication(0)
 
     # Metadata
 
@@ -188,8 +253,7 @@ class KRaftBrokerLifecycle:
     def _publish(self, partitions: Iterable[str]) -> None:
         image = self._image
         states = {name: _state_of(image.partitions[name]) for name in partitions}
-        active = {broker: known.broker_epoch for broker, known in image.brokers.items() if known.is_active}
-        self._on_metadata(MetadataDelta(self._broker_epoch, image.unfenced(), active, states))
+        self._on_metadata(MetadataDelta(self._broker_epoch, image.unfenced(), image.active(), states))
 
     # Producer ids
 
@@ -209,7 +273,7 @@ class KRaftBrokerLifecycle:
 
     def _ids_allocated(self, response: kraft.AllocateProducerIdsResponse) -> None:
         if response.error != errors.NONE:
-            self._host.set_timer(_REGISTRATION_RETRY_US, lambda _: self._ask_for_ids())
+            self._host.set_timer(_PRODUCER_IDS_RETRY_US, lambda _: self._ask_for_ids())
             return
         self._producer_ids = range(response.first, response.first + kraft.PRODUCER_IDS_BLOCK)
         waiting, self._waiting_for_ids = self._waiting_for_ids, []
@@ -223,8 +287,7 @@ class KRaftBrokerLifecycle:
         self._on_shutdown = on_ended
         self._state = BrokerPhase.PENDING_CONTROLLED_SHUTDOWN
         self._host.set_timer(kraft.CONTROLLED_SHUTDOWN_MAX_US, lambda _: self._shut_down())
-        self._heartbeat_due_us = 0
-        self._send_heartbeat()
+        self._schedule_communication(0)
 
     def _shut_down(self) -> None:
         on_ended, self._on_shutdown = self._on_shutdown, None
@@ -251,7 +314,11 @@ class KRaftBrokerLifecycle:
         self._raft.close()
         self._channel.close()
         self._heartbeats.close()
-        on_closed()
+        if self._stop_controller is None:
+            on_closed()
+        else:
+            # A controller in this process goes on until then (``KafkaRaftServer.shutdown``).
+            self._stop_controller(on_closed)
 
 
 class KRaftAlterPartitionManager:
@@ -284,6 +351,10 @@ class KRaftAlterPartitionManager:
     ) -> None:
         members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
         wanted = kraft.AlterPartition(state.leader_epoch, state.partition_epoch, members)
+        if partition in self._unsent:
+            # What was wanted before the metadata log said something else is not answered yet (OPERATION_NOT_ATTEMPTED).
+            on_altered(INELIGIBLE)
+            return
         self._unsent[partition] = (wanted, on_altered)
         self._send()
 
@@ -291,29 +362,34 @@ class KRaftAlterPartitionManager:
         if self._is_under_way or not self._unsent:
             return
         self._is_under_way = True
-        asked, self._unsent = self._unsent, {}
+        sent = tuple(self._unsent)
         request = kraft.AlterPartitionRequest(
-            self._broker, self._broker_epoch(), {name: wanted for name, (wanted, _) in asked.items()}
+            self._broker, self._broker_epoch(), {name: self._unsent[name][0] for name in sent}
         )
 
         def answered(response: kraft.AlterPartitionResponse) -> None:
             self._is_under_way = False
             if response.error != errors.NONE:
                 # The broker is about to be registered anew; it asks again until it is.
-                self._unsent = {**asked, **self._unsent}
                 self._host.set_timer(kraft.ALTER_PARTITION_RETRY_US, lambda _: self._send())
                 return
-            for name, (_, on_altered) in asked.items():
+            for name in sent:
+                _, on_altered = self._unsent.pop(name)
                 on_altered(_outcome(*response.partitions[name]))
             self._send()
 
         self._channel.send(request, answered)
 
 
-def _outcome(error: str, partition_epoch: int) -> int | None:
+def _outcome(error: str, partition_epoch: int) -> int:
+    """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
+
+    Whoever was refused by a controller that knows more of the partition than it does hears of that by the metadata log. A
+    controller that knows less is no longer the controller, which the channel sees to.
+    """
     if error == errors.INELIGIBLE_REPLICA:
         return INELIGIBLE
-    return partition_epoch if error == errors.NONE else None
+    return partition_epoch if error == errors.NONE else OUTDATED
 
 
 def _state_of(known: PartitionRecord) -> LeaderAndIsrPartitionState:

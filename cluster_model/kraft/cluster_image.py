@@ -1,5 +1,6 @@
 """What the records of the metadata log amount to (``MetadataImage.java``, and the controller's own hash maps)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harrow.cluster_model.kraft.records import (
@@ -29,7 +30,16 @@ class BrokerRegistration:
 class ClusterImage:
     """Brokers, partitions and producer ids, up to an offset of the log."""
 
-    __slots__ = ("_in_isr", "brokers", "leaderless", "next_offset", "next_producer_id", "partitions")
+    __slots__ = (
+        "_active",
+        "_in_isr",
+        "_unfenced",
+        "brokers",
+        "leaderless",
+        "next_offset",
+        "next_producer_id",
+        "partitions",
+    )
 
     def __init__(self) -> None:
         self.next_offset = 0
@@ -37,6 +47,9 @@ class ClusterImage:
         self.partitions: dict[str, PartitionRecord] = {}
         self.leaderless: dict[str, None] = {}
         self.next_producer_id = 0
+        # What the brokers amount to, until one of them changes.
+        self._active: dict[int, int] | None = None
+        self._unfenced: tuple[int, ...] | None = None
         # By broker the partitions that have it in their ISR or ELR (BrokersToIsrs.java).
         self._in_isr: dict[int, dict[str, None]] = {}
 
@@ -45,15 +58,22 @@ class ClusterImage:
         if isinstance(record, PartitionRecord):
             self._apply_partition(record)
         elif isinstance(record, RegisterBrokerRecord):
-            self.brokers[record.broker] = BrokerRegistration(self.next_offset, record.incarnation)
+            self._set_broker(record.broker, BrokerRegistration(self.next_offset, record.incarnation))
         elif isinstance(record, BrokerRegistrationChangeRecord):
             known = self.brokers[record.broker]
-            self.brokers[record.broker] = BrokerRegistration(
-                known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown
+            self._set_broker(
+                record.broker,
+                BrokerRegistration(
+                    known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown
+                ),
             )
         elif isinstance(record, ProducerIdsRecord):
             self.next_producer_id = record.next_producer_id
         self.next_offset += 1
+
+    def _set_broker(self, broker: int, registration: BrokerRegistration) -> None:
+        self.brokers[broker] = registration
+        self._active = self._unfenced = None
 
     def _apply_partition(self, record: PartitionRecord) -> None:
         name = record.partition
@@ -72,7 +92,15 @@ class ClusterImage:
 
     def unfenced(self) -> tuple[int, ...]:
         """Return the brokers that are registered and not fenced, sorted."""
-        return tuple(sorted(broker for broker, known in self.brokers.items() if not known.fenced))
+        if self._unfenced is None:
+            self._unfenced = tuple(sorted(b for b, known in self.brokers.items() if not known.fenced))
+        return self._unfenced
+
+    def active(self) -> Mapping[int, int]:
+        """Return the broker epochs of those that may join ISRs and lead."""
+        if self._active is None:
+            self._active = {b: known.broker_epoch for b, known in self.brokers.items() if known.is_active}
+        return self._active
 
     def is_active(self, broker: int) -> bool:
         known = self.brokers.get(broker)

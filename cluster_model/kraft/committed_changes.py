@@ -33,6 +33,14 @@ class CommittedChanges:
         known = self._image.partitions.get(partition)
         return None if known is None else _leader_and_isr(known)
 
+    def partition(self, partition: str) -> PartitionRecord | None:
+        return self._image.partitions.get(partition)
+
+    def broker_epoch(self, broker: int) -> int | None:
+        """The broker epoch of the last registration of a broker."""
+        known = self._image.brokers.get(broker)
+        return None if known is None else known.broker_epoch
+
     def is_unfenced(self, broker: int) -> bool:
         known = self._image.brokers.get(broker)
         return known is not None and not known.fenced

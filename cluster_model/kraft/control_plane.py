@@ -9,6 +9,7 @@ from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.partition_change import recovery_sets
 from harrow.cluster_model.kraft.protocol import server_name
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
@@ -60,12 +61,14 @@ class QuorumControlPlane:
             fetch_timeout_us=config.quorum_fetch_timeout_us,
             request_timeout_us=config.quorum_request_timeout_us,
             pre_vote=behaviours.pre_vote,
+            check_quorum=behaviours.check_quorum,
             tells_high_watermark=behaviours.fetch_tells_high_watermark,
             one_vote=behaviours.one_vote_per_epoch,
         )
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
+        self._lives: dict[int, KRaftBrokerLifecycle] = {}
         self._changes = CommittedChanges(trace)
         self._admin = host_of(Process("admin"))
         self._active: tuple[int, int] | None = None
@@ -97,9 +100,8 @@ class QuorumControlPlane:
         controller.start()
 
     def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
-        """Have a controller resign, which says so, and end."""
-        self._nodes[node].close()
-        on_ended()
+        """Have a controller stop in good order."""
+        self._nodes[node].shutdown(on_ended)
 
     def join(
         self,
@@ -113,7 +115,7 @@ class QuorumControlPlane:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:
             self.start_controller(broker)
-        return KRaftBrokerLifecycle(
+        life = KRaftBrokerLifecycle(
             broker,
             host,
             config,
@@ -123,7 +125,10 @@ class QuorumControlPlane:
             on_registered,
             on_metadata,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
+            partial(self.stop_controller, broker) if broker in self._voters else None,
         )
+        self._lives[broker] = life
+        return life
 
     # The active controller
 
@@ -199,6 +204,27 @@ class QuorumControlPlane:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what is committed of a partition."""
         return self._changes.partition_state(partition)
+
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return the ISR; where it is empty the ELR, or else who led last."""
+        known = self._changes.partition(partition)
+        if known is None:
+            return ()
+        last = known.last_known_leader
+        return known.electable or ((last,) if last >= 0 else ())
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        known = self._changes.partition(partition)
+        if known is None or not self._behaviours.eligible_leader_replicas:
+            return (self.electable(partition),)
+        return recovery_sets(known, self._is_sound)
+
+    def _is_sound(self, broker: int) -> bool:
+        """Return whether a broker is in the life in which it has registered, or has ended that in good order."""
+        registered = self._changes.broker_epoch(broker)
+        life = self._lives.get(broker)
+        is_same_life = life is not None and self._brokers[broker].running and life.broker_epoch == registered
+        return is_same_life or self._broker_logs[broker].clean_shutdown_epoch == registered
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return how long a session may outlive its broker, which is then fenced and may register again.

@@ -1,4 +1,4 @@
-"""How a broker reaches the active controller (``NodeToControllerChannelManagerImpl.java``)."""
+"""How a broker reaches the active controller (``NodeToControllerChannelManagerImpl``)."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -9,37 +9,54 @@ from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.kraft.protocol import (
     CONTROLLER_LISTENER,
     NO_NODE,
+    AlterPartitionResponse,
     ControllerRequest,
+    ControllerResponse,
     server_name,
 )
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
-RETRY_BACKOFF_US: Final = 50 * US_PER_MS
+RECONNECT_BACKOFF_US: Final = 50 * US_PER_MS
+NO_CONTROLLER_BACKOFF_US: Final = 100 * US_PER_MS
+"""How long it waits where no controller is known (``NodeToControllerRequestThread.doWork``)."""
 
 OnAnswer = Callable[[Any], None]
+"""Called with the answer, or with None where the time was over before there was one."""
 
 
 class NodeToControllerChannel:
-    """Requests in their order, one under way, each repeated until the active controller has answered it."""
+    """Requests in their order, one under way, each repeated until the active controller has answered it.
+
+    With *retry_timeout_us* none is repeated any more after so long.
+    """
 
     def __init__(
-        self, host: Host, voters: Iterable[int], timeout_us: int, active_controller: Callable[[], int]
+        self,
+        host: Host,
+        voters: Iterable[int],
+        timeout_us: int,
+        active_controller: Callable[[], int],
+        retry_timeout_us: int | None = None,
     ) -> None:
         self._host = host
+        if retry_timeout_us is not None:
+            timeout_us = min(timeout_us, retry_timeout_us)
         self._clients = {
-            voter: NetworkClient(host, server_name(voter), CONTROLLER_LISTENER, timeout_us, RETRY_BACKOFF_US)
+            voter: NetworkClient(host, server_name(voter), CONTROLLER_LISTENER, timeout_us)
             for voter in voters
         }
         self._active_controller = active_controller
-        self._queue: deque[tuple[ControllerRequest, OnAnswer]] = deque()
+        self._retry_timeout_us = retry_timeout_us
+        self._queue: deque[tuple[ControllerRequest, OnAnswer, int]] = deque()
         self._is_sending = False
         self._is_closed = False
 
     def send(self, request: ControllerRequest, on_answer: OnAnswer) -> None:
         """Send a request after those before it."""
-        self._queue.append((request, on_answer))
-        self._send_next(None)
+        self._queue.append((request, on_answer, self._host.clock.now_us))
+        if not self._is_sending:
+            self._send_next(None)
 
     def close(self) -> None:
         """Send nothing more."""
@@ -48,24 +65,38 @@ class NodeToControllerChannel:
             client.close()
 
     def _send_next(self, _: None) -> None:
-        if self._is_sending or self._is_closed or not self._queue:
+        self._is_sending = False
+        if self._is_closed or not self._queue:
+            return
+        request, on_answer, created_us = self._queue[0]
+        timeout_us = self._retry_timeout_us
+        if timeout_us is not None and self._host.clock.now_us - created_us >= timeout_us:
+            self._complete(on_answer, None)
             return
         self._is_sending = True
         controller = self._active_controller()
         if controller == NO_NODE:
-            self._retry()
+            self._host.set_timer(NO_CONTROLLER_BACKOFF_US, self._send_next)
         else:
-            self._clients[controller].send(self._queue[0][0], self._answered)
+            self._clients[controller].send(request, self._answered)
 
     def _answered(self, response: Any, _: Any) -> None:
-        if response is None or response.error == errors.NOT_CONTROLLER:
-            self._retry()
-            return
-        self._is_sending = False
-        _, on_answer = self._queue.popleft()
+        if response is None or _is_of_other_controller(response):
+            self._host.set_timer(RECONNECT_BACKOFF_US, self._send_next)
+        else:
+            self._complete(self._queue[0][1], response)
+
+    def _complete(self, on_answer: OnAnswer, response: Any) -> None:
+        self._queue.popleft()
+        # What is sent meanwhile comes after those that wait.
+        self._is_sending = True
         on_answer(response)
         self._send_next(None)
 
-    def _retry(self) -> None:
-        self._is_sending = False
-        self._host.set_timer(RETRY_BACKOFF_US, self._send_next)
+
+def _is_of_other_controller(response: ControllerResponse) -> bool:
+    """Return whether somebody answers who is not, or is behind, the active controller (``errorCounts`` has both)."""
+    return response.error == errors.NOT_CONTROLLER or (
+        isinstance(response, AlterPartitionResponse)
+        and any(error == errors.NOT_CONTROLLER for error, _ in response.partitions.values())
+    )

@@ -67,6 +67,22 @@ def changed_partition(
     return replace(changed, partition_epoch=known.partition_epoch + 1), is_unclean
 
 
+def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+    """Return sets of brokers of which one each has to come back, so that a partition with ELRs gets a leader.
+
+    One in the ISR or ELR suffices if it *is sound*: it still runs, or has stopped in good order. Any other is no longer eligible
+    once it registers again, and is waited for until then. When nobody is left, who led last leads.
+    """
+    for members in (known.isr, known.elr):
+        sound = tuple(filter(is_sound, members))
+        if sound:
+            return (sound,)
+    eligible = (*known.isr, *known.elr)
+    if eligible:
+        return tuple((member,) for member in eligible)
+    return ((known.last_known_leader,) if known.last_known_leader >= 0 else (),)
+
+
 def _eligible(
     known: PartitionRecord, rules: LeaderRules, isr: tuple[int, ...], unclean_shutdown: Collection[int]
 ) -> tuple[int, ...]:
@@ -82,7 +98,7 @@ def _eligible(
 
 def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, bool]:
     def may_lead(replica: int) -> bool:
-        return replica in (partition.isr or partition.elr) and rules.is_acceptable(replica)
+        return replica in partition.electable and rules.is_acceptable(replica)
 
     if rules.election is Election.PREFERRED and may_lead(partition.replicas[0]):
         return partition.replicas[0], False

@@ -89,10 +89,9 @@ class QuorumController:
     def start(self) -> None:
         self.raft.start()
 
-    def close(self) -> None:
-        """Resign, and answer nothing more."""
-        self._renounce()
-        self.raft.close()
+    def shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Stop in good order, which as the leader of the quorum means to wait for a successor (``ControllerServer.shutdown``)."""
+        self.raft.shutdown(on_ended)
 
     # Requests
 
@@ -206,7 +205,15 @@ class QuorumController:
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
-        if known is not None and not known.fenced and self._heartbeats.has_session(request.broker, now_us):
+        is_leaving = (
+            known is not None and known.in_controlled_shutdown and self._behaviours.quick_reregistration
+        )
+        if (
+            known is not None
+            and not known.fenced
+            and not is_leaving
+            and self._heartbeats.has_session(request.broker, now_us)
+        ):
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
         if known is not None and not known.fenced:

@@ -2,6 +2,7 @@
 
 A voter votes once in an epoch, for a candidate whose log goes at least as far as its own. The leader's high watermark is
 what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch and vote for nobody.
+Transitions have the names that they have in ``QuorumState.java``.
 """
 
 from collections.abc import Callable
@@ -13,19 +14,20 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, NO_NODE, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
-FETCH_WAIT_MAX_US: Final = 500 * US_PER_MS
-"""How long a fetch waits for records (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
 RETRY_BACKOFF_US: Final = 20 * US_PER_MS
 """``controller.quorum.retry.backoff.ms``."""
 BACKOFF_BASE_US: Final = 100 * US_PER_MS
 """What a voter that was not elected begins with (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+SHUTDOWN_MAX_US: Final = 5 * US_PER_SECOND
+"""How long a node that stops waits for another leader (``KafkaRaftClientDriver``)."""
 
 
 @unique
@@ -42,15 +44,17 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumConfig:
-    """``controller.quorum.*``, in microseconds; ``pre_vote`` is KIP-996, ``tells_high_watermark`` KIP-1166.
+    """``controller.quorum.*``, in microseconds, and what came with a release.
 
-    A voter that does not go by ``one_vote`` votes for more than one candidate in an epoch.
+    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166. A voter that does not go by
+    ``one_vote`` votes for more than one candidate in an epoch.
     """
 
     election_timeout_us: int
     election_backoff_max_us: int
     fetch_timeout_us: int
     request_timeout_us: int
+    check_quorum: bool
     pre_vote: bool
     tells_high_watermark: bool
     one_vote: bool = True
@@ -100,17 +104,23 @@ class RaftClient:
         # Whatever was begun in an earlier role is over.
         self._turn = 0
         self._next_asked = 0
+        self._leader_failed = False
         self._has_fetched = False
-        self._heard_us = 0
-        self._election_due_us: int | None = None
+        self._fetched_from: NetworkClient | None = None
+        # Until when a follower waits for its leader, or another voter for one.
+        self._deadline_us: int | None = None
         self._votes: dict[int, bool] = {}
+        self._is_backing_off = False
         self._elections = 0
-        # As leader: where its epoch begins, how far each node has fetched and when, and the fetches that wait.
+        # As leader: where its epoch begins, how far each node has fetched and when.
         self._epoch_start = 0
         self._end_offsets: dict[int, int] = {}
         self._fetched_us: dict[int, int] = {}
-        self._waiting: dict[int, tuple[Message, protocol.RaftFetchRequest]] = {}
-        self._next_waiting = 0
+        self._fetch_purgatory = RaftFetchPurgatory(host, self._fetch_left)
+        # Having resigned: who has not heard of it yet, and who is to succeed.
+        self._unacked: dict[int, None] = {}
+        self._preferred_successors: tuple[int, ...] = ()
+        self._on_shutdown: Callable[[], None] | None = None
         self._is_closed = False
 
     @property
@@ -131,82 +141,151 @@ class RaftClient:
         return self.is_leader and self.high_watermark > self._epoch_start
 
     def start(self) -> None:
-        """Go on with the leader of before; without one observers look for it, and voters run after their election timeout."""
+        """Go on with the leader of before; without one observers look for it, and voters wait for their election timeout."""
         leader = self.log.leader
         if leader in self._peers:
-            self._become(Role.FOLLOWER, self.log.epoch, leader)
+            self._transition_to_follower(self.log.epoch, leader)
         elif self._voters == (self.node,):
-            self._stand(self._turn)
+            self._transition_to_candidate()
+        elif leader == self.node:
+            # Who led before does not do so again in the same epoch (``QuorumState.initialize``).
+            self._transition_to_resigned(())
         else:
-            # Who led before does not do so again in the same epoch.
-            self._become(Role.RESIGNED if leader == self.node else Role.UNATTACHED, self.log.epoch, NO_NODE)
+            self._transition_to_unattached(self.log.epoch)
+
+    def shutdown(self, on_ended: Callable[[], None]) -> None:
+        """Stop in good order: a leader resigns and goes on until there is another one, or for five seconds (``GracefulShutdown``)."""
+        self._on_shutdown = on_ended
+        self._host.set_timer(SHUTDOWN_MAX_US, lambda _: self._complete_shutdown())
+        if self.is_leader:
+            self.resign()
+        self._maybe_complete_shutdown()
+
+    def _maybe_complete_shutdown(self) -> None:
+        is_dispensable = not self.is_voter or not self._peers or self.role is Role.FOLLOWER
+        if self._on_shutdown is not None and is_dispensable:
+            self._complete_shutdown()
+
+    def _complete_shutdown(self) -> None:
+        on_ended, self._on_shutdown = self._on_shutdown, None
+        if on_ended is not None:
+            self.close()
+            on_ended()
 
     def close(self) -> None:
-        """Resign as leader, and do nothing more."""
-        if self.is_leader:
-            self._end_epoch()
+        """Do nothing more, and say nothing."""
         self._is_closed = True
         self._turn += 1
-        self._fail_waiting()
+        self._fetch_purgatory.check(lambda _: True)
         for peer in self._peers.values():
             peer.close()
 
     def resign(self) -> None:
-        """Give the office up, and leave it to others to run for it first."""
+        """Give the office up, and leave it to others to stand for election first."""
         if self.is_leader:
-            self._end_epoch()
-            self._become(Role.RESIGNED, self.log.epoch, NO_NODE)
+            ends = self._end_offsets
+            self._transition_to_resigned(tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter))))
 
     def append(self, records: tuple[MetadataRecord, ...]) -> int:
         """Append as leader, and return the offset behind the last record."""
         assert self.is_leader
         for record in records:
             self.log.append(self.log.epoch, record)
-        self._answer_waiting()
+        self._fetch_purgatory.check(self._has_news)
         self._maybe_commit()
         return self.log.end_offset
 
-    # Roles
+    # Transitions
 
-    def _become(self, role: Role, epoch: int, leader: int) -> None:
-        if epoch > self.log.epoch:
-            self.log.epoch, self.log.voted_for = epoch, NO_NODE
-        was_leader = self.is_leader
-        patience_us = self._patience_us(role)
-        self.role = role
-        self.leader = self.log.leader = leader
-        self._has_fetched = False
-        self._turn += 1
-        self._votes = {}
-        if was_leader:
-            self._fail_waiting()
-        self._listener.leader_changed()
-        self._heard_us = self._host.clock.now_us
-        if role is Role.FOLLOWER:
-            self._elections = 0
-            self._watch_leader(self._turn)
-            self._fetch(self._turn)
-        elif role is Role.LEADER:
-            self._lead()
+    def _transition_to_unattached(self, epoch: int) -> None:
+        """Know of no leader of an epoch.
+
+        A voter that waits for an election already waits no longer for a later epoch, of a candidate that cannot win.
+        """
+        deadline_us = self._deadline_us
+        if self.role not in (Role.UNATTACHED, Role.CANDIDATE, Role.PROSPECTIVE):
+            deadline_us = None
+        self._transition(Role.UNATTACHED, epoch, NO_NODE)
+        if self.is_voter and deadline_us is not None:
+            self._await_election(max(deadline_us - self._host.clock.now_us, 0))
         elif self.is_voter:
-            self._election_due_us = self._host.clock.now_us + patience_us
-            self._after(patience_us, self._election_timed_out)
+            self._await_election(self._random_election_timeout_us())
         else:
             self._fetch(self._turn)
 
-    def _patience_us(self, role: Role) -> int:
-        """Return how long a voter is to wait before it runs for office.
+    def _transition_to_prospective(self) -> None:
+        """Ask whether it would be elected, and go by the leader that it knows meanwhile (KIP-996)."""
+        self._transition(Role.PROSPECTIVE, self.log.epoch, self.leader)
+        self._await_election(self._random_election_timeout_us())
+        self._send_vote_requests(pre_vote=True)
 
-        One that is told of a later epoch, of a candidate that cannot win, waits no longer for that (``transitionToUnattached``).
-        """
-        now_us = self._host.clock.now_us
-        if role is not Role.UNATTACHED or self.role is Role.LEADER:
-            return self._election_timeout_us()
-        if self.role is Role.FOLLOWER:
-            return max(self._heard_us + self._config.fetch_timeout_us - now_us, 0)
-        if self._election_due_us is None:
-            return self._election_timeout_us()
-        return max(self._election_due_us - now_us, 0)
+    def _transition_to_candidate(self) -> None:
+        self._elections += 1
+        self._transition(Role.CANDIDATE, self.log.epoch + 1, NO_NODE)
+        self.log.voted_for = self.node
+        self._await_election(self._random_election_timeout_us())
+        self._send_vote_requests(pre_vote=False)
+
+    def _transition_to_follower(self, epoch: int, leader: int) -> None:
+        self._transition(Role.FOLLOWER, epoch, leader)
+        self._elections = 0
+        self._override_fetch_timeout(self._config.fetch_timeout_us)
+        self._maybe_complete_shutdown()
+        if not self._is_closed:
+            self._fetch(self._turn)
+
+    def _transition_to_leader(self) -> None:
+        self._transition(Role.LEADER, self.log.epoch, self.node)
+        self._elections = 0
+        self._epoch_start = self.log.end_offset
+        self._end_offsets = dict.fromkeys(self._voters, -1)
+        self._fetched_us = dict.fromkeys(self._voters, self._host.clock.now_us)
+        for voter in self._peers:
+            self._send_begin_quorum_epoch(voter, self._turn)
+        if self._peers and self._config.check_quorum:
+            self._after(self._check_quorum_timeout_us(), self._check_quorum)
+        self.append((LeaderChangeMessage(self.node),))
+        if self._on_shutdown is not None:
+            # It has stood for election when it was told to stop, and leads so as to resign.
+            self.resign()
+
+    def _transition_to_resigned(self, preferred_successors: tuple[int, ...]) -> None:
+        self._transition(Role.RESIGNED, self.log.epoch, NO_NODE)
+        self._preferred_successors = preferred_successors
+        self._unacked = dict.fromkeys(self._peers)
+        self._await_election(self._random_election_timeout_us())
+        for voter in tuple(self._unacked):
+            self._send_end_quorum_epoch(voter, self._turn)
+
+    def _transition(self, role: Role, epoch: int, leader: int) -> None:
+        if epoch > self.log.epoch:
+            self.log.epoch, self.log.voted_for = epoch, NO_NODE
+        was_leader = self.is_leader
+        if self._fetched_from is not None:
+            self._fetched_from.stop_repeating()
+            self._fetched_from = None
+        self.role = role
+        self.leader = self.log.leader = leader
+        self._leader_failed = self._has_fetched = self._is_backing_off = False
+        self._turn += 1
+        self._votes = {}
+        if was_leader:
+            self._fetch_purgatory.check(lambda _: True)
+        self._listener.leader_changed()
+
+    def _maybe_transition(self, epoch: int, leader: int) -> bool:
+        """Take over what another node knows of a later epoch, or of a leader of this one; return whether it was news."""
+        if leader == self.node:
+            return False
+        if epoch > self.log.epoch and leader == NO_NODE:
+            self._transition_to_unattached(epoch)
+        elif epoch > self.log.epoch or (
+            epoch == self.log.epoch and leader != NO_NODE and self.leader == NO_NODE
+        ):
+            self._transition_to_follower(epoch, leader)
+        else:
+            return False
+        return True
 
     def _after(self, delay_us: int, callback: Callable[[int], None]) -> None:
         """Call back in this role; in another one it is none of its business."""
@@ -214,51 +293,58 @@ class RaftClient:
             delay_us, lambda turn: callback(turn) if turn == self._turn else None, self._turn
         )
 
-    def _election_timeout_us(self) -> int:
+    # Elections
+
+    def _random_election_timeout_us(self) -> int:
         timeout_us = self._config.election_timeout_us
         return timeout_us + self._host.choices.network.below(timeout_us)
 
+    def _await_election(self, timeout_us: int) -> None:
+        self._deadline_us = self._host.clock.now_us + timeout_us
+        self._after(timeout_us, self._election_timed_out)
+
     def _election_timed_out(self, _: int) -> None:
+        assert self._deadline_us is not None
+        if self._host.clock.now_us < self._deadline_us or self._on_shutdown is not None:
+            return
         if self.role is Role.CANDIDATE:
-            self._back_off()
+            self._start_backing_off()
         elif self.role is Role.PROSPECTIVE and self.leader != NO_NODE:
-            self._become(Role.FOLLOWER, self.log.epoch, self.leader)
+            self._transition_to_follower(self.log.epoch, self.leader)
         else:
-            self._run_for_office(self._turn)
+            self._stand_for_election()
 
-    def _back_off(self) -> None:
+    def _start_backing_off(self) -> None:
         """Wait longer each time, for as long as it draws (``binaryExponentialElectionBackoffMs``)."""
-        drawn = self._host.choices.network.below(2 << min(self._elections - 1, 20))
-        self._after(min(BACKOFF_BASE_US * drawn, self._config.election_backoff_max_us), self._run_for_office)
+        if not self._is_backing_off:
+            self._is_backing_off = True
+            drawn = self._host.choices.network.below(2 << min(self._elections - 1, 20))
+            backoff_us = min(BACKOFF_BASE_US * drawn, self._config.election_backoff_max_us)
+            self._after(backoff_us, lambda _: self._stand_for_election())
 
-    def _run_for_office(self, turn: int) -> None:
+    def _stand_for_election(self) -> None:
+        if self._on_shutdown is not None:
+            return
         if self._config.pre_vote:
-            self._become(Role.PROSPECTIVE, self.log.epoch, self.leader)
-            self._ask_for_votes(pre_vote=True)
+            self._transition_to_prospective()
         else:
-            self._stand(turn)
+            self._transition_to_candidate()
 
-    def _stand(self, _: int) -> None:
-        self._elections += 1
-        self._become(Role.CANDIDATE, self.log.epoch + 1, NO_NODE)
-        self.log.voted_for = self.node
-        self._ask_for_votes(pre_vote=False)
-
-    def _ask_for_votes(self, *, pre_vote: bool) -> None:
+    def _send_vote_requests(self, *, pre_vote: bool) -> None:
         log = self.log
         request = protocol.VoteRequest(log.epoch, self.node, log.last_epoch, log.end_offset, pre_vote)
         self._votes = {self.node: True}
         for voter in self._peers:
-            self._ask_voter(voter, request, self._turn)
+            self._send_vote_request(voter, request, self._turn)
         self._count_votes()
 
-    def _ask_voter(self, voter: int, request: protocol.VoteRequest, turn: int) -> None:
+    def _send_vote_request(self, voter: int, request: protocol.VoteRequest, turn: int) -> None:
         def answered(response: protocol.VoteResponse | None, _: Any) -> None:
             if turn != self._turn:
                 return
             if response is None:
-                self._after(RETRY_BACKOFF_US, lambda again: self._ask_voter(voter, request, again))
-            elif not self._goes_by(response.epoch, response.leader):
+                self._after(RETRY_BACKOFF_US, lambda again: self._send_vote_request(voter, request, again))
+            elif not self._maybe_transition(response.epoch, response.leader):
                 self._votes[voter] = response.granted
                 self._count_votes()
 
@@ -267,48 +353,46 @@ class RaftClient:
     def _count_votes(self) -> None:
         majority = len(self._voters) // 2 + 1
         granted = sum(self._votes.values())
-        is_lost = len(self._votes) - granted > len(self._voters) - majority
+        is_rejected = len(self._votes) - granted > len(self._voters) - majority
         if self.role is Role.PROSPECTIVE:
             if granted >= majority:
-                self._stand(self._turn)
-            elif is_lost:
-                role = Role.UNATTACHED if self.leader == NO_NODE else Role.FOLLOWER
-                self._become(role, self.log.epoch, self.leader)
+                self._transition_to_candidate()
+            elif is_rejected and self.leader != NO_NODE:
+                self._transition_to_follower(self.log.epoch, self.leader)
+            elif is_rejected:
+                self._deadline_us = None  # It begins to wait anew.
+                self._transition_to_unattached(self.log.epoch)
         elif granted >= majority:
-            self._become(Role.LEADER, self.log.epoch, self.node)
-        elif is_lost:
-            self._back_off()
-
-    def _goes_by(self, epoch: int, leader: int) -> bool:
-        """Take over what another node knows of a later epoch, or of a leader of this one; return whether it was news."""
-        if epoch > self.log.epoch or (
-            epoch == self.log.epoch and leader != NO_NODE and self.leader == NO_NODE
-        ):
-            if leader == self.node:
-                return False
-            self._become(Role.UNATTACHED if leader == NO_NODE else Role.FOLLOWER, epoch, leader)
-            return True
-        return False
+            self._transition_to_leader()
+        elif is_rejected:
+            self._start_backing_off()
 
     # Following
 
-    def _watch_leader(self, turn: int) -> None:
-        """Run for office, or look for another leader, where nothing has come for ``controller.quorum.fetch.timeout.ms``."""
-        silent_us = self._host.clock.now_us - self._heard_us
-        if silent_us < self._config.fetch_timeout_us:
-            self._after(self._config.fetch_timeout_us - silent_us, self._watch_leader)
+    def _override_fetch_timeout(self, timeout_us: int) -> None:
+        self._deadline_us = self._host.clock.now_us + timeout_us
+        self._after(timeout_us, self._check_fetch_timeout)
+
+    def _check_fetch_timeout(self, _: int) -> None:
+        """Stand for election, or look for another leader, where nothing has come for ``controller.quorum.fetch.timeout.ms``."""
+        repeated_us = None if self._fetched_from is None else self._fetched_from.repeated_us
+        deadline_us = self._deadline_us
+        assert deadline_us is not None
+        if repeated_us is not None:
+            deadline_us = max(deadline_us, repeated_us + self._config.fetch_timeout_us)
+        remaining_us = deadline_us - self._host.clock.now_us
+        if remaining_us > 0:
+            self._after(remaining_us, self._check_fetch_timeout)
         elif self.is_voter:
-            self._run_for_office(turn)
+            self._stand_for_election()
         else:
-            self._become(Role.UNATTACHED, self.log.epoch, NO_NODE)
+            self._transition_to_unattached(self.log.epoch)
 
     def _fetch(self, turn: int) -> None:
-        """Fetch from the leader, or from one voter after the other while none is known."""
+        """Fetch from the leader. While none is known, or it does not answer, an observer asks one voter after the other."""
         asked = self.leader
-        if asked == NO_NODE:
+        if asked == NO_NODE or (self._leader_failed and not self.is_voter):
             others = tuple(self._peers)
-            if not others:
-                return
             asked = others[self._next_asked % len(others)]
             self._next_asked += 1
         log = self.log
@@ -320,19 +404,29 @@ class RaftClient:
             if turn == self._turn:
                 self._fetched(asked, response)
 
-        self._peers[asked].send(request, answered)
+        peer = self._fetched_from = self._peers[asked]
+        peer.send(
+            request, answered, None, self._repeated if self._has_fetched and asked == self.leader else None
+        )
+
+    def _repeated(self, _: int) -> None:
+        """Note that the leader has answered fetches with nothing."""
+        if self._fetched_from is not None:
+            self._deadline_us = self._fetched_from.sent_us + self._config.fetch_timeout_us
 
     def _fetched(self, asked: int, response: protocol.RaftFetchResponse | None) -> None:
         if response is None or response.error != errors.NONE or asked != response.leader:
-            if response is not None and self._goes_by(response.epoch, response.leader):
+            if response is not None and self._maybe_transition(response.epoch, response.leader):
                 return
+            # Every other time a voter that may know of another leader.
+            self._leader_failed = asked == self.leader
             self._after(RETRY_BACKOFF_US, self._fetch)
             return
         if self.role is not Role.FOLLOWER:
-            self._become(Role.FOLLOWER, response.epoch, asked)
+            self._transition_to_follower(response.epoch, asked)
             return
-        self._heard_us = self._host.clock.now_us
-        self._has_fetched = True
+        self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
+        self._has_fetched, self._leader_failed = True, False
         if response.diverging is not None:
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
@@ -351,19 +445,7 @@ class RaftClient:
 
     # Leading
 
-    def _lead(self) -> None:
-        self._elections = 0
-        self._epoch_start = self.log.end_offset
-        now_us = self._host.clock.now_us
-        self._end_offsets = dict.fromkeys(self._voters, -1)
-        self._fetched_us = dict.fromkeys(self._voters, now_us)
-        for voter in self._peers:
-            self._make_known(voter, self._turn)
-        if self._peers:
-            self._after(self._majority_timeout_us(), self._check_majority)
-        self.append((LeaderChangeMessage(self.node),))
-
-    def _make_known(self, voter: int, turn: int) -> None:
+    def _send_begin_quorum_epoch(self, voter: int, turn: int) -> None:
         request = protocol.BeginQuorumEpochRequest(self.log.epoch, self.node)
 
         def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
@@ -372,42 +454,60 @@ class RaftClient:
             if response is None:
                 # One that fetches knows.
                 if self._end_offsets[voter] < 0:
-                    self._after(RETRY_BACKOFF_US, lambda again: self._make_known(voter, again))
+                    self._after(RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again))
             else:
-                self._goes_by(response.epoch, response.leader)
+                self._maybe_transition(response.epoch, response.leader)
 
         self._peers[voter].send(request, answered)
 
-    def _majority_timeout_us(self) -> int:
+    def _send_end_quorum_epoch(self, voter: int, turn: int) -> None:
+        """Let a voter know of the resignation, again and again until it has heard or there is another leader."""
+        request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
+
+        def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
+            if turn != self._turn:
+                return
+            if response is None:
+                self._after(RETRY_BACKOFF_US, lambda again: self._send_end_quorum_epoch(voter, again))
+            elif not self._maybe_transition(response.epoch, response.leader):
+                self._unacked.pop(voter, None)
+
+        if voter in self._unacked:
+            self._peers[voter].send(request, answered)
+
+    def _check_quorum_timeout_us(self) -> int:
         """Return how long a leader goes on unheard (``LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR``)."""
         return self._config.fetch_timeout_us * 3 // 2
 
-    def _check_majority(self, _: int) -> None:
+    def _check_quorum(self, _: int) -> None:
         """Resign where no majority has fetched for too long (KAFKA-15489)."""
+        waiting = self._fetch_purgatory.last_fetches()
         fetched_us = sorted(
-            (at for voter, at in self._fetched_us.items() if voter != self.node), reverse=True
+            (
+                max(at_us, waiting.get(voter, at_us))
+                for voter, at_us in self._fetched_us.items()
+                if voter != self.node
+            ),
+            reverse=True,
         )
         # With itself these make a majority.
         latest_us = fetched_us[len(self._voters) // 2 - 1]
         silent_us = self._host.clock.now_us - latest_us
-        if silent_us >= self._majority_timeout_us():
+        if silent_us >= self._check_quorum_timeout_us():
             self.resign()
         else:
-            self._after(self._majority_timeout_us() - silent_us, self._check_majority)
+            self._after(self._check_quorum_timeout_us() - silent_us, self._check_quorum)
 
-    def _end_epoch(self) -> None:
-        ends = self._end_offsets
-        successors = tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter)))
-        for peer in self._peers.values():
-            peer.send(protocol.EndQuorumEpochRequest(self.log.epoch, self.node, successors), lambda *_: None)
+    def _fetch_left(self, replica: int, fetched_us: int) -> None:
+        if replica in self._fetched_us:
+            self._fetched_us[replica] = max(self._fetched_us[replica], fetched_us)
 
     def _maybe_commit(self) -> None:
         ends = {**self._end_offsets, self.node: self.log.end_offset}
         reached = sorted((ends[voter] for voter in self._voters), reverse=True)[len(self._voters) // 2]
         if reached > max(self._epoch_start, self.high_watermark):
             self._commit(reached)
-            if self._config.tells_high_watermark:
-                self._answer_waiting()
+            self._fetch_purgatory.check(self._has_news)
 
     # Requests
 
@@ -418,21 +518,21 @@ class RaftClient:
             self._handle_fetch(message, request)
             return
         if isinstance(request, protocol.VoteRequest):
-            answer: object = self._vote(request)
+            answer: object = self._handle_vote(request)
         elif isinstance(request, protocol.BeginQuorumEpochRequest):
-            answer = self._begin_epoch(request)
+            answer = self._handle_begin_quorum_epoch(request)
         else:
-            answer = self._handle_end_epoch(request)
+            answer = self._handle_end_quorum_epoch(request)
         self._respond(message, answer)
 
     def _respond(self, message: Message, answer: object) -> None:
         self._host.send_response(message[0], message[1], answer)
 
-    def _vote(self, request: protocol.VoteRequest) -> protocol.VoteResponse:
+    def _handle_vote(self, request: protocol.VoteRequest) -> protocol.VoteResponse:
         log = self.log
         goes_as_far = (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
         if request.epoch > log.epoch:
-            self._become(Role.UNATTACHED, request.epoch, NO_NODE)
+            self._transition_to_unattached(request.epoch)
         if request.pre_vote:
             # KIP-996: who has heard from the leader is against an election.
             hears_leader = self.is_leader or (self.role is Role.FOLLOWER and self._has_fetched)
@@ -445,34 +545,49 @@ class RaftClient:
             and goes_as_far
         )
         if granted:
+            if log.voted_for == NO_NODE and self.role is Role.UNATTACHED:
+                # Who has voted gives the candidate time (transitionToUnattachedVotedState).
+                self._await_election(self._random_election_timeout_us())
             log.voted_for = request.candidate
         return protocol.VoteResponse(log.epoch, self.leader, granted)
 
-    def _begin_epoch(self, request: protocol.BeginQuorumEpochRequest) -> protocol.QuorumResponse:
-        self._goes_by(request.epoch, request.leader)
+    def _handle_begin_quorum_epoch(
+        self, request: protocol.BeginQuorumEpochRequest
+    ) -> protocol.QuorumResponse:
+        self._maybe_transition(request.epoch, request.leader)
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
-    def _handle_end_epoch(self, request: protocol.EndQuorumEpochRequest) -> protocol.QuorumResponse:
-        """The leader resigns: the successor that it prefers runs at once, the others a little later."""
-        if request.epoch >= self.log.epoch and self.role in (Role.FOLLOWER, Role.UNATTACHED):
-            self._become(Role.UNATTACHED, request.epoch, NO_NODE)
-            place = request.preferred_successors.index(self.node)
-            delay_us = min(BACKOFF_BASE_US << place, self._config.election_backoff_max_us) if place else 0
-            self._after(delay_us, self._run_for_office)
+    def _handle_end_quorum_epoch(self, request: protocol.EndQuorumEpochRequest) -> protocol.QuorumResponse:
+        """The leader resigns: the successor that it prefers stands for election at once, the others later."""
+        self._maybe_transition(request.epoch, request.leader)
+        if (
+            self.role is Role.FOLLOWER
+            and request.epoch == self.log.epoch
+            and request.leader == self.leader
+            and not self._is_closed
+        ):
+            self._override_fetch_timeout(self._election_backoff_us(request.preferred_successors))
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
+
+    def _election_backoff_us(self, successors: tuple[int, ...]) -> int:
+        """Return how long one of those who are to succeed waits (``strictExponentialElectionBackoffMs``)."""
+        backoff_max_us = self._config.election_backoff_max_us
+        if self.node not in successors:
+            return backoff_max_us
+        place = successors.index(self.node)
+        if place == 0:
+            return 0
+        base_ms = backoff_max_us // US_PER_MS >> (len(successors) - 1)
+        return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
     def _handle_fetch(self, message: Message, request: protocol.RaftFetchRequest) -> None:
         """Answer as leader with what follows, or with where the logs part; wait where there is nothing."""
         if not self.is_leader or request.epoch > self.log.epoch:
             # Who has heard of a later epoch deposes nobody (validateLeaderOnlyRequest).
-            self._respond(
-                message,
-                protocol.RaftFetchResponse(errors.NOT_LEADER_FOR_PARTITION, self.log.epoch, self.leader),
-            )
+            self._respond(message, self._refusal(errors.NOT_LEADER_FOR_PARTITION))
             return
         if request.epoch < self.log.epoch:
-            answer = protocol.RaftFetchResponse(errors.FENCED_LEADER_EPOCH, self.log.epoch, self.leader)
-            self._respond(message, answer)
+            self._respond(message, self._refusal(errors.FENCED_LEADER_EPOCH))
             return
         diverging = self.log.divergence(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
@@ -483,43 +598,30 @@ class RaftClient:
             return
         if request.replica_id in self._end_offsets:
             self._fetched_us[request.replica_id] = self._host.clock.now_us
-            self._end_offsets[request.replica_id] = request.fetch_offset
-            self._maybe_commit()
+            if self._end_offsets[request.replica_id] != request.fetch_offset:
+                self._end_offsets[request.replica_id] = request.fetch_offset
+                self._maybe_commit()
         if self._has_news(request):
-            self._answer_fetch(message, request)
+            self._respond(message, self._fetch_answer(request))
             return
-        number = self._next_waiting
-        self._next_waiting += 1
-        self._waiting[number] = (message, request)
-        self._host.set_timer(FETCH_WAIT_MAX_US, self._answer_one, number)
+        self._fetch_purgatory.watch(
+            message,
+            lambda: self._fetch_answer(request),
+            is_idle=request.high_watermark == self.high_watermark,
+        )
 
     def _has_news(self, request: protocol.RaftFetchRequest) -> bool:
         return request.fetch_offset < self.log.end_offset or (
             self._config.tells_high_watermark and request.high_watermark < self.high_watermark
         )
 
-    def _answer_one(self, number: int) -> None:
-        waiting = self._waiting.pop(number, None)
-        if waiting is not None:
-            self._answer_fetch(*waiting)
-
-    def _answer_waiting(self) -> None:
-        for number, (_, request) in list(self._waiting.items()):
-            if self._has_news(request):
-                self._answer_one(number)
-
-    def _fail_waiting(self) -> None:
-        """Tell those whose fetches wait that this node leads no longer."""
-        waiting, self._waiting = self._waiting, {}
-        for message, _ in waiting.values():
-            answer = protocol.RaftFetchResponse(
-                errors.NOT_LEADER_FOR_PARTITION, self.log.epoch, NO_NODE if self._is_closed else self.leader
-            )
-            self._respond(message, answer)
-
-    def _answer_fetch(self, message: Message, request: protocol.RaftFetchRequest) -> None:
+    def _fetch_answer(self, request: protocol.RaftFetchRequest) -> protocol.RaftFetchResponse:
+        if not self.is_leader or self._is_closed:
+            return self._refusal(errors.NOT_LEADER_FOR_PARTITION)
         records = self.log.read(request.fetch_offset)
-        answer = protocol.RaftFetchResponse(
+        return protocol.RaftFetchResponse(
             errors.NONE, self.log.epoch, self.node, self.high_watermark, records
         )
-        self._respond(message, answer)
+
+    def _refusal(self, error: str) -> protocol.RaftFetchResponse:
+        return protocol.RaftFetchResponse(error, self.log.epoch, NO_NODE if self._is_closed else self.leader)

@@ -52,6 +52,11 @@ class PartitionRecord:
     last_known_leader: int = -1
     altered_by: int = -1
 
+    @property
+    def electable(self) -> tuple[int, ...]:
+        """Who may lead cleanly: the ISR; where it is empty the ELR (``PartitionChangeBuilder.isValidNewLeader``)."""
+        return self.isr or self.elr
+
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdsRecord:

@@ -16,9 +16,12 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 
 SEGMENT_BYTES: Final = 1 << 30
 """Kafka's default of ``segment.bytes``."""
+SEGMENT_US: Final = 7 * 24 * 3_600 * 10**6
+"""Kafka's default of ``segment.ms``."""
 
 TORN: Final = "torn"
 """A batch of which power loss has left a part: it was being written back, and nobody had flushed it."""
@@ -28,10 +31,11 @@ ROTTEN: Final = "rotten"
 
 @dataclass(slots=True, eq=False)
 class LogSegment:
-    """A file of a log (``LogSegment.scala``): where it begins, and how large it is."""
+    """A file of a log (``LogSegment.scala``): where it begins, how large it is, and of when its first batch is."""
 
     base_offset: int
     size_bytes: int = 0
+    first_timestamp_us: int = 0
 
 
 def _first_segment() -> list[LogSegment]:
@@ -55,13 +59,24 @@ class LogFile:
     producer_snapshots: list[ProducerSnapshot] = field(default_factory=list)
     segments: list[LogSegment] = field(default_factory=_first_segment)
     segment_bytes: int = SEGMENT_BYTES
+    segment_us: int = SEGMENT_US
     damaged: dict[int, str] = field(default_factory=dict)
 
     def append(self, batch: RecordBatch) -> None:
-        """Write a batch (into the page cache), into a new segment if it is too large for the active one."""
+        """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
+
+        Too late by its timestamp and that of the segment's first batch (``LogSegment.shouldRoll``): a log that nobody writes to
+        begins no segment.
+        """
         segment = self.segments[-1]
-        if segment.size_bytes and segment.size_bytes + batch.size_bytes > self.segment_bytes:
-            segment = LogSegment(batch.base_offset)
+        timestamp_us = batch.max_timestamp_us
+        if not segment.size_bytes:
+            segment.first_timestamp_us = timestamp_us
+        elif (
+            segment.size_bytes + batch.size_bytes > self.segment_bytes
+            or timestamp_us - segment.first_timestamp_us > self.segment_us
+        ):
+            segment = LogSegment(batch.base_offset, first_timestamp_us=timestamp_us)
             self.segments.append(segment)
         segment.size_bytes += batch.size_bytes
         self.batches.append(batch)
@@ -69,8 +84,11 @@ class LogFile:
         self.log_end_offset = batch.base_offset + (len(batch.values) or 1)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that has a record at or after *offset*."""
+        """Drop every batch that has a record at or after *offset*; all, and begin there, if that is below the first segment."""
         segments = self.segments
+        if offset < segments[0].base_offset:
+            self.start_anew_at(offset)
+            return
         while self.batches and self.log_end_offset > offset:
             batch = self.batches.pop()
             self.log_end_offset = batch.base_offset
@@ -80,9 +98,46 @@ class LogFile:
                 segments.pop()
         if self.damaged:
             self.damaged = {place: how for place, how in self.damaged.items() if place < self.log_end_offset}
-        while self.producer_snapshots and self.producer_snapshots[-1].batch_count > len(self.batches):
+        while self.producer_snapshots and self.producer_snapshots[-1].offset > self.log_end_offset:
             self.producer_snapshots.pop()
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
+
+    def start_anew_at(self, offset: int) -> None:
+        """Have no record, and the next one at an offset (``Log.truncateFullyAndStartAt``)."""
+        self.batches.clear()
+        self.base_offsets.clear()
+        self.producer_snapshots.clear()
+        self.damaged.clear()
+        self.segments[:] = [LogSegment(offset)]
+        self.log_end_offset = self.flushed_offset = offset
+
+    def delete_segments(self, count: int) -> None:
+        """Delete the oldest segments; where that is all of them, a new one begins at the end (``Log.deleteSegments``)."""
+        segments = self.segments
+        if count == len(segments):
+            segments.append(LogSegment(self.log_end_offset))
+        del segments[:count]
+        begin = segments[0].base_offset
+        gone = bisect_left(self.base_offsets, begin)
+        del self.batches[:gone]
+        del self.base_offsets[:gone]
+        if self.damaged:
+            self.damaged = {place: how for place, how in self.damaged.items() if place >= begin}
+        self.flushed_offset = max(self.flushed_offset, begin)
+
+    def largest_timestamp_us(self, number: int) -> int:
+        """Return of when the latest batch in a segment is (``LogSegment.largestTimestamp``)."""
+        segments = self.segments
+        begin = bisect_left(self.base_offsets, segments[number].base_offset)
+        end = len(self.batches)
+        if number + 1 < len(segments):
+            end = bisect_left(self.base_offsets, segments[number + 1].base_offset)
+        return max([batch.max_timestamp_us for batch in self.batches[begin:end]], default=0)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        return sum([segment.size_bytes for segment in self.segments])
 
     def lose_power(self, torn_after: int | None = None) -> None:
         """Keep what was flushed.
@@ -114,7 +169,7 @@ class LogFile:
     def recovery_base(self, recovery_point: int) -> int:
         """Return where recovery begins: with the segment that has the recovery point (``Log.recoverLog``)."""
         bases = (segment.base_offset for segment in reversed(self.segments))
-        return next((base for base in bases if base <= recovery_point), 0)
+        return next((base for base in bases if base <= recovery_point), self.segments[0].base_offset)
 
     def recover(self, recovery_point: int) -> str | None:
         """Check the batches that may not have been flushed, and cut the log at the first bad CRC; return why it was bad.
@@ -134,8 +189,7 @@ class LogFile:
 
     def lose(self) -> None:
         """Keep nothing: the disk is another one. Whoever holds this log holds the new, empty one."""
-        self.truncate_to(0)
-        self.producer_snapshots.clear()
+        self.start_anew_at(0)
 
 
 @dataclass(slots=True, eq=False)
@@ -154,6 +208,8 @@ class Disk:
     """The partitions whose epoch checkpoint is not what the epoch cache has written."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories without ``clean_shutdown_file``, for they could not be written to."""
+    write_us: int = 0
+    """How long an append has to wait for the disk, after those before it; 0 where the page cache takes it at once."""
     clean_shutdown_file: bool = False
     """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
 

@@ -62,6 +62,16 @@ class LeaderEpochCache:
             position -= 1
         return entries[position][0], entries[position + 1][1]
 
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Have the epoch of *start_offset* begin there, and drop those before it."""
+        entries = self.entries
+        gone = 0
+        while gone < len(entries) and entries[gone][1] <= start_offset:
+            gone += 1
+        if gone and entries[gone - 1][1] != start_offset:
+            entries[gone - 1] = (entries[gone - 1][0], start_offset)
+        del entries[: max(gone - 1, 0)]
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the entries that start at or after *end_offset*."""
         entries = self.entries

@@ -1,6 +1,7 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
 
@@ -8,18 +9,22 @@ from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import (
     CheckpointWritten,
     CorruptionCut,
+    HighWatermarkSet,
     LogFlushed,
     LogOpened,
+    LogStartedAnew,
+    LogStartRaised,
     LogTruncated,
 )
 from harrow.cluster_model.log.disk import (
+    LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_OFFSET_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     TORN,
     Disk,
 )
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
-from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
@@ -62,14 +67,27 @@ class LogManager:
         self._flushed_us: dict[str, int] = {}
         self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
         self._rolled: dict[str, None] = {}
+        # When something of each log may be past its retention, by log and in order; when it is looked for next.
+        self._retained_until_us: dict[str, int] = {}
+        self._retention_queue: list[tuple[int, str]] = []
+        self._retention_at_us: int | None = None
+        self._retention_began_us: int | None = None
+        self._start_offset_checkpoint = PeriodicTask(
+            host, config.log_start_checkpoint_interval_us, self._checkpoint_log_starts
+        )
         # Until the first look at logs to be flushed is planned, where that is the only one.
         self._started_us: int | None = None
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
+        # When the appends that wait for each slow disk will have ended.
+        self._appended_us: dict[int, int] = {}
         # The log directories that this life of the broker knows to have failed: it does not try them again.
         self.offline_dirs: dict[int, None] = {}
+        self.is_halting = False
+        """Whether the broker is about to end at once: nothing is answered any more."""
         self.on_dir_failure: Callable[[int], None] = lambda _: None
+        self.on_log_start: Callable[[str], None] = lambda _: None
 
     def start(self) -> None:
         """Begin the periodic checkpoints. Of a clean shutdown nothing may be left for the next one that is none."""
@@ -81,6 +99,9 @@ class LogManager:
         self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
         self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
         self._started_us = self._host.clock.now_us
+        self._retention_began_us = self._started_us + _INITIAL_TASK_DELAY_US
+        self._start_offset_checkpoint.start()
+        self._plan_retention_check()
         if self._flushes_periodically():
             self._host.set_timer(_INITIAL_TASK_DELAY_US, self._begin_flushing)
 
@@ -103,6 +124,30 @@ class LogManager:
             if left_us > 0:
                 self._host.set_timer(left_us, self._begin_flushing)
 
+    @property
+    def are_slow(self) -> bool:
+        """Whether an append waits for its disk."""
+        return self._disk.write_us > 0
+
+    def append_wait_us(self, partitions: Iterable[str]) -> int:
+        """Have an append to some partitions begin now, and return how long it waits for their disks.
+
+        A disk does one thing after the other, and a thread that appends one partition after the other waits for each.
+        """
+        if not self.are_slow:
+            return 0
+        now_us = self._host.clock.now_us
+        appended_us = now_us
+        for partition in partitions:
+            log_dir = self._disk.dir_of(partition)
+            appended_us = max(appended_us, self._appended_us.get(log_dir, 0)) + self._disk.write_us
+            self._appended_us[log_dir] = appended_us
+        return appended_us - now_us
+
+    def appends_wait_us(self) -> int:
+        """Return how long the appends wait that have begun."""
+        return max(0, max(self._appended_us.values(), default=0) - self._host.clock.now_us)
+
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""
         log_dir = self._disk.dir_of(partition)  # A new log has its place from now on.
@@ -112,7 +157,9 @@ class LogManager:
         self._logs[partition] = log
         topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
         self._flushed_us[partition] = self._host.clock.now_us
-        self._disk.log_file(partition).segment_bytes = topic.segment_bytes
+        file = self._disk.log_file(partition)
+        file.segment_bytes, file.segment_us = topic.segment_bytes, topic.segment_us
+        self._plan_retention(partition, log, log.retained_until_us(topic))
         if was_cut:
             self._checkpoint_recovery_points()
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
@@ -149,13 +196,6 @@ class LogManager:
         """Return whether a log directory is left."""
         return len(self.offline_dirs) < self._disk.log_dirs
 
-    @property
-    def is_halting(self) -> bool:
-        """Whether the broker is about to end at once: nothing is answered any more."""
-        return bool(self.offline_dirs) and not (
-            self._behaviours.log_dir_failure_survived and self.has_live_dirs()
-        )
-
     def can_write(self, partition: str) -> bool:
         """Return whether a log can be written to; who tries it in vain has its directory taken offline."""
         if self._disk.is_writable(partition):
@@ -175,6 +215,7 @@ class LogManager:
         """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
+            self.is_halting = not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def log(self, partition: str) -> UnifiedLog:
@@ -191,6 +232,10 @@ class LogManager:
         if log.active_segment_base > log.flushed_offset and partition not in self._rolled:
             self._rolled[partition] = None
             self._host.set_timer(0, self._flush_older_segments, partition)
+        if topic.retention_bytes >= 0 and log.is_beyond_retention_bytes(topic):
+            self._plan_retention(partition, log, self._host.clock.now_us)
+        elif partition not in self._retained_until_us:
+            self._plan_retention(partition, log, log.retained_until_us(topic))
 
     def _flush_older_segments(self, partition: str) -> None:
         """Flush what is complete, as another thread does after each roll (``Log.roll``)."""
@@ -217,6 +262,101 @@ class LogManager:
             # At once, or after a crash a recovery point could be ahead of its log.
             self._checkpoint_recovery_points()
 
+    def truncate_fully_and_start_at(self, partition: str, offset: int) -> None:
+        """Drop a log, and go on where the leader's begins (``LogManager.truncateFullyAndStartAt``)."""
+        log = self._logs[partition]
+        leo = log.log_end_offset
+        log.truncate_fully_and_start_at(offset)
+        self._host.emit(LogStartedAnew, self._broker, partition, leo, offset)
+        self._checkpoint_recovery_points()
+
+    # Retention
+
+    def increment_log_start(self, partition: str, offset: int) -> None:
+        """Have a follower's log begin where its leader's does (KIP-107)."""
+        log = self._logs[partition]
+        if log.increment_log_start_offset(offset):
+            self._start_offset_checkpoint.request()
+            size = self._disk.log_file(partition).size_bytes
+            self._host.emit(
+                LogStartRaised, self._broker, partition, log.log_start_offset, LEADER_LOG_START, size
+            )
+            if log.has_segments_below_start():
+                self._plan_retention(partition, log, self._host.clock.now_us)
+
+    def _plan_retention(self, partition: str, log: UnifiedLog, at_us: int | None) -> None:
+        """Look for old segments of a log at a time, or before; None for never, as long as nothing happens to it."""
+        if at_us is None:
+            if log.log_end_offset > log.log_start_offset:
+                self._retained_until_us.setdefault(partition, _NEVER_US)
+            return
+        if at_us < self._retained_until_us.get(partition, _NEVER_US):
+            self._retained_until_us[partition] = at_us
+            heappush(self._retention_queue, (at_us, partition))
+            self._plan_retention_check()
+
+    def _plan_retention_check(self) -> None:
+        """Look next when something may be old, at one of the times at which Kafka looks (``kafka-log-retention``)."""
+        began_us, queue = self._retention_began_us, self._retention_queue
+        if began_us is None or not queue:
+            return
+        now_us = self._host.clock.now_us
+        waited_us = max(queue[0][0], now_us) + 1 - began_us
+        at_us = began_us + max(0, -(-waited_us // self._config.retention_check_interval_us)) * (
+            self._config.retention_check_interval_us
+        )
+        if self._retention_at_us is None or at_us < self._retention_at_us:
+            self._retention_at_us = at_us
+            self._host.set_timer(at_us - now_us, self._delete_old_segments, at_us)
+
+    def _delete_old_segments(self, at_us: int) -> None:
+        """Look at the logs of which something may be old (``LogManager.cleanupLogs``)."""
+        if self._retention_at_us != at_us or self._is_stopped:
+            return
+        self._retention_at_us = None
+        queue, known, due = self._retention_queue, self._retained_until_us, []
+        while queue and queue[0][0] < at_us:
+            since_us, partition = heappop(queue)
+            if known.get(partition) == since_us:
+                del known[partition]
+                due.append(partition)
+        for partition in due:
+            log = self._logs.get(partition)
+            if log is not None and self.can_write(partition):
+                self._delete_segments_of(partition, log)
+        self._plan_retention_check()
+
+    def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
+        topic, now_us, high_watermark = self._topics[partition], self._host.clock.now_us, log.high_watermark
+        deleted = log.delete_old_segments(now_us, topic)
+        for reason, offset, size in deleted:
+            self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
+        if deleted:
+            self._tell_high_watermark(partition, log, high_watermark)
+            self._start_offset_checkpoint.request()
+            self.on_log_start(partition)
+        if log.is_beyond_retention_bytes(topic) or log.has_segments_below_start():
+            self._plan_retention(partition, log, now_us)  # What is not committed yet stays until it is.
+        else:
+            self._plan_retention(partition, log, log.retained_until_us(topic, by_latest=True))
+
+    def _tell_high_watermark(self, partition: str, log: UnifiedLog, before: int) -> None:
+        if log.high_watermark != before:
+            self._host.emit(HighWatermarkSet, self._broker, partition, log.high_watermark)
+
+    def _checkpoint_log_starts(self) -> bool:
+        """Note where logs begin that begin within a segment (``LogManager.checkpointLogStartOffsets``)."""
+        before = self._disk.checkpoints.get(LOG_START_OFFSET_CHECKPOINT, {})
+        changed = []
+        for partition, log in self._logs.items():
+            offset = log.log_start_offset if log.log_start_offset > log.oldest_segment.base_offset else 0
+            if before.get(partition, 0) != offset and self._disk.is_writable(partition):
+                changed.append((partition, offset))
+        if changed and not self._is_stopped:
+            self._disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {**before, **dict(changed)})
+            self._host.emit(CheckpointWritten, self._broker, LOG_START_OFFSET_CHECKPOINT, tuple(changed))
+        return False
+
     def flush_all(self) -> None:
         """Flush what is dirty, as the operating system does by and by."""
         for partition, log in self._logs.items():
@@ -235,6 +375,7 @@ class LogManager:
         if self._behaviours.shutdown_flushes_logs:
             self.flush_all()
         self._checkpoint_recovery_points()
+        self._checkpoint_log_starts()
         self._disk.clean_shutdown_file = True
         self._disk.unclean_dirs = {**self.offline_dirs, **self._disk.failed_dirs}
 

@@ -3,9 +3,11 @@
 After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -13,6 +15,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release import Behaviours
 
 SNAPSHOTS_KEPT: Final = 8
+_base_offset: Final = attrgetter("base_offset")
 
 
 class ProducerStateEntry:
@@ -35,9 +38,9 @@ class ProducerStateEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """What the first ``batch_count`` batches of a log say of its producers (Kafka's ``.snapshot`` files)."""
+    """What a log says of its producers below ``offset`` (Kafka's ``.snapshot`` files)."""
 
-    batch_count: int
+    offset: int
     entries: dict[int, ProducerStateEntry]
     ongoing_transactions: dict[int, int]
     unreplicated_transactions: tuple[tuple[int, int], ...]
@@ -152,27 +155,45 @@ class ProducerStates:
         It leaves another snapshot for the next time, so that a batch is read again once, however often that comes.
         *snapshots* are of *batches*; the newest are kept.
         """
-        read = 0
-        self.entries, self.ongoing_transactions, self.unreplicated_transactions = {}, {}, []
-        if snapshots:
-            newest = snapshots[-1]
-            read = newest.batch_count
-            self.entries = _copies(newest.entries)
-            self.ongoing_transactions = dict(newest.ongoing_transactions)
-            self.unreplicated_transactions = list(newest.unreplicated_transactions)
+        read = self._load(snapshots[-1] if snapshots else None, batches)
         if read == len(batches):
             return
         for batch in batches[read:]:
             self.append(batch)
-        snapshots.append(
-            ProducerSnapshot(
-                len(batches),
-                _copies(self.entries),
-                dict(self.ongoing_transactions),
-                tuple(self.unreplicated_transactions),
-            )
-        )
+        snapshots.append(self._snapshot(batches[-1].next_offset))
         del snapshots[:-SNAPSHOTS_KEPT]
+
+    def snapshot_at(
+        self, offset: int, batches: Sequence[RecordBatch], snapshots: Sequence[ProducerSnapshot]
+    ) -> ProducerSnapshot:
+        """Return what a log says of its producers below an offset, as Kafka writes it when a segment begins there.
+
+        It outlives the records that said so. `ProducerStates.entries` are those of a log that nobody appends to.
+        """
+        newest = next((known for known in reversed(snapshots) if known.offset <= offset), None)
+        for batch in batches[self._load(newest, batches) :]:
+            if batch.base_offset >= offset:
+                break
+            self.append(batch)
+        return self._snapshot(offset)
+
+    def _load(self, snapshot: ProducerSnapshot | None, batches: Sequence[RecordBatch]) -> int:
+        """Know what a snapshot says and nothing else; return how many of the batches it has read."""
+        self.entries, self.ongoing_transactions, self.unreplicated_transactions = {}, {}, []
+        if snapshot is None:
+            return 0
+        self.entries = _copies(snapshot.entries)
+        self.ongoing_transactions = dict(snapshot.ongoing_transactions)
+        self.unreplicated_transactions = list(snapshot.unreplicated_transactions)
+        return bisect_left(batches, snapshot.offset, key=_base_offset)
+
+    def _snapshot(self, offset: int) -> ProducerSnapshot:
+        return ProducerSnapshot(
+            offset,
+            _copies(self.entries),
+            dict(self.ongoing_transactions),
+            tuple(self.unreplicated_transactions),
+        )
 
 
 def _copies(entries: dict[int, ProducerStateEntry]) -> dict[int, ProducerStateEntry]:

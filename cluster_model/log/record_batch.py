@@ -43,6 +43,8 @@ class RecordBatch:
     size_bytes: int = 0
     is_transactional: bool = False
     control_type: str | None = None
+    max_timestamp_us: int = 0
+    """When the last of its records was handed to the producer (``CreateTime``, KIP-32)."""
     next_offset: int = field(init=False)
     """The offset after the batch's last record."""
     last_sequence: int = field(init=False)
@@ -64,6 +66,7 @@ class RecordBatch:
             self.size_bytes,
             self.is_transactional,
             self.control_type,
+            self.max_timestamp_us,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,6 +81,7 @@ class RecordBatch:
             self.size_bytes,
             self.is_transactional,
             self.control_type,
+            self.max_timestamp_us,
         )
 
     @property

@@ -4,17 +4,29 @@ After ``UnifiedLog.scala``, ``Log.scala`` before 3.0. LEO, the log end offset, i
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
+from harrow.cluster_model.log.disk import (
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    Disk,
+    LogSegment,
+)
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import TopicConfig
 
 NO_OFFSET: Final = -1
+
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+LEADER_LOG_START: Final = "log start offset"
+"""Why a log begins later than before: its retention, or that its leader's does."""
 
 
 class UnexpectedAppendOffset(Exception):
@@ -38,17 +50,31 @@ class AppendResult:
 class UnifiedLog:
     """A log on a disk. It is opened anew at each start of its broker."""
 
-    __slots__ = ("_behaviours", "_file", "epochs", "high_watermark", "log_end_offset", "producers")
+    __slots__ = (
+        "_behaviours",
+        "_file",
+        "epochs",
+        "high_watermark",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+    )
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
         self._behaviours = behaviours
         self._file = disk.log_file(partition)
+        first = self._file.segments[0].base_offset
+        self.log_start_offset = max(first, disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, partition))
+        if self.log_start_offset > self._file.log_end_offset:
+            # The checkpoint knows better (``Log.loadSegments``): what is there is from before.
+            self._file.start_anew_at(self.log_start_offset)
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
         if behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
         self.producers = ProducerStates(behaviours)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
@@ -111,13 +137,13 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, to the LEO at most; return whether it changed.
+        """Set the high watermark, to the LEO at most and the log start at least; return whether it changed.
 
         After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log limits what its checkpoint
         says, a truncation what is left, a follower what its leader says, and a leader asks only for more
         (see `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
         """
-        high_watermark = min(offset, self.log_end_offset)
+        high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         if high_watermark == self.high_watermark:
             return False
         self.high_watermark = high_watermark
@@ -148,9 +174,11 @@ class UnifiedLog:
     def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
         """Return the base offset of the first damaged batch that a read meets, `NO_OFFSET` if it meets none."""
         file = self._file
+        if not file.damaged:
+            return NO_OFFSET
         size = 0
         first = bisect_right(file.base_offsets, offset) - 1
-        for position in range(first, len(file.batches) if file.damaged else 0):
+        for position in range(first, len(file.batches)):
             batch = file.batches[position]
             size += batch.size_bytes
             if batch.next_offset > end_offset or (position > first and size > max_bytes):
@@ -167,12 +195,123 @@ class UnifiedLog:
             return False
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         if self._behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         if self._behaviours.producer_state_follows_log:
             self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.update_high_watermark(self.high_watermark)
         return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything, and go on at an offset: that of the leader's log start."""
+        self._file.start_anew_at(offset)
+        self.log_start_offset = self.log_end_offset = offset
+        self.epochs.entries.clear()
+        self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
+        self.update_high_watermark(offset)
+
+    # Retention
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Have no reader get what is below an offset, up to the high watermark at most; return whether that is new.
+
+        After ``Log.maybeIncrementLogStartOffset``. The segments stay until somebody looks for old ones.
+        """
+        if offset <= self.log_start_offset or offset > self.high_watermark:
+            return False
+        self._start_at(offset)
+        return True
+
+    def _start_at(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        self.update_high_watermark(self.high_watermark)
+
+    def delete_old_segments(self, now_us: int, config: TopicConfig) -> list[tuple[str, int, int]]:
+        """Delete the segments that retention asks for; return why the log starts where: reason, log start, bytes left.
+
+        After ``Log.deleteOldSegments``: by time, then by size, then what is below the log start.
+        """
+        deleted: list[tuple[str, int, int]] = []
+        file = self._file
+
+        def is_past(number: int) -> bool:
+            """A segment is past retention when its latest record is."""
+            if not self._behaviours.retention_spares_recent:
+                return number + 1 < len(file.segments)
+            return now_us - file.largest_timestamp_us(number) > config.retention_us
+
+        if config.retention_us >= 0 and self._delete(is_past):
+            deleted.append((RETENTION_MS, self.log_start_offset, file.size_bytes))
+        surplus = file.size_bytes - config.retention_bytes
+
+        def is_beyond(number: int) -> bool:
+            nonlocal surplus
+            surplus -= file.segments[number].size_bytes
+            return surplus >= 0
+
+        if 0 <= config.retention_bytes <= file.size_bytes and self._delete(is_beyond):
+            deleted.append((RETENTION_BYTES, self.log_start_offset, file.size_bytes))
+        self._delete(self._is_below_start)
+        return deleted
+
+    def _is_below_start(self, number: int) -> bool:
+        segments = self._file.segments
+        return number + 1 < len(segments) and segments[number + 1].base_offset <= self.log_start_offset
+
+    def _delete(self, is_old: Callable[[int], bool]) -> bool:
+        """Delete the first segments that are old; return whether the log starts later now.
+
+        None that reaches above the high watermark (KAFKA-5634), and not an empty active one (``Log.deletableSegments``).
+        """
+        file, segments = self._file, self._file.segments
+        count = 0
+        while count < len(segments):
+            end = segments[count + 1].base_offset if count + 1 < len(segments) else self.log_end_offset
+            is_committed = end <= self.high_watermark or not self._behaviours.retention_waits_for_hw
+            if not is_committed or end == segments[count].base_offset or not is_old(count):
+                break
+            count += 1
+        if not count:
+            return False
+        begin = segments[count].base_offset if count < len(segments) else self.log_end_offset
+        known = ProducerStates(self._behaviours).snapshot_at(begin, file.batches, file.producer_snapshots)
+        newer = [snapshot for snapshot in file.producer_snapshots if snapshot.offset > begin]
+        file.delete_segments(count)
+        file.producer_snapshots[:] = [known, *newer]
+        if begin <= self.log_start_offset:
+            return False
+        self._start_at(begin)
+        return True
+
+    @property
+    def oldest_segment(self) -> LogSegment:
+        """The segment that retention looks at first."""
+        return self._file.segments[0]
+
+    def retained_until_us(self, config: TopicConfig, *, by_latest: bool = False) -> int | None:
+        """Return when something of the log may be past ``retention.ms`` at the earliest, None for never.
+
+        *by_latest* goes by the latest record of the oldest segment, for which each of its batches is looked at. Its first
+        batch is enough for not coming too late.
+        """
+        file = self._file
+        if config.retention_us < 0 or file.log_end_offset == file.segments[0].base_offset:
+            return None
+        if not self._behaviours.retention_spares_recent:
+            return 0
+        since_us = file.largest_timestamp_us(0) if by_latest else file.segments[0].first_timestamp_us
+        return since_us + config.retention_us
+
+    def is_beyond_retention_bytes(self, config: TopicConfig) -> bool:
+        """Return whether the log is so large that its oldest segment may go."""
+        surplus = self._file.size_bytes - config.retention_bytes
+        return config.retention_bytes >= 0 and 0 < self._file.segments[0].size_bytes <= surplus
+
+    def has_segments_below_start(self) -> bool:
+        """Return whether segments are left of which nothing can be read."""
+        return self._is_below_start(0)
 
     @property
     def active_segment_base(self) -> int:

@@ -113,6 +113,8 @@ class Cluster:
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.controller = self.control_plane.controller
         self.partition_state = self.control_plane.partition_state
+        self.electable = self.control_plane.electable
+        self.recovery_sets = self.control_plane.recovery_sets
         self.is_registered = self.control_plane.is_registered
 
     def host(self, process: Process) -> SimulatedHost:
@@ -223,6 +225,14 @@ class Cluster:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
         self.disks[broker].failed_dirs.pop(log_dir, None)
 
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
+        self.disks[broker].write_us = write_us
+        process = self.processes[broker]
+        if write_us and process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].disk_slowed()
+
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
         self.disks[broker].log_file(partition).damage(offset)
@@ -305,7 +315,7 @@ class Cluster:
     def pause_broker(self, broker: int) -> None:
         process = self.nodes[broker]
         process.paused = True
-        self.network.process_paused(process)
+        self.network.wake_idle_fetches(process)
         self.trace.emit(events.BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
@@ -345,14 +355,25 @@ class Cluster:
             self._revive(node)
 
     def _revive(self, broker: int) -> None:
-        """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end."""
+        """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end.
+
+        So is one that would end by itself soon, for nobody has let it register.
+        """
         self.resume_broker(broker)
         if broker in self.disks:
             self.disks[broker].failed_dirs.clear()
         life = self.brokers.get(broker)
-        if life is not None and (life.hangs or life.replicas.logs.offline_dirs):
+        if life is not None and (
+            life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)
+        ):
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
+
+    def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
+        """Return whether a broker would end before it can have registered, although all is well now."""
+        gives_up_us = life.gives_up_us
+        needed_us = self.control_plane.registration_time_max_us(self._configs[broker])
+        return gives_up_us is not None and gives_up_us - self.simulator.now_us < needed_us
 
     # What can be seen
 

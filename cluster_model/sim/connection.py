@@ -32,6 +32,10 @@ class ServerEndpoint(Protocol):
 class Idle(Protocol):
     """What goes on by itself on a connection while nothing happens (`idle_fetch`)."""
 
+    @property
+    def repeated_us(self) -> int | None:
+        """When the client has last repeated its request, None before the first time."""
+
     def wake(self) -> None:
         """Be what has become of it by now."""
 

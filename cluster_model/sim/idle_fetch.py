@@ -103,6 +103,21 @@ class IdleFetch:
         return self._connection
 
     @property
+    def api(self) -> str:
+        """What the request is called."""
+        api: str = self._fetch.message[2].api
+        return api
+
+    @property
+    def repeated_us(self) -> int | None:
+        """When the client has last got an empty answer, and repeated its request; None before the first time."""
+        since_us = self.since_us
+        answered_us = since_us + self._wait_us + self._latency_us
+        if answered_us <= self._simulator.now_us:
+            return answered_us
+        return since_us - self._latency_us if since_us > self._since_us else None
+
+    @property
     def since_us(self) -> int:
         """When the server got the request that it last got."""
         elapsed_us = self._simulator.now_us - self._since_us

@@ -34,46 +34,40 @@ class LinkQuality:
 class LinkQualities:
     """The qualities in force, and until when links with a limit of bandwidth are busy."""
 
-    __slots__ = ("_busy_until_us", "_qualities")
+    __slots__ = ("_busy_until_us", "by_link")
 
     def __init__(self) -> None:
-        self._qualities: dict[LinkName, list[LinkQuality]] = {}
+        self.by_link: dict[LinkName, list[LinkQuality]] = {}
         self._busy_until_us: dict[LinkName, int] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._qualities)
-
-    def __contains__(self, link: LinkName) -> bool:
-        return link in self._qualities
-
     def add(self, link: LinkName, quality: LinkQuality) -> None:
-        self._qualities.setdefault(link, []).append(quality)
+        self.by_link.setdefault(link, []).append(quality)
 
     def remove(self, link: LinkName, quality: LinkQuality) -> None:
         """Undo one `add`; what was healed meanwhile is as it is."""
-        qualities = self._qualities.get(link, [])
+        qualities = self.by_link.get(link, [])
         if quality in qualities:
             qualities.remove(quality)
         if not qualities:
             self._forget(link)
 
     def clear(self) -> None:
-        self._qualities.clear()
+        self.by_link.clear()
         self._busy_until_us.clear()
 
     def keep(self, names: frozenset[str]) -> None:
         """Undo all but what is about links of which an end is one of these processes."""
-        for link in list(self._qualities):
+        for link in list(self.by_link):
             if names.isdisjoint(link):
                 self._forget(link)
 
     def disturbs(self, name: str) -> bool:
         """Return whether a link of a process is worse than by itself."""
-        return any(name in link for link in self._qualities)
+        return any(name in link for link in self.by_link)
 
     def delay_us(self, link: LinkName, now_us: int, size_bytes: int, draw: Stream) -> int:
         """Return how much longer a message takes that is sent now, and keep the link busy with it."""
-        qualities = self._qualities.get(link)
+        qualities = self.by_link.get(link)
         if qualities is None:
             return 0
         delay_us = 0
@@ -92,8 +86,8 @@ class LinkQualities:
 
     def request_us(self, link: LinkName) -> int:
         """Return how much longer the receiver takes for each request."""
-        return sum(quality.request_us for quality in self._qualities.get(link, ()))
+        return sum(quality.request_us for quality in self.by_link.get(link, ()))
 
     def _forget(self, link: LinkName) -> None:
-        self._qualities.pop(link, None)
+        self.by_link.pop(link, None)
         self._busy_until_us.pop(link, None)

@@ -8,7 +8,7 @@ its connections; a machine that loses power says nothing.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from harrow.cluster_model.events import MessageDelivered, MessageRuleApplied
 from harrow.cluster_model.sim import message_rule
@@ -29,8 +29,6 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
-
-_FETCH: Final = "Fetch"
 
 
 class Network:
@@ -87,9 +85,15 @@ class Network:
         self._endpoints[name or process.name] = (process, endpoint)
 
     def stop_listening(self, process: Process) -> None:
-        """Have a process close the connections that it has accepted, and accept no more."""
+        """Have a process close the connections that it has accepted by its own name, and accept no more of those.
+
+        A controller in the process of a broker listens by another name, and goes on.
+        """
         self._endpoints[process.name] = (process, None)
-        for connection in [c for c in self._connections.values() if c.server is process]:
+        others = [e for owner, e in self._endpoints.values() if owner is process and e is not None]
+        for connection in [
+            c for c in self._connections.values() if c.server is process and c.server_endpoint not in others
+        ]:
             _wake(connection)
             self._send(connection, False, (connection, -1, CLOSE))
             connection.server_incarnation = NOBODY
@@ -258,8 +262,8 @@ class Network:
             elif not power_loss:
                 self._send(connection, False, (connection, -1, CLOSE))
 
-    def process_paused(self, process: Process) -> None:
-        """Wake the idle fetches of a process that has just been paused."""
+    def wake_idle_fetches(self, process: Process) -> None:
+        """Wake the idle fetches of a process that is no longer what it was."""
         for idle in tuple(self._idle_fetches.values()):
             if process in (idle.connection.client, idle.connection.server):
                 idle.wake()
@@ -294,7 +298,7 @@ class Network:
         connection.established = True
         direction = connection.to_server if to_server else connection.to_client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
-        if self._qualities:
+        if self._qualities.by_link:
             at_us = self._degraded(connection, to_server, message, at_us + extra_us)
         else:
             at_us = max(at_us + extra_us, direction.arrival_us + 1)
@@ -330,7 +334,7 @@ class Network:
     def _note_disturbance(self) -> None:
         self._disturbed = bool(
             self._cuts
-            or self._qualities
+            or self._qualities.by_link
             or self._rules
             or self._queued
             or self.trace_messages
@@ -437,7 +441,7 @@ class Network:
         if (
             connection.on_repeated is None
             or not self._is_still(connection)
-            or self._disturbs_fetches(connection)
+            or self._disturbs_fetches(connection, fetch.message[2].api)
         ):
             return None
         kind = SteppedIdleFetch if self._steps_idle_fetches else IdleFetch
@@ -480,28 +484,28 @@ class Network:
             and self._server_lives(connection)
         )
 
-    def _disturbs_fetches(self, connection: Connection) -> bool:
+    def _disturbs_fetches(self, connection: Connection, api: str) -> bool:
         """Return whether a cut or a rule may keep a fetch of a connection or its answer from taking the plain road."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
-        if not self._cuts and not self._rules and not self._qualities:
+        if not self._cuts and not self._rules and not self._qualities.by_link:
             return False
         client, server = connection.client.name, connection.server.name
         links = ((client, server), (server, client))
-        if any(link in self._cuts or link in self._qualities for link in links):
+        if any(link in self._cuts or link in self._qualities.by_link for link in links):
             return True
         if self._is_within_core(client, server):
             return False
         return any(
-            rule.is_about_api(_FETCH, REQUEST, client, server, connection.listener)
-            or rule.is_about_api(_FETCH, RESPONSE, server, client, connection.listener)
+            rule.is_about_api(api, REQUEST, client, server, connection.listener)
+            or rule.is_about_api(api, RESPONSE, server, client, connection.listener)
             for rule in self._rules
             if rule.znode is None
         )
 
     def _wake_disturbed(self) -> None:
         for idle in tuple(self._idle_fetches.values()):
-            if self._disturbs_fetches(idle.connection):
+            if self._disturbs_fetches(idle.connection, idle.api):
                 idle.wake()
 
     # Queues of what cannot pass now

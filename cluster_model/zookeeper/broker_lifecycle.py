@@ -52,6 +52,11 @@ class ZkBrokerLifecycle:
     def is_active_controller(self) -> bool:
         return self._controller.is_active
 
+    @property
+    def gives_up_us(self) -> int | None:
+        """Never: it tries to register for as long as it takes."""
+        return None
+
     def start(self) -> None:
         """Connect to ZooKeeper; registration follows from that."""
         self._zookeeper.start()

@@ -86,6 +86,13 @@ class ZkControlPlane:
         """Return what a partition's state znode has."""
         return self._zookeeper.partition_state(partition)
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        state = self.partition_state(partition)
+        return () if state is None else state.isr
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return (self.electable(partition),)
+
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return how long a session may outlive its broker, whose next life waits for its end and then tries again."""
         return config.zookeeper_session_timeout_us + 2 * self._tick_us + REGISTRATION_RETRY_US

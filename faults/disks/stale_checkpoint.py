@@ -13,7 +13,8 @@ class StaleCheckpoint(DiskFault):
     """The broker dies, and one of its checkpoint files is an old one when it comes back, or is missing.
 
     `replication-offset-checkpoint` has high watermarks: up to 0.10.2 a follower cuts its log to them.
-    `recovery-point-offset-checkpoint` says from where on a log is checked after a crash. `leader-epoch-checkpoint` says where leader
+    `recovery-point-offset-checkpoint` says from where on a log is checked after a crash, `log-start-offset-checkpoint` where a log
+    begins within a segment. `leader-epoch-checkpoint` says where leader
     epochs begin, by which followers truncate (KIP-101); recovery completes it from the batches that it checks, unless the
     broker had been stopped in good order.
     """
@@ -22,7 +23,10 @@ class StaleCheckpoint(DiskFault):
 
     broker: Broker = described("Which broker; one that is down already is not crashed.")
     file: Literal[
-        "replication-offset-checkpoint", "recovery-point-offset-checkpoint", "leader-epoch-checkpoint"
+        "replication-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "leader-epoch-checkpoint",
     ] = described("Which file.", default="replication-offset-checkpoint")
     age: Duration | None = described("How old it is; by default it is missing.", default=None)
     restart_after: Lasts | None = described(

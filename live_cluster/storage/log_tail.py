@@ -31,6 +31,8 @@ class LogTail:
         # Where the last batch stands, as it is stored, and how many batches of the model it is.
         self._last = 0
         self._of_last = 0
+        self.begin = 0
+        """Where its first segment begins, as it was seen last."""
         self.batches: list[RecordBatch] = []
 
     @property
@@ -38,6 +40,11 @@ class LogTail:
         """Return the log end offset, as far as it has been seen."""
         begins = base_offset(self._seen[-1][0]) if self._seen else 0
         return max(begins, self.batches[-1].next_offset if self.batches else 0)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how large its segments were when they were seen last."""
+        return sum(size for _, size, _ in self._seen)
 
     def look(self) -> list[RecordBatch | CutBack]:
         """Return what has happened to the log, in order."""
@@ -80,7 +87,10 @@ class LogTail:
             found, last, _ = batches_from(segment, 0)
             now += found
             self._take_last(segment, last)
-        before, self.batches = self.batches, now
+        # What retention has deleted is no cut: the log begins later.
+        self.begin = base_offset(seen[0][0]) if seen else 0
+        before = [batch for batch in self.batches if batch.next_offset > self.begin]
+        self.batches = now
         same = 0
         for old, new in zip(before, now, strict=False):
             if _content(old) != _content(new):

@@ -46,6 +46,7 @@ _NOT_AT_HAND: Final = {
     Deed.LOSE_POWER: "no command cuts the power, and what is on disk is not seen",
     Deed.TEAR_WRITE: "no command cuts the power, and what is on disk is not seen",
     Deed.LOSE_DISK: "the disks are not at hand",
+    Deed.SLOW_DISK: "the disks are not at hand",
     Deed.FAIL_LOG_DIR: "the disks are not at hand",
     Deed.DAMAGE_BATCH: "the disks are not at hand",
     Deed.REVERT_CHECKPOINT: "the disks are not at hand",

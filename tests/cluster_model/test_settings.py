@@ -49,6 +49,8 @@ def changed_in(release: str, old: Value, new: Value) -> dict[str, Value]:
     return by_release((before(release), old), (since(release), new))
 
 
+WEEK_MS = 7 * 24 * 60 * 60 * 1000
+
 # From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
 DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),  # KIP-106
@@ -72,9 +74,18 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "log.flush.interval.ms"): by_release((ALL, LONG_MAX)),
     (BROKER, "log.flush.scheduler.interval.ms"): by_release((ALL, LONG_MAX)),
     (BROKER, "log.segment.bytes"): by_release((ALL, 1 << 30)),
+    (BROKER, "log.roll.ms"): by_release((ALL, WEEK_MS)),
+    (BROKER, "log.retention.ms"): by_release((ALL, WEEK_MS)),
+    (BROKER, "log.retention.bytes"): by_release((ALL, -1)),
+    (BROKER, "log.retention.check.interval.ms"): by_release((ALL, 300_000)),
+    (BROKER, "log.flush.start.offset.checkpoint.interval.ms"): by_release((ALL, 60_000)),  # KIP-107
+    (TOPIC, "segment.ms"): by_release((ALL, WEEK_MS)),
+    (TOPIC, "retention.ms"): by_release((ALL, WEEK_MS)),
+    (TOPIC, "retention.bytes"): by_release((ALL, -1)),
     (TOPIC, "flush.messages"): by_release((ALL, LONG_MAX)),
     (BROKER, "broker.session.timeout.ms"): by_release((ALL, 9_000)),
     (BROKER, "broker.heartbeat.interval.ms"): by_release((ALL, 2_000)),
+    (BROKER, "initial.broker.registration.timeout.ms"): by_release((ALL, 60_000)),
     (BROKER, "controller.quorum.election.timeout.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.election.backoff.max.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.fetch.timeout.ms"): by_release((ALL, 2_000)),
@@ -148,7 +159,10 @@ def test_names_and_scopes() -> None:
         "flush.messages",
         "flush.ms",
         "min.insync.replicas",
+        "retention.bytes",
+        "retention.ms",
         "segment.bytes",
+        "segment.ms",
         "unclean.leader.election.enable",
     ]
     assert setting_names() == sorted({name for _, name in SETTINGS})
@@ -180,6 +194,8 @@ def test_logs_are_flushed_by_time_as_often_as_the_broker_looks_unless_somebody_s
     broker = broker_config("2.4", {"log.flush.scheduler.interval.ms": 5, "log.flush.interval.ms": 7})
     assert (broker.flush_interval_us, topic_config({"flush.ms": 9}, broker).flush_us) == (7 * MS, 9 * MS)
     assert topic_config({"segment.bytes": 100}, broker).segment_bytes == 100
+    assert topic_config({"retention.ms": 100}, broker).retention_us == 100_000
+    assert topic_config({"retention.ms": -1, "retention.bytes": 5}, broker).retention_us < 0
 
 
 @pytest.mark.parametrize(

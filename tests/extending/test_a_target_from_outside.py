@@ -92,6 +92,12 @@ class OneLog(Clock):
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         return (0, 1, 2)
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        return (0, 1, 2)
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return ((0, 1, 2),)
+
     def broker_state(self, broker: int) -> str:
         return "up"
 
@@ -99,6 +105,9 @@ class OneLog(Clock):
         return True
 
     def is_impaired(self, broker: int) -> bool:
+        return False
+
+    def is_stuck(self, partition: str, broker: int) -> bool:
         return False
 
     def is_acked(self, value: str) -> bool:

@@ -17,6 +17,7 @@ from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
 from harrow.faults.disks.disk_loss import DiskLoss
+from harrow.faults.disks.disk_slow import DiskSlow
 from harrow.faults.disks.log_dir_failure import LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.disks.torn_write import TornWrite
@@ -74,6 +75,9 @@ class FakeEnvironment:
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         self.did.append(("repair dir", broker, log_dir))
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        self.did.append(("slow disk", broker, write_us))
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
@@ -220,6 +224,11 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
             [("fail dir", 0, 1)],
             [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
         ),
+        (
+            DiskSlow(broker=0, delay=7, duration=(SECOND, SECOND)),
+            [("slow disk", 0, 7)],
+            [("slow disk", 0, 0)],
+        ),
         (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
         (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),
         (
@@ -292,6 +301,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BitRot(broker=0, partition="t-0", offset=2),
         BitRot(broker=1, partition="t-0"),
         LogDirFailure(broker=0, log_dir=2),
+        DiskSlow(broker=2),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
         BrokerPause(broker=1),
@@ -521,6 +531,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "torn_write",
         "bit_rot",
         "log_dir_failure",
+        "disk_slow",
         "stale_checkpoint",
         "broker_pause",
         "broker_resume",

@@ -88,6 +88,35 @@ def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
     )
 
 
+def acked_by_former_leader(record: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that waited for the disk of a leader while the leadership went to another broker."""
+    return (
+        ("elected", 0, "was elected (epoch 2)"),
+        ("appended", 1, f"{record} at offset"),
+        ("acked", 1, f"acked {record} (acks=1) before any follower had it"),
+        ("truncated", 1, f"and cut off {record}"),
+    )
+
+
+def rotten(why: str = "") -> tuple[Wanted, ...]:
+    """Return the chain of m1 of bit-rot, which nobody can read."""
+    return (
+        ("appended", 0, "m1 at offset 1"),
+        ("damaged", 0, "has damaged bytes where m1 stands"),
+        ("conclusion", None, why),
+    )
+
+
+def expired(record: str, setting: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that nobody read while its topic kept it."""
+    return (
+        ("appended", 0, record),
+        ("acked", 0, "all of the ISR [0, 1, 2] had it"),
+        ("retention-deleted", None, f"({setting}), with {record}"),
+        ("conclusion", None, f"{setting} promised no more"),
+    )
+
+
 def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
     return (
@@ -146,6 +175,33 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ),
     ("disk-loss[one-replica]", "lost-write", "m0"): (lost_with_only_disk("m0"), ()),
     ("disk-loss[one-replica]", "lost-write", "m1"): (lost_with_only_disk("m1"), ()),
+    ("bit-rot[older-segment]", "lost-write", "m1"): (
+        rotten("every replica that had m1"),
+        ("min.insync.replicas=2",),
+    ),
+    ("bit-rot[stopped]", "lost-write", "m1"): (
+        rotten("every replica that had m1"),
+        ("min.insync.replicas=2",),
+    ),
+    ("bit-rot[leads-on]", "lost-write", "m1"): (
+        (
+            *rotten()[:2],
+            ("kept", 1, "still has m1"),
+            ("conclusion", None, "and it leads on although brokers 1 and 2"),
+        ),
+        (),
+    ),
+    ("short-retention[base]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[earliest]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[none]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
+    ("short-retention[bytes]", "lost-write", "m2"): (
+        expired("m2", "retention.bytes"),
+        ("retention.bytes=-1",),
+    ),
+    ("short-retention[bytes]", "lost-write", "m3"): (
+        expired("m3", "retention.bytes"),
+        ("retention.bytes=-1",),
+    ),
     ("ack-lost[base]", "duplicate", "m1"): (
         (
             ("sent", None, "producer-0 sent m1"),
@@ -174,6 +230,70 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
         ),
         ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m2"): (
+        acked_by_former_leader("m2"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m3"): (
+        acked_by_former_leader("m3"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[base]", "lost-write", "m4"): (
+        acked_by_former_leader("m4"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m2"): (
+        acked_by_former_leader("m2"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m3"): (
+        acked_by_former_leader("m3"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[full-queue]", "lost-write", "m4"): (
+        acked_by_former_leader("m4"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[control-plane-apart]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[control-plane-apart]", "inconsistent-offsets", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[kraft]", "lost-write", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("control-behind-data[kraft]", "inconsistent-offsets", "m1"): (
+        acked_by_former_leader("m1"),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("slow-disk-leader[unclean-election]", "lost-write", "m1"): (
+        (
+            ("isr-shrank", 0, "the ISR shrank from [0, 1, 2] to [0]: brokers 1 and 2 had fallen behind"),
+            ("acked", 0, "when the ISR had shrunk to [0]"),
+            ("elected-uncleanly", 1, "was elected uncleanly, from outside the ISR [0]"),
+        ),
+        ("unclean.leader.election.enable=false", "min.insync.replicas=2"),
+    ),
+    ("slow-disk-leader[unclean-election]", "inconsistent-offsets", "m1"): (
+        (
+            ("isr-shrank", 0, "the ISR shrank from [0, 1, 2] to [0]: brokers 1 and 2 had fallen behind"),
+            ("acked", 0, "when the ISR had shrunk to [0]"),
+            ("elected-uncleanly", 1, "was elected uncleanly, from outside the ISR [0]"),
+        ),
+        ("unclean.leader.election.enable=false", "min.insync.replicas=2"),
     ),
     ("acks-1-leader-stop[base]", "lost-write", "m1"): (
         (

@@ -99,6 +99,13 @@ class Oracle:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         return self.states.get(partition)
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        state = self.states.get(partition)
+        return () if state is None else state.isr
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        return (self.electable(partition),)
+
     def is_registered(self, broker: int) -> bool:
         return broker in self.registered
 
@@ -118,6 +125,10 @@ class Believer:
     @property
     def alter_partition_manager(self) -> "Believer":
         return self
+
+    @property
+    def gives_up_us(self) -> int | None:
+        return None
 
     @property
     def is_active_controller(self) -> bool:

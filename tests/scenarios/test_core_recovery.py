@@ -82,6 +82,38 @@ def test_a_core_serves_while_the_others_stay_as_they_are(text: str, core: tuple[
     assert found.partitions["t-0"].leader == core[0]
 
 
+ELIGIBLE_ARE_DOWN = """
+    kafka: 4.3
+    settings: {acks: all, min.insync.replicas: 2}
+    cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}]}
+    script:
+      - at: 1s
+        do: {send: m0}
+      - when: {acked: m0}
+        do: FIRST
+      - at: 15s
+        do: {broker_crash: {broker: 0}}
+    workload: {duration: 30s}
+    core: {order: [1]}
+    expect: {verdict: held, rules: {unavailable: held}}
+    """
+
+
+@pytest.mark.parametrize(
+    ("first", "core"),
+    [("{broker_stop: {broker: 1}}", (1,)), ("{broker_crash: {broker: 1}}", (0, 1))],
+)
+def test_with_an_empty_isr_a_core_has_who_is_eligible_and_waits_for_all_that_stopped_uncleanly(
+    first: str, core: tuple[int, ...]
+) -> None:
+    """KIP-966: who stops uncleanly is eligible until it registers again."""
+    result = run_plan(plan_of(ELIGIBLE_ARE_DOWN.replace("FIRST", first)), 0)
+    assert result.expected, result.missed
+    found = core_of(result)
+    assert sorted(found.brokers) == list(core)
+    assert found.partitions["t-0"].leader in core
+
+
 def test_nothing_that_was_planned_happens_to_the_others() -> None:
     result = run_plan(plan_of(LEADER_DIES), 0)
     core = core_of(result)

@@ -37,6 +37,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "uncommitted-reads": ("visibility[base]", "read-above-hw"),
     "recovery-point-ahead-of-flush": ("divergence-by-hw[0.11]", "checkpoint-within-log"),
     "epoch-entries-ahead-of-log": ("all-replicas-die[base]", "epoch-cache-monotonic"),
+    "retention-ignores-age": ("short-retention[longer]", "lost-write"),
     "no-dedup": ("ack-lost[idempotent]", "duplicate"),
     "no-sequence-check": ("retry-reorders[idempotent]", "nonmonotonic-send"),
     "producer-state-survives-truncation": (

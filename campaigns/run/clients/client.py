@@ -75,6 +75,9 @@ class Reader(Client):
     def position(self, partition: str) -> int | None:
         """Return the offset that it reads next; None before it has begun."""
 
+    def skip_corrupt(self) -> None:
+        """Go on behind batches with a bad CRC; called before it begins."""
+
     @abstractmethod
     def has_read_to_end(self) -> bool:
         """Return whether there was nothing more to read, of any partition, when it last looked."""

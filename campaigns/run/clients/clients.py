@@ -118,11 +118,13 @@ class Clients:
         return any(client.has_consumed(value) for client in self._clients.values())
 
     def start_reader(self) -> Reader:
-        """Stop the workload's readers, and start one that reads everything from the beginning."""
+        """Stop the workload's readers, and start one that reads everything from the beginning, and goes on behind damaged batches."""
         for client in self._clients.values():
             if isinstance(client, Reader):
                 client.stop()
-        return self._reader(READER)
+        reader = self._reader(READER)
+        reader.skip_corrupt()
+        return reader
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, and knows these brokers at first."""

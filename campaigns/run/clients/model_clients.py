@@ -139,7 +139,7 @@ class _Session:
 
 def pause(cluster: Cluster, process: Process) -> None:
     process.paused = True
-    cluster.network.process_paused(process)
+    cluster.network.wake_idle_fetches(process)
 
 
 class ConsumerClient(Reader):
@@ -155,6 +155,10 @@ class ConsumerClient(Reader):
         self._history_process = -1
         self._operations_seen = 0
         self._consumed: set[str] = set()
+        self._skips_corrupt = False
+
+    def skip_corrupt(self) -> None:
+        self._skips_corrupt = True
 
     def start(self) -> None:
         self._cluster.simulator.schedule(
@@ -175,6 +179,7 @@ class ConsumerClient(Reader):
             self.spec.poll_interval_us,
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
+            skips_corrupt=self._skips_corrupt,
         )
         self._consumer.start()
 

@@ -55,10 +55,9 @@ def _is_within(limits: BlastRadius, out: frozenset[int], struck: frozenset[int],
     if not limits.keep_in_sync:
         return True
     for partition in target.partition_settings():
-        state = target.observer.partition_state(partition)
-        isr = frozenset(() if state is None else state[2])
-        # Where nobody of the ISR is struck, its partition is as it was.
-        if struck & isr and len(isr - out) < limits.keep_in_sync:
+        electable = frozenset(target.observer.electable(partition))
+        # Where none of them is struck, the partition is as it was.
+        if struck & electable and len(electable - out) < limits.keep_in_sync:
             return False
     return True
 
@@ -161,6 +160,9 @@ class _Rehearsal:
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Do nothing: who has ended for it is started apart."""
+
+    def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: it stays in service."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return self._real.has_batch(broker, partition, offset)

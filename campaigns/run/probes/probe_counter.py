@@ -324,6 +324,10 @@ _PROBE_BY_EVENT: Final = {
     events.CorruptBatchFetched.name: "corrupt-batch-fetched",
     events.CorruptionCut.name: "recovery-met-corruption",
     events.LogDirFailed.name: "log-dir-failed",
+    events.RequestQueueFull.name: "request-queue-full",
+    events.LogStartRaised.name: "log-start-raised",
+    events.LogStartedAnew.name: "log-started-anew",
+    events.OffsetReset.name: "offset-reset",
 }
 """What is hit by each event of a kind, whatever the event says."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {

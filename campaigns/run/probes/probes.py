@@ -121,6 +121,14 @@ PROBES: Final[dict[str, str]] = {
     "The good batches behind the bad one go with it.",
     "log-dir-failed": "A broker could not write to a log directory.\n\n"
     "With another one it goes on without the replicas there (KIP-112), else it ends.",
+    "request-queue-full": "A broker's threads waited for its disk, and no more requests fitted into the queue.\n\n"
+    "Its network threads wait as well then, with answers that are ready.",
+    "log-start-raised": "A log begins later than before: retention has deleted what was there.\n\n"
+    "A consumer whose next record is gone goes where auto.offset.reset says.",
+    "log-started-anew": "A follower dropped its log, and went on where its leader's begins.\n\n"
+    "It had been away for longer than its leader keeps records.",
+    "offset-reset": "A consumer's position was out of range, and it went where auto.offset.reset says.\n\n"
+    "With latest, its default, it skips what is still there.",
     # Producers
     "duplicate-batch-suppressed": "A leader recognised a batch that it had already.\n\n"
     "The first ack was lost. Without idempotence it would be there twice.",

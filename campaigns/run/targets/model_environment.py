@@ -40,6 +40,7 @@ class ModelEnvironment:
         self.lose_disk = cluster.lose_disk
         self.fail_log_dir = cluster.fail_log_dir
         self.repair_log_dir = cluster.repair_log_dir
+        self.slow_disk = cluster.slow_disk
         self.revert_checkpoint = cluster.revert_checkpoint
 
     def broker_ids(self) -> tuple[int, ...]:

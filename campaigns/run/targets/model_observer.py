@@ -24,6 +24,11 @@ class ModelReplica:
         return self._replica.log.log_end_offset
 
     @property
+    def log_start(self) -> int:
+        """Where its log begins."""
+        return self._replica.log.log_start_offset
+
+    @property
     def hw(self) -> int:
         return self._replica.log.high_watermark
 
@@ -52,11 +57,13 @@ class ModelReplica:
 
     @property
     def log(self) -> tuple[str, ...]:
-        return tuple(value for batch in self._replica.log.batches for value in batch.values)
+        log = self._replica.log
+        begin = log.log_start_offset
+        return tuple(value for batch in log.batches if batch.next_offset > begin for value in batch.values)
 
 
 class ClusterObserver:
-    """Looks at brokers, ZooKeeper, the history and the trace of a run."""
+    """Looks at brokers, the control plane, the history and the trace of a run."""
 
     def __init__(self, cluster: Cluster, clients: Clients) -> None:
         self._cluster = cluster
@@ -69,6 +76,8 @@ class ClusterObserver:
         self.controller = cluster.controller
         self.replicas_of = cluster.replicas_of
         self.is_registered = cluster.is_registered
+        self.electable = cluster.electable
+        self.recovery_sets = cluster.recovery_sets
         self.is_consumed = clients.is_consumed
 
     def replica(self, partition: str, broker: int) -> ModelReplica | None:
@@ -96,6 +105,16 @@ class ClusterObserver:
                 network.is_cut(process.name, name) for name in self._cluster.control_plane.process_names
             )
         )
+
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        state = self._cluster.partition_state(partition)
+        if state is None or state.leader not in self._cluster.disks or state.leader == broker:
+            return False
+        damaged = self._cluster.disks[state.leader].log_file(partition).damaged
+        if not damaged:
+            return False
+        replica = self.replica(partition, broker)
+        return replica is not None and max(damaged) >= replica.leo
 
     def is_acked(self, value: str) -> bool:
         self._read_history()

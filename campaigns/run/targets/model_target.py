@@ -88,12 +88,14 @@ class ModelTarget:
         for broker in self.cluster.replicas_of(partition):
             live = self.observer.replica(partition, broker)
             file = self.cluster.disks[broker].log_file(partition)
+            begin = file.segments[0].base_offset if live is None else live.log_start
             found[broker] = FinalLog(
                 leo=file.log_end_offset,
                 hw=0 if live is None else live.hw,
                 flushed=file.flushed_offset,
                 epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
-                batches=tuple(file.batches),
+                batches=tuple(batch for batch in file.batches if batch.next_offset > begin),
+                damaged=frozenset(file.damaged),
                 in_sync=state is not None and broker in state.isr,
             )
         return found

@@ -10,13 +10,12 @@ def can_spare(
 ) -> bool:
     """Return whether, without a broker's copy, *enough* replicas that can lead have every committed record of a partition.
 
-    Only members of the ISR are elected. Committed is what any running replica takes for committed; where none runs that is
+    Only members of the ISR are elected, or of the ELR where it is empty. Committed is what any running replica takes for committed; where none runs that is
     unknown, so nothing is risked. *end_of_log* tells the LEO of a replica, also of one whose broker is down.
     """
     running = [observer.replica(partition, replica) for replica in observer.replicas_of(partition)]
     committed = max((replica.hw for replica in running if replica is not None), default=None)
     if committed is None:
         return False
-    state = observer.partition_state(partition)
-    electable = () if state is None else state[2]
+    electable = observer.electable(partition)
     return sum(end_of_log(replica) >= committed for replica in electable if replica != broker) >= enough

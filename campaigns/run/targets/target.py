@@ -39,8 +39,20 @@ class RunObserver(Observer, Protocol):
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
 
+    def electable(self, partition: str) -> tuple[int, ...]:
+        """Return who can lead a partition cleanly, alive or not: its ISR; where that is empty its ELR, or who led last (KIP-966)."""
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """Return sets of brokers of which one each has to be alive, so that a partition gets a leader.
+
+        That is the ISR. With ELRs (KIP-966) it hangs on who has stopped uncleanly.
+        """
+
     def is_impaired(self, broker: int) -> bool:
         """Return whether a broker runs and can keep its session while some fault stands against it."""
+
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        """Return whether a follower can never have all that its leader has: a damaged batch stands in between."""
 
     def step_taken(self, position: int) -> None:
         """From *position* of the trace on counts what the next step waits for."""

@@ -42,11 +42,18 @@ def _start_forkserver() -> None:
 
 
 def kill(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
+    """End the processes of a pool at once, and wait for the thread that looks after them.
+
+    Python wakes that thread when it exits, and takes no lock for it (`_python_exit` of `concurrent.futures.process`): where the
+    thread closes what it is woken by at the same moment, an `OSError` (Bad file descriptor) is printed.
+    """
+    # Else a thread that has read half of a result waits for the other half, of a process that is dead.
+    results = getattr(pool, "_result_queue", None)
+    if results is not None:
+        results._writer.close()  # noqa: SLF001 - nothing public closes one end
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.kill()
+    pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:

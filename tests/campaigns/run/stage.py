@@ -22,16 +22,20 @@ class Stage:
         replication_factor: int = 3,
         controller: int = 0,
         watches_fetches: bool = False,
+        kafka: str = "2.4",
+        min_isr: int = 1,
     ) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
             topics=(TopicSpec(name="t", replication_factor=replication_factor),),
             controller=controller,
+            settings={"min.insync.replicas": min_isr},
+            voters=1,  # Several of them, with the same choices, would stand for election at the same times for ever.
         )
         plan = Plan(
             campaign="stage",
             cluster=spec,
-            kafka="2.4",
+            kafka=kafka,
             producers=(ProducerSpec(name="producer-0", settings={"acks": "all"}),),
         )
         choices = recorded_choices({"schedule": draws})

@@ -2,7 +2,7 @@
 
 from harrow.checks.causes.story import Story
 from harrow.checks.index import Index
-from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, LogEntry
+from harrow.checks.replay.partition_state import POWER_LOSS, RETENTION, TRUNCATED, LogEntry
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -108,3 +108,41 @@ def test_the_isr_is_that_of_the_leader_at_the_moment() -> None:
     assert copies.isr_at(0, 3) == (0, 1)
     assert copies.isr_at(0, 9) == (0,)
     assert copies.isr_at(1, 9) == (1, 0)
+
+
+def test_all_records_of_a_damaged_batch_are_damaged_and_no_others() -> None:
+    run = RunBuilder()
+    run.append(0, "m0")
+    run.append(0, "m1", "m2")
+    run.replicate(1, "m0")
+    run.replicate(1, "m1", "m2")
+    run.event("batch_damaged", broker=0, partition="t-0", offset=2)
+    run.event("batch_damaged", broker=0, partition="t-0", offset=1)
+    story = replay(run)
+    damaged = {value: [copy.damaged for copy in story.copies(value)] for value in ("m0", "m1", "m2")}
+    assert damaged == {"m0": [None, None], "m1": [5, None], "m2": [5, None]}
+
+
+def test_a_log_that_begins_later_has_its_beginning_no_more() -> None:
+    run = RunBuilder()
+    run.append(0, "m0", "m1", "m2")
+    run.raise_hw(2, 0)
+    run.event("log_start", broker=0, partition="t-0", offset=2, reason="retention.ms", bytes_left=0)
+    run.raise_hw(3, 0)
+    story = replay(run)
+    (m0,), (m1,), (m2,) = [story.copies(f"m{n}") for n in range(3)]
+    assert [copy.removed and (copy.removed.cause, copy.removed.to_offset) for copy in (m0, m1, m2)] == [
+        (RETENTION, 2),
+        (RETENTION, 2),
+        None,
+    ]
+    assert m2.is_committed
+
+
+def test_a_follower_that_starts_anew_has_nothing_of_before() -> None:
+    run = RunBuilder()
+    run.append(0, "m0", "m1")
+    run.replicate(1, "m0")
+    run.event("log_started_anew", broker=1, partition="t-0", leo=1, offset=5)
+    state_of = Index(run.evidence()).partition("t-0").replica(1)
+    assert (state_of.log, state_of.log_start, state_of.leo, state_of.high_watermark) == ([], 5, 5, 5)

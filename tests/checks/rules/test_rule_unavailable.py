@@ -118,6 +118,26 @@ def test_nobody_can_lead_who_has_left_the_isr_unless_elections_are_unclean() -> 
     assert lack(judged(core(service), unclean=True)) == "no-leader"
 
 
+@pytest.mark.parametrize(
+    ("sets", "status"),
+    [
+        (((0, 1),), "violated"),
+        (((0,),), "violated"),
+        (((1,),), "held"),
+        (((0,), (1,)), "held"),
+        (((),), "held"),
+    ],
+)
+def test_with_an_empty_isr_those_have_to_be_there_that_kip_966_waits_for(
+    sets: tuple[tuple[int, ...], ...], status: str
+) -> None:
+    service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(), recovery_sets=sets)
+    result = judged(core(service))
+    assert result.status == status
+    for finding in result.findings:
+        assert "still had no leader, although broker" in because(finding)
+
+
 def test_an_isr_without_the_core_excuses_no_leader_that_does_not_commit() -> None:
     service = replace(SERVES, leader=2, isr=(2, 1), unread=((1, "b"),))
     assert lack(judged(core(service))) == "hw-behind"

@@ -768,7 +768,6 @@ def test_from_3_7_on_no_more_than_all_replicas_have_to_be_in_sync(release: str, 
         (5, 1, (1, 4)),  # more records of an epoch than the leader has
         (4, 2, (1, 4)),  # an epoch that the leader does not have
         (0, 0, None),
-        (5, -1, None),  # no epoch is said
     ],
 )
 def test_a_leader_knows_by_epoch_and_offset_where_a_log_has_parted_from_its_own(

@@ -12,6 +12,8 @@ from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandl
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.protocol import (
+    EARLIEST_TIMESTAMP,
+    NO_EPOCH,
     FetchedPartition,
     FetchResponse,
     LeaderAndIsr,
@@ -65,7 +67,7 @@ class Follower:
         self.truncated = self.logs.truncated = []
         self.grown = self.logs.grown = []
         self.partitions: dict[str, Partition] = {}
-        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours)
+        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours, NO_EPOCH, self.logs)
 
     # Steps
 
@@ -406,6 +408,10 @@ def test_out_of_range_cuts_the_log_to_the_end_of_the_leaders(leader_leo: int, ke
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
     assert follower.asked() == [("ListOffsets", {P: -1})]
     follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
+    if leader_leo >= len(FOUR):
+        asked = follower.host.take("ListOffsets")
+        assert asked.body.timestamp == EARLIEST_TIMESTAMP
+        asked.answer(ListOffsetsResponse({P: (errors.NONE, 0)}))
     assert follower.log() == kept
     assert follower.asked() == [("Fetch", {P: (len(kept), -1)})]
 
@@ -443,6 +449,29 @@ def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
     else:
         assert (refused, follower.host.exits) == ([], 0)
         assert follower.log() == outcome
+
+
+def test_a_follower_whose_log_ends_before_its_leaders_begins_starts_anew_there() -> None:
+    """`fetchOffsetAndTruncate`, `truncateFullyAndStartAt`."""
+    follower = follower_with(*FOUR, release="0.10.2")
+    follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
+    follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, 9)}))
+    follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, 7)}))
+    log = follower.partitions[P].log
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (7, 7, 7)
+    assert log.epochs.entries == []
+    assert follower.asked() == [("Fetch", {P: (7, -1)})]
+    assert follower.host.named("log_started_anew") == [(1, P, 4, 7)]
+
+
+@pytest.mark.parametrize(("release", "begins"), [("0.10.2", 0), ("2.4", 2)])
+def test_a_follower_begins_its_log_where_its_leader_does_since_kip_107(release: str, begins: int) -> None:
+    follower = follower_with(*FOUR, release=release)
+    if release == "2.4":
+        follower.answer_epoch(1, 4)
+    told = FetchedPartition(errors.NONE, 3, log_start_offset=2)
+    follower.host.take("Fetch").answer(FetchResponse({P: told}))
+    assert follower.partitions[P].log.log_start_offset == begins
 
 
 def test_out_of_range_is_tried_again_when_the_leader_does_not_say_where_it_ends() -> None:

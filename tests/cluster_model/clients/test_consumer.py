@@ -9,10 +9,14 @@ from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT
 from harrow.cluster_model.protocol import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
     NO_EPOCH,
     FetchedPartition,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
 )
@@ -20,8 +24,9 @@ from harrow.cluster_model.settings import consumer_config
 from tests.cluster_model.fakes import FakeHost, Sent, batch, control, transactional
 
 
-def consumer(host: FakeHost, **options: Any) -> Consumer:
-    made = Consumer(host, 0, (0, 1), ("t-0",), consumer_config("2.4", {}), History(), 1_000, **options)
+def consumer(host: FakeHost, reset: str = "latest", **options: Any) -> Consumer:
+    config = consumer_config("2.4", {"auto.offset.reset": reset})
+    made = Consumer(host, 0, (0, 1), ("t-0",), config, History(), 1_000, **options)
     made.start()
     return made
 
@@ -69,6 +74,46 @@ def test_a_position_that_is_out_of_range_is_reset_as_the_setting_says() -> None:
     assert made.position == {"t-0": 5}  # auto.offset.reset=latest asks for the end first
 
 
+def out_of_range(host: FakeHost) -> None:
+    newest(host, FetchRequest).answer(
+        FetchResponse({"t-0": FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "position"),
+    [("earliest", EARLIEST_TIMESTAMP, 4), ("latest", LATEST_TIMESTAMP, 9), ("none", None, 1)],
+)
+def test_a_consumer_whose_next_record_is_deleted_goes_where_auto_offset_reset_says(
+    policy: str, asked: int | None, position: int
+) -> None:
+    host = FakeHost()
+    made = consumer(host, policy)
+    told(host, 1, 3)
+    first = FetchedPartition(errors.NONE, 1, (batch("a", at=0),))
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": first}))
+    out_of_range(host)
+    if asked is not None:
+        request = newest(host, ListOffsetsRequest)
+        assert request.body.timestamp == asked
+        request.answer(ListOffsetsResponse({"t-0": (errors.NONE, position)}))
+        assert host.named("offset_reset") == [("host", "t-0", 1, position, policy)]
+    assert made.position == {"t-0": position}
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
+def test_a_new_consumer_begins_where_the_log_does_whatever_auto_offset_reset_says(policy: str) -> None:
+    host = FakeHost()
+    made = consumer(host, policy)
+    told(host, 1, 3)
+    out_of_range(host)
+    request = newest(host, ListOffsetsRequest)
+    assert request.body.timestamp == EARLIEST_TIMESTAMP
+    request.answer(ListOffsetsResponse({"t-0": (errors.NONE, 4)}))
+    assert made.position == {"t-0": 4}
+    assert host.named("offset_reset") == []
+
+
 def test_a_consumer_stays_before_a_batch_with_a_bad_crc_until_a_leader_has_a_good_one() -> None:
     host = FakeHost()
     made = consumer(host)
@@ -88,6 +133,21 @@ def test_a_consumer_stays_before_a_batch_with_a_bad_crc_until_a_leader_has_a_goo
         FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (batch("b", at=1),))})
     )
     assert made.position == {"t-0": 2}
+
+
+def test_a_consumer_that_skips_seeks_past_one_record_of_a_damaged_batch_after_the_other() -> None:
+    """The broker finds the batch by any offset in it, and whoever gets it cannot tell how long it is."""
+    host = FakeHost()
+    made = consumer(host, skips_corrupt=True)
+    told(host, 1, 3)
+    for position in (0, 1, 2):
+        fetch = newest(host, FetchRequest)
+        assert fetch.body.partitions == {"t-0": (position, 3)}
+        fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 4, (), corrupt_offset=0)}))
+    assert host.named("corrupt_batch") == [("host", 1, "t-0", 0)]
+    last = FetchedPartition(errors.NONE, 4, (batch("d", at=3),))
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": last}))
+    assert made.position == {"t-0": 4}
 
 
 def test_control_batches_are_passed_over_and_no_record_of_the_application() -> None:

@@ -68,6 +68,7 @@ class Quorum:
         *,
         pre_vote: bool = False,
         tells_hw: bool = False,
+        check_quorum: bool = True,
     ) -> None:
         choices = Choices.from_seed(seed)
         self.simulator = Simulator()
@@ -80,6 +81,7 @@ class Quorum:
             fetch_timeout_us=2 * SECOND,
             request_timeout_us=2 * SECOND,
             pre_vote=pre_vote,
+            check_quorum=check_quorum,
             tells_high_watermark=tells_hw,
         )
         self._choices = choices
@@ -109,6 +111,16 @@ class Quorum:
         if not process.running:
             process.start()
             self._begin(self.nodes[node])
+
+    def resign(self, node: int) -> None:
+        raft = self.nodes[node].raft
+        if raft is not None and not self.nodes[node].process.paused:
+            raft.resign()
+
+    def stop(self, node: int) -> None:
+        raft = self.nodes[node].raft
+        if raft is not None and not self.nodes[node].process.paused:
+            raft.shutdown(lambda: self.crash(node))
 
     def pause(self, node: int) -> None:
         process = self.nodes[node].process

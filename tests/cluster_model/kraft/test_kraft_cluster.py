@@ -1,18 +1,26 @@
 """Brokers and the active controller of KRaft, in a whole cluster."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from harrow.cluster_model import errors, events
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED
 from harrow.cluster_model.kraft import protocol as kraft
+from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle, _outcome
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
+from harrow.cluster_model.kraft.controller_channel import NodeToControllerChannel
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
+from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
+from tests.cluster_model.fakes import FakeHost
 
 SECOND = 1_000_000
 P = "t-0"
@@ -134,6 +142,64 @@ def test_who_has_lost_its_disk_has_not_stopped_in_good_order() -> None:
     known.cluster.start_broker(1)
     known.run(0.5)
     assert known.active.image.partitions[P].elr == ()
+
+
+def sent(known: Kraft, api: str, sender: str, kind: str = "request") -> list[int]:
+    """Return when requests of an API have arrived, in microseconds."""
+    return [
+        event[0]
+        for event in known.named(events.MessageDelivered)
+        if (event[2], event[3], event[4]) == (api, kind, sender)
+    ]
+
+
+def without_controllers(known: Kraft) -> None:
+    for node in known.cluster.control_plane.controllers:
+        known.cluster.crash_broker(node, power_loss=False)
+
+
+def test_a_registration_that_was_refused_is_tried_again_after_100_ms_and_twice_as_long_each_time() -> None:
+    """BrokerLifecycleManager.resendExponentialBackoff, give or take 2 %."""
+    known = Kraft(settings={"broker.session.timeout.ms": 3_000})
+    known.cluster.crash_broker(0, power_loss=False)
+    known.cluster.network.watch_messages()
+    known.cluster.start_broker(0)
+    known.run(4)
+    times = sent(known, "BrokerRegistration", "broker-0")
+    gaps = [(after - before) // 1_000 for before, after in pairwise(times)]
+    assert len(gaps) >= 4
+    assert all(
+        98 << place <= gap <= (102 << place) + 5 for place, gap in enumerate(gaps) if 100 << place < 3_000
+    )
+
+
+def test_a_broker_that_cannot_register_gives_up_after_a_minute() -> None:
+    """initial.broker.registration.timeout.ms."""
+    known = Kraft()
+    without_controllers(known)
+    known.cluster.crash_broker(0, power_loss=False)
+    known.cluster.start_broker(0)
+    known.run(59)
+    assert len(known.named(events.BrokerStopped)) == 4
+    known.run(2)
+    assert known.named(events.BrokerStopped)[-1][2:] == (0, events.KILLED)
+    assert not known.cluster.processes[0].running
+
+
+def test_a_broker_that_would_give_up_soon_begins_anew_when_all_is_healed() -> None:
+    known = Kraft()
+    without_controllers(known)
+    for broker in (0, 1):
+        known.cluster.crash_broker(broker, power_loss=False)
+    known.cluster.start_broker(0)
+    known.run(30)
+    known.cluster.start_broker(1)
+    known.run(28)
+    known.cluster.heal()
+    known.run(30)
+    assert sorted(known.state()[2]) == [0, 1, 2]
+    started = [event[2] for event in known.named(events.BrokerStarted) if event[2] in (0, 1)]
+    assert started[-2:].count(1) == 1 or started.count(0) > started.count(1)
 
 
 def test_one_that_has_stopped_in_good_order_registers_at_once() -> None:
@@ -309,3 +375,239 @@ def test_who_has_stopped_uncleanly_is_eligible_no_more() -> None:
     # It may have lost what 0 has.
     assert known.state()[0] == -1
     assert known.active.image.partitions[P].elr == (0,)
+
+
+# Stopping
+
+
+def test_a_combined_controller_that_stops_is_succeeded_before_it_is_gone() -> None:
+    """KafkaRaftServer.shutdown: first the broker, then the controller, which resigns (EndQuorumEpoch)."""
+    known = Kraft(combined=True)
+    first = known.controller
+    known.cluster.stop_broker(first)
+    while known.cluster.processes[first].running:
+        known.run(0.01)
+    assert known.cluster.control_plane.controller() not in (None, first)
+    resigned, succeeded = (
+        known.named(events.ControllerResigned)[-1],
+        known.named(events.ControllerElected)[-1],
+    )
+    assert succeeded[0] - resigned[0] < 500_000, "the others have waited for their fetch timeout"
+
+
+def test_a_controller_in_a_process_of_its_own_that_stops_is_succeeded_before_it_is_gone() -> None:
+    known = Kraft()
+    first = known.controller
+    known.cluster.stop_broker(first)
+    known.run(0.5)
+    assert known.controller != first
+    assert known.named(events.BrokerStopped)[-1][2:] == (first, events.SHUT_DOWN)
+
+
+def test_a_broker_in_controlled_shutdown_fetches_nothing_for_which_it_does_not_count() -> None:
+    """ReplicaManager.applyLocalFollowersDelta; with ZooKeeper it goes on, and may come back into ISRs."""
+    known = Kraft()
+    known.cluster.network.watch_messages()
+    known.cluster.stop_broker(0)
+    known.run(0.2)
+    assert known.state() == (1, 1, (1, 2))
+    known.run(1)
+    assert known.cluster.processes[0].running
+    assert not sent(known, "Fetch", "broker-0")
+    assert known.state() == (1, 1, (1, 2))
+
+
+@pytest.mark.parametrize(("quick", "is_back"), [(False, False), (True, True)])
+def test_a_broker_that_dies_in_its_controlled_shutdown_is_back_at_once_from_4_1_on(
+    quick: bool, is_back: bool
+) -> None:
+    """KAFKA-19047."""
+    known = Kraft(quick_reregistration=quick)
+    known.cluster.stop_broker(0)
+    known.run(0.1)
+    known.cluster.crash_broker(0, power_loss=False)
+    known.cluster.start_broker(0)
+    known.run(3)
+    assert (0 in known.state()[2]) == is_back
+
+
+# ISR changes
+
+
+def test_a_leader_that_was_refused_asks_for_nothing_else_before_the_metadata_log_says_what_is_so() -> None:
+    """Partition.handleAlterPartitionError: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST."""
+    known = Kraft()
+    leader = known.cluster.leader(0, P)
+    leader.pending_isr = (0, 1)
+    assert not leader.isr_written((0, 1), "shrink", OUTDATED)
+    pending = leader.pending_isr
+    assert (pending, leader.isr) == ((0, 1), (0, 1, 2))
+    known.cluster.crash_broker(2, power_loss=False)
+    known.run(12)
+    assert leader.pending_isr != pending
+    assert leader.isr == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (errors.NONE, 7),
+        (errors.INELIGIBLE_REPLICA, INELIGIBLE),
+        (errors.FENCED_LEADER_EPOCH, OUTDATED),
+        (errors.INVALID_UPDATE_VERSION, OUTDATED),
+        (errors.INVALID_REQUEST, OUTDATED),
+    ],
+)
+def test_what_a_leader_makes_of_an_answer(error: str, outcome: int) -> None:
+    assert _outcome(error, 7) == outcome
+
+
+class Channel:
+    """A broker's way to a controller that does not know of it yet."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost("broker-0")
+        self.answers: list[Any] = []
+        self.channel = NodeToControllerChannel(self.host, (3_000,), 30 * SECOND, lambda: 3_000, 4 * SECOND)
+
+    def send(self) -> kraft.AlterPartitionRequest:
+        wanted = kraft.AlterPartition(0, 0, ((0, -1),))
+        request = kraft.AlterPartitionRequest(0, 1, {P: wanted})
+        self.channel.send(request, self.answers.append)
+        return request
+
+    def answer(self, error: str, of_partition: str = errors.NONE) -> None:
+        taken = self.host.take("AlterPartition")
+        answer = kraft.AlterPartitionResponse(error, {P: (of_partition, 0)})
+        taken.connection.client_endpoint.receive_response((taken.connection, taken.correlation_id, answer))
+
+
+@pytest.mark.parametrize("of_partition", [False, True])
+def test_a_request_that_another_controller_has_answered_is_sent_again(of_partition: bool) -> None:
+    """NodeToControllerRequestThread.handleResponse looks at every error of an answer."""
+    channel = Channel()
+    channel.send()
+    if of_partition:
+        channel.answer(errors.NONE, errors.NOT_CONTROLLER)
+    else:
+        channel.answer(errors.NOT_CONTROLLER)
+    assert not channel.answers
+    assert not channel.host.requests()
+    channel.host.advance(50_000)
+    channel.answer(errors.NONE, errors.INVALID_UPDATE_VERSION)
+    (answer,) = channel.answers
+    assert answer.partitions[P][0] == errors.INVALID_UPDATE_VERSION
+
+
+def test_a_request_is_given_up_when_its_time_is_over_before_it_can_be_sent_again() -> None:
+    """retryTimeoutMs: half a session for heartbeats."""
+    channel = Channel()
+    channel.send()
+    channel.host.advance(3 * SECOND)
+    channel.answer(errors.NOT_CONTROLLER)
+    channel.host.advance(50_000)
+    channel.host.advance(SECOND)
+    channel.answer(errors.NOT_CONTROLLER)
+    channel.host.advance(50_000)
+    assert channel.answers == [None]
+    assert not channel.host.requests()
+
+
+# Heartbeats
+
+
+class Life:
+    """A broker that has registered, with its heartbeats as they are sent."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost("broker-0")
+        config = broker_config("4.3", {})
+        quorum = QuorumConfig(
+            election_timeout_us=SECOND,
+            election_backoff_max_us=SECOND,
+            fetch_timeout_us=60 * SECOND,
+            request_timeout_us=60 * SECOND,
+            check_quorum=True,
+            pre_vote=True,
+            tells_high_watermark=True,
+        )
+        log = MetadataLog()
+        log.leader = 3_000
+        self.ended = 0
+        self.life = KRaftBrokerLifecycle(
+            0, self.host, config, (3_000,), log, quorum, lambda _: None, lambda _: None, lambda: False
+        )
+        self.life.start()
+        self.answer("BrokerRegistration", kraft.BrokerRegistrationResponse(errors.NONE, 1))
+
+    def answer(self, api: str, answer: object) -> Any:
+        taken = self.host.take(api)
+        taken.connection.client_endpoint.receive_response((taken.connection, taken.correlation_id, answer))
+        return taken.body
+
+    def heartbeat(self, error: str = errors.NONE, **answer: bool) -> kraft.BrokerHeartbeatRequest:
+        request: kraft.BrokerHeartbeatRequest = self.answer(
+            "BrokerHeartbeat", kraft.BrokerHeartbeatResponse(error, **answer)
+        )
+        return request
+
+    def next_after(self, milliseconds: int) -> None:
+        """The next heartbeat is sent after so long, not before."""
+        assert not self.host.requests("BrokerHeartbeat")
+        if milliseconds > 1:
+            self.host.advance(milliseconds * 1_000 - 1)
+            assert not self.host.requests("BrokerHeartbeat")
+            self.host.advance(1)
+        assert len(self.host.requests("BrokerHeartbeat")) == 1
+
+    def run(self) -> None:
+        """Take it to RUNNING."""
+        self.heartbeat(is_caught_up=True)
+        self.heartbeat(is_caught_up=True, is_fenced=False)
+
+
+def test_while_it_catches_up_a_broker_is_heard_of_every_ten_milliseconds() -> None:
+    life = Life()
+    for _ in range(3):
+        assert life.heartbeat().want_fence
+        life.next_after(10)
+    life.heartbeat(is_caught_up=True)
+    assert not life.heartbeat(is_caught_up=True).want_fence
+    life.next_after(2_000)
+
+
+def test_after_an_error_the_next_heartbeat_comes_after_100_ms_and_twice_as_long_each_time() -> None:
+    life = Life()
+    life.run()
+    life.next_after(2_000)
+    for milliseconds in (98, 196, 392):
+        life.heartbeat(errors.STALE_BROKER_EPOCH)
+        life.next_after(milliseconds)
+    life.heartbeat(is_fenced=False)
+    life.next_after(2_000)
+    life.heartbeat(errors.STALE_BROKER_EPOCH)
+    life.next_after(98)
+
+
+def test_a_broker_that_stops_is_heard_of_at_once_then_after_50_ms_then_as_ever() -> None:
+    life = Life()
+    life.run()
+    ended: list[int] = []
+    life.life.request_controlled_shutdown(lambda: ended.append(1))
+    assert life.heartbeat(is_fenced=False).want_shut_down
+    life.next_after(50)
+    life.heartbeat(is_fenced=False)
+    life.next_after(2_000)
+    life.heartbeat(is_fenced=False, should_shut_down=True)
+    assert ended
+
+
+def test_a_failed_log_directory_is_said_at_once_or_as_soon_as_the_last_heartbeat_is_answered() -> None:
+    life = Life()
+    life.run()
+    life.life.propagate_log_dir_failure((P,))
+    assert life.heartbeat(is_fenced=False).offline == {P}
+    life.next_after(2_000)
+    life.life.propagate_log_dir_failure(("t-1",))
+    assert life.heartbeat(is_fenced=False).offline == {P}
+    assert life.heartbeat(is_fenced=False).offline == {P, "t-1"}

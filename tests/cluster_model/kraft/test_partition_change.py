@@ -2,7 +2,12 @@
 
 import pytest
 
-from harrow.cluster_model.kraft.partition_change import Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.partition_change import (
+    Election,
+    LeaderRules,
+    changed_partition,
+    recovery_sets,
+)
 from harrow.cluster_model.kraft.records import PartitionRecord
 
 
@@ -125,3 +130,25 @@ def test_who_led_last_is_remembered_while_others_are_eligible() -> None:
 
 def test_it_takes_no_more_than_all_replicas_to_be_enough() -> None:
     assert changed(partition(), (0, 1, 2), alive=(0, 1, 2), min_isr=5) is None
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "last", "sound", "needed"),
+    [
+        ((0, 1), (2,), -1, (0, 1, 2), ((0, 1),)),
+        ((0, 1), (2,), -1, (1, 2), ((1,),)),
+        ((0,), (2,), -1, (2,), ((2,),)),
+        ((), (1, 2), 0, (0, 2), ((2,),)),
+        ((0,), (2,), -1, (1,), ((0,), (2,))),
+        ((), (), 0, (), ((0,),)),
+        ((), (), -1, (0, 1, 2), ((),)),
+    ],
+)
+def test_a_partition_recovers_by_who_has_lost_nothing_or_when_nobody_is_eligible_any_more(
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    last: int,
+    sound: tuple[int, ...],
+    needed: tuple[tuple[int, ...], ...],
+) -> None:
+    assert recovery_sets(partition(isr=isr, elr=elr, last=last), sound.__contains__) == needed

@@ -231,7 +231,7 @@ def test_a_quiet_log_is_not_looked_at() -> None:
     assert SECOND not in delays  # the checkpoints have other periods
     log.append_as_leader(batch("a"), 0)
     manager.appended(P)
-    assert delays[-1] == SECOND
+    assert SECOND in delays
 
 
 # An empty disk

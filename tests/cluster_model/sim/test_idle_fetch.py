@@ -216,12 +216,12 @@ def watch_messages(pair: Pair) -> None:
 
 def pause_the_client(pair: Pair) -> None:
     pair.client_process.paused = True
-    pair.network.process_paused(pair.client_process)
+    pair.network.wake_idle_fetches(pair.client_process)
 
 
 def pause_the_server(pair: Pair) -> None:
     pair.server_process.paused = True
-    pair.network.process_paused(pair.server_process)
+    pair.network.wake_idle_fetches(pair.server_process)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def delay_fetches_of_another_listener(pair: Pair) -> None:
 
 
 def pause_another(pair: Pair) -> None:
-    pair.network.process_paused(Process("broker-7"))
+    pair.network.wake_idle_fetches(Process("broker-7"))
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,18 @@ def test_while_a_rolling_restart_is_under_way_nothing_else_is_taken_out() -> Non
     limited = injector(Stage(), brokers=2)
     assert limited.inject(RollingRestart(down_for=(SECOND, SECOND)))
     assert not limited.inject(BrokerPause(broker=2))
+
+
+def test_with_an_empty_isr_the_last_eligible_leader_is_not_struck() -> None:
+    """KIP-966: who has left the ISR with all that is committed leads again when it is back."""
+    stage = Stage(kafka="4.3", min_isr=2)
+    for broker in (2, 1):
+        stage.cluster.crash_broker(broker, power_loss=False)
+        stage.run(stage.now_us + 12_000_000)
+    stage.cluster.pause_broker(0)
+    stage.run(stage.now_us + 12_000_000)
+    assert stage.target.observer.partition_state("t-0") == (-1, 1, ())
+    stage.cluster.resume_broker(0)
+    assert stage.target.observer.electable("t-0") == (1, 0)
+    assert not injector(stage, keep_in_sync=1).inject(BrokerPause(broker=0))
+    assert injector(stage, keep_in_sync=0).inject(BrokerPause(broker=0))

@@ -1,5 +1,6 @@
 """Runs on all cores are those of one core, in the same order."""
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -63,6 +64,15 @@ def test_what_a_dead_worker_leaves_is_run_here(
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
     monkeypatch.setattr(worker_pool, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
     assert [seed for seed, _ in digests(2)] == list(range(12))
+
+
+def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    before = set(threading.enumerate())
+    results = run_all(RUNS, 2)
+    next(results)
+    results.close()
+    assert set(threading.enumerate()) == before
 
 
 def test_a_result_says_how_long_the_run_took() -> None:

@@ -1,0 +1,206 @@
+"""How requests wait for a thread of their broker while its disk is slow (``RequestChannel``, ``KafkaRequestHandlerPool``).
+
+Network threads (``num.network.threads``) read requests from sockets and put them into one queue (``queued.max.requests``), from
+which I/O threads (``num.io.threads``) take them. An append that waits for the disk keeps its thread. Once all of them wait, so
+does everything else that the broker is asked for, what followers fetch and what the controller orders included; once the
+queue is full, so do the network threads, with the answers that they would have sent.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from harrow.cluster_model.events import RequestQueueFull
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.host import Host
+
+_CONTROL_PLANE_QUEUE: Final = 20
+"""How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
+_OF_CONTROLLERS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+"""What controllers send."""
+_OF_REPLICAS: Final = ("LeaderAndIsr", "StopReplica")
+"""What changes partitions: it waits for the appends to them that have begun (``Partition.leaderIsrUpdateLock``)."""
+
+_Kept = deque[tuple[Message, bool, Any]]
+"""What a network thread has not come to: requests (True), and answers with their bodies."""
+
+
+class RequestChannels:
+    """The requests of a broker: one queue for all, or another one for what controllers send (KIP-291).
+
+    *handle* is given a request that a thread has come to, and waited for; *send* is given an answer.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        logs: LogManager,
+        handle: Callable[[Message], None],
+        send: Callable[[Message, Any], None],
+    ) -> None:
+        self._logs = logs
+
+        def channel(network_threads: int, requests_max: int, io_threads: int) -> RequestChannel:
+            return RequestChannel(
+                broker,
+                host,
+                self._time_us,
+                handle,
+                send,
+                network_threads=network_threads,
+                requests_max=requests_max,
+                io_threads=io_threads,
+            )
+
+        self._data_plane = channel(config.network_threads, config.queued_requests_max, config.io_threads)
+        self._control_plane = (
+            channel(1, _CONTROL_PLANE_QUEUE, 1) if config.control_plane_listener else self._data_plane
+        )
+
+    @property
+    def are_idle(self) -> bool:
+        """Whether every thread waits for something to do."""
+        return self._data_plane.is_idle and self._control_plane.is_idle
+
+    def put(self, message: Message) -> None:
+        """Take a request that has come."""
+        self._channel_of(message).put(message)
+
+    def answer(self, message: Message, body: Any) -> None:
+        """Answer a request, as soon as its network thread comes to it."""
+        self._channel_of(message).answer(message, body)
+
+    def close(self) -> None:
+        """Handle what has been put into a queue, and nothing any more."""
+        self._data_plane.close()
+        self._control_plane.close()
+
+    def _channel_of(self, message: Message) -> "RequestChannel":
+        return self._control_plane if message[2].api in _OF_CONTROLLERS else self._data_plane
+
+    def _time_us(self, request: Any) -> int:
+        """Return how long a thread waits before it can handle a request."""
+        if request.api == "Produce":
+            return self._logs.append_wait_us(request.batches)
+        return self._logs.appends_wait_us() if request.api in _OF_REPLICAS else 0
+
+
+class RequestChannel:
+    """A queue of requests, and the threads before and behind it.
+
+    A thread takes *time_us* for a request, and then *handle* is given it; *send* is given an answer.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        time_us: Callable[[Any], int],
+        handle: Callable[[Message], None],
+        send: Callable[[Message, Any], None],
+        *,
+        network_threads: int,
+        requests_max: int,
+        io_threads: int,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._time_us = time_us
+        self._handle = handle
+        self._send = send
+        self._requests_max = requests_max
+        self._io_threads = io_threads
+        # What each I/O thread that is not free waits with.
+        self._under_way: list[Message] = []
+        self._queue: deque[Message] = deque()
+        # One for each network thread; the first thing in it is a request that has no place in the queue.
+        self._kept: list[_Kept] = [deque() for _ in range(network_threads)]
+        # Those that wait for a place, in the order in which they came to it.
+        self._blocked: deque[_Kept] = deque()
+        self._is_dispatching = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every thread waits for something to do."""
+        return not self._queue and not self._under_way
+
+    def put(self, message: Message) -> None:
+        """Take a request that has come."""
+        kept = self._kept_by(message)
+        if kept:
+            kept.append((message, True, None))
+        else:
+            self._enqueue(message, kept)
+            self._dispatch()
+
+    def answer(self, message: Message, body: Any) -> None:
+        """Have the network thread of a request send its answer."""
+        kept = self._kept_by(message)
+        if kept:
+            kept.append((message, False, body))
+        else:
+            self._send(message, body)
+
+    def close(self) -> None:
+        """Handle what threads wait with and what has been put into the queue, and nothing any more.
+
+        After ``KafkaRequestHandlerPool.shutdown``, but at once.
+        """
+        under_way, self._under_way = self._under_way, []
+        queue, self._queue = self._queue, deque()
+        self._io_threads = 0
+        for message in (*under_way, *queue):
+            self._handle(message)
+
+    def _kept_by(self, message: Message) -> _Kept:
+        """Return what the network thread of a connection has not come to; connections take turns."""
+        return self._kept[message[0].id % len(self._kept)]
+
+    def _enqueue(self, message: Message, kept: _Kept) -> bool:
+        """Put a request into the queue; return False where it has no place, and its network thread waits for one."""
+        if len(self._queue) < self._requests_max:
+            self._queue.append(message)
+            return True
+        kept.appendleft((message, True, None))
+        self._blocked.append(kept)
+        self._host.emit(RequestQueueFull, self._broker, len(self._queue))
+        return False
+
+    def _dispatch(self) -> None:
+        """Give requests to the I/O threads that are free."""
+        if self._is_dispatching:
+            return
+        self._is_dispatching = True
+        while self._queue and len(self._under_way) < self._io_threads:
+            message = self._queue.popleft()
+            self._go_on()
+            time_us = self._time_us(message[2])
+            if time_us:
+                self._under_way.append(message)
+                self._host.set_timer(time_us, self._end, message)
+            else:
+                self._handle(message)
+        self._is_dispatching = False
+
+    def _go_on(self) -> None:
+        """Let the network thread that has waited longest go on: there is a place."""
+        if not self._blocked:
+            return
+        kept = self._blocked.popleft()
+        while kept:
+            message, is_request, body = kept.popleft()
+            if not is_request:
+                self._send(message, body)
+            elif not self._enqueue(message, kept):
+                return
+
+    def _end(self, message: Message) -> None:
+        """Handle a request whose time is over; its thread takes the next one."""
+        if message in self._under_way:
+            self._under_way.remove(message)
+            self._handle(message)
+            self._dispatch()

@@ -1,0 +1,136 @@
+"""Fetches of the metadata log that wait at the leader of the quorum for something new (``FuturePurgatory.java``)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
+from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.idle_fetch import IdleFetch
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+FETCH_WAIT_MAX_US: Final = 500 * US_PER_MS
+"""How long a fetch waits for records (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
+
+
+@dataclass(slots=True, eq=False)
+class DelayedRaftFetch:
+    """A fetch that waits. One that is idle repeats itself (`harrow.cluster_model.sim.idle_fetch`)."""
+
+    number: int
+    message: Message
+    since_us: int
+    host: Host
+    answer: Callable[[], RaftFetchResponse]
+    empty: RaftFetchResponse
+    purgatory: "RaftFetchPurgatory"
+    idle: IdleFetch | None = None
+    has_timer: bool = False
+    completed: bool = False
+
+    @property
+    def request(self) -> RaftFetchRequest:
+        request: RaftFetchRequest = self.message[2]
+        return request
+
+    @property
+    def deadline_us(self) -> int:
+        return self.since_us + FETCH_WAIT_MAX_US
+
+    @property
+    def fetched_us(self) -> int:
+        """When it has come, or was repeated last."""
+        return self.since_us if self.idle is None else self.idle.since_us
+
+    def wait(self) -> None:
+        self.has_timer = True
+        self.host.set_timer(self.deadline_us - self.host.clock.now_us, self._time_out)
+
+    def _time_out(self, _: None) -> None:
+        if not self.completed and self.idle is None:
+            self.expire()
+
+    def expire(self) -> None:
+        """Answer with whatever there is."""
+        self.purgatory.complete(self)
+
+    # As one that repeats itself
+
+    def repeated(self, cycles: int, since_us: int) -> None:
+        self.idle = None
+        self.purgatory.is_awake(self)
+        if cycles:
+            connection, correlation_id, request = self.message
+            self.message = connection, correlation_id + cycles, request
+            self.since_us = since_us
+
+    def answered(self) -> RaftFetchResponse:
+        """Be a fetch that has been answered with nothing, as all was when it began to wait."""
+        self.purgatory.forget(self)
+        return self.empty
+
+    def repetition(self) -> RaftFetchRequest:
+        return self.request
+
+
+class RaftFetchPurgatory:
+    """The fetches that wait, in their order, and how each is answered.
+
+    *on_left* is told of each that waits no longer, when it came last.
+    """
+
+    __slots__ = ("_host", "_idle", "_next", "_on_left", "_waiting")
+
+    def __init__(self, host: Host, on_left: Callable[[int, int], None]) -> None:
+        self._host = host
+        self._on_left = on_left
+        self._next = 0
+        self._waiting: dict[int, DelayedRaftFetch] = {}
+        # By connection the fetches that repeat themselves, of which some may be under way just now.
+        self._idle: dict[int, IdleFetch] = {}
+
+    def watch(self, message: Message, answer: Callable[[], RaftFetchResponse], *, is_idle: bool) -> None:
+        """Have a fetch wait. One that *is idle* would be answered with nothing as things are."""
+        fetch = DelayedRaftFetch(
+            self._next, message, self._host.clock.now_us, self._host, answer, answer(), self
+        )
+        self._next += 1
+        self._waiting[fetch.number] = fetch
+        fetch.idle = self._host.repeat_while_idle(fetch) if is_idle else None
+        if fetch.idle is None:
+            fetch.wait()
+        else:
+            self._idle[message[0].id] = fetch.idle
+
+    def last_fetches(self) -> dict[int, int]:
+        """Return by replica when its fetch that waits has come, or was repeated last."""
+        return {fetch.request.replica_id: fetch.fetched_us for fetch in self._waiting.values()}
+
+    def complete(self, fetch: DelayedRaftFetch) -> None:
+        """Answer a fetch."""
+        self.forget(fetch)
+        self._host.send_response(fetch.message[0], fetch.message[1], fetch.answer())
+
+    def forget(self, fetch: DelayedRaftFetch) -> None:
+        fetch.completed = True
+        self._waiting.pop(fetch.number, None)
+        self._on_left(fetch.request.replica_id, fetch.fetched_us)
+
+    def is_awake(self, fetch: DelayedRaftFetch) -> None:
+        self._idle.pop(fetch.message[0].id, None)
+
+    def check(self, has_news: Callable[[RaftFetchRequest], bool]) -> None:
+        """Something has happened: answer those for whom it is news, and have none of the others repeat itself as if nothing had."""
+        for idle in tuple(self._idle.values()):
+            idle.wake(is_tried=True)
+        for fetch in sorted(self._waiting.values(), key=_age):
+            if has_news(fetch.request):
+                self.complete(fetch)
+            elif not fetch.has_timer:
+                fetch.wait()
+
+
+def _age(fetch: DelayedRaftFetch) -> tuple[int, int]:
+    """Return since when a fetch waits; of those of one moment connections decide."""
+    return fetch.since_us, fetch.message[0].id

@@ -1,0 +1,78 @@
+"""What retention has promised: told from settings, ages and sizes, whatever reason a broker gives."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from harrow.checks.causes.retention import Deletion, deletion_of, is_read_and_expired
+from harrow.checks.index import Index
+from harrow.checks.replay.partition_state import RETENTION
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from tests.checks.evidence_builder import RunBuilder
+
+P = "t-0"
+US = 1_000_000
+
+
+def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read: bool = False) -> Index:
+    """Return a run in which m0, sent at 1 s, is deleted at 11 s, and m1 is not."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.at(1)
+    run.write(producer, "m0", 0, 1)
+    run.write(producer, "m1", 0, 1)
+    if read:
+        run.poll((0, "m0"))
+    run.at(11)
+    for broker in (0, 1):
+        run.event("log_start", broker=broker, partition=P, offset=1, reason=reason, bytes_left=left)
+    evidence = run.evidence()
+    defaults = broker_config("2.4", {})
+    config = topic_config(settings, defaults)
+    of_partition = replace(evidence.partitions[P], on_broker={0: config, 1: config})
+    return Index(replace(evidence, partitions={P: of_partition}))
+
+
+def found(index: Index, value: str = "m0") -> Deletion | None:
+    return deletion_of(index, P, index.partition(P).by_value[value], 1 * US)
+
+
+@pytest.mark.parametrize(
+    ("reason", "settings", "wanted"),
+    [
+        (RETENTION_MS, {RETENTION_MS: 9_000}, Deletion(RETENTION_MS, was_due=True)),
+        (RETENTION_MS, {RETENTION_MS: 11_000}, Deletion(RETENTION_MS, was_due=False)),
+        (RETENTION_MS, {RETENTION_MS: -1}, Deletion(RETENTION_MS, was_due=False)),
+        (RETENTION_BYTES, {RETENTION_BYTES: 100}, Deletion(RETENTION_BYTES, was_due=True)),
+        (RETENTION_BYTES, {RETENTION_BYTES: 101}, Deletion(RETENTION_MS, was_due=False)),
+        # A reason that the settings do not bear out is not believed; another one that they do is.
+        (RETENTION_BYTES, {RETENTION_MS: 9_000}, Deletion(RETENTION_MS, was_due=True)),
+        (RETENTION_MS, {RETENTION_BYTES: 100}, Deletion(RETENTION_BYTES, was_due=True)),
+    ],
+)
+def test_a_deletion_was_due_when_the_settings_promised_no_more(
+    reason: str, settings: Mapping[str, Value], wanted: Deletion
+) -> None:
+    assert found(deleted(reason, settings)) == wanted
+
+
+def test_what_is_still_there_was_not_deleted() -> None:
+    assert found(deleted(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
+
+
+def test_a_follower_that_begins_where_its_leader_does_decides_on_nothing() -> None:
+    index = deleted(LEADER_LOG_START, {RETENTION_MS: 1})
+    assert found(index) is None
+    assert all(copy.removed and copy.removed.cause == RETENTION for copy in index.partition(P).by_value["m0"])
+
+
+@pytest.mark.parametrize(
+    ("read", "retention_ms", "is_fine"), [(True, 1, True), (False, 1, False), (True, 60_000, False)]
+)
+def test_what_was_read_and_deleted_in_its_time_is_not_lost(
+    read: bool, retention_ms: int, is_fine: bool
+) -> None:
+    index = deleted(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
+    assert is_read_and_expired(index, P, "m0", 1 * US) == is_fine

@@ -1,0 +1,18 @@
+"""How tables lay out their cells."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from harrow.cli.render.layout import columns, indented
+
+
+def test_a_cell_stays_whole_beside_a_column_in_which_nothing_stands() -> None:
+    table = columns("broker", "address", "")
+    table.add_row("0", "127.0.0.1:21001", "")
+    output = StringIO()
+    Console(file=output, width=80).print(indented(table, 2))
+    assert [line.split() for line in output.getvalue().splitlines()] == [
+        ["broker", "address"],
+        ["0", "127.0.0.1:21001"],
+    ]

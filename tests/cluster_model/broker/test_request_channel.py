@@ -1,0 +1,178 @@
+"""Requests that wait for a thread of their broker, while its disk is slow."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.broker.request_channel import RequestChannels
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.protocol import (
+    LeaderAndIsrRequest,
+    MetadataRequest,
+    ProduceRequest,
+    UpdateMetadataRequest,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.sim.connection import Connection, Message
+from tests.cluster_model.fakes import SECOND, FakeHost, batch
+
+
+class Client:
+    """The other end of a connection."""
+
+    def receive_response(self, message: Message) -> None:
+        raise AssertionError(message)
+
+    def connection_lost(self, connection: Connection) -> None:
+        raise AssertionError(connection)
+
+
+class Threads:
+    """The threads of a broker whose disk takes a second for each append; each client has a connection."""
+
+    def __init__(self, **settings: Value) -> None:
+        self.host = FakeHost("broker-0")
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        config = broker_config("2.4", given)
+        self.disk = Disk(write_us=SECOND)
+        topic = topic_config({}, config)
+        logs = LogManager(0, self.host, self.disk, config, lambda _: topic, RELEASES["2.4"].behaviours)
+        self.handled: list[tuple[float, str]] = []
+        self.sent: list[tuple[float, str]] = []
+        self.channels = RequestChannels(0, self.host, config, logs, self._handle, self._send)
+        self.connections = [self.host.connect("broker-0", "clients", Client()) for _ in range(12)]
+
+    @property
+    def _now_s(self) -> float:
+        return self.host.clock.now_us / SECOND
+
+    def _handle(self, message: Message) -> None:
+        self.handled.append((self._now_s, name_of(message[2])))
+
+    def _send(self, message: Message, body: Any) -> None:
+        self.sent.append((self._now_s, body))
+
+    def put(self, client: int, request: Any) -> None:
+        self.channels.put((self.connections[client], 1, request))
+
+    def answer(self, client: int, body: str) -> None:
+        self.channels.answer((self.connections[client], 1, METADATA), body)
+
+    def run(self, duration_s: float) -> list[tuple[float, str]]:
+        """Let time pass, and return what was handled by then, each with the second."""
+        self.host.advance(round(duration_s * SECOND))
+        handled, self.handled[:] = self.handled[:], []
+        return handled
+
+
+def name_of(request: Any) -> str:
+    return str(next(iter(request.batches.values())).values[0] if request.api == "Produce" else request.api)
+
+
+def produce(value: str, *partitions: str) -> ProduceRequest:
+    return ProduceRequest(1, SECOND, {name: batch(value) for name in partitions or ("t-0",)})
+
+
+METADATA = MetadataRequest()
+ORDER = LeaderAndIsrRequest(2, 1, 1, {})
+
+
+def test_a_disk_does_one_append_after_the_other_however_many_threads_wait_for_it() -> None:
+    threads = Threads()
+    for client, value in enumerate(("a", "b", "c")):
+        threads.put(client, produce(value))
+    assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_log_directories_are_disks_of_their_own() -> None:
+    threads = Threads()
+    threads.disk.log_dirs = 2
+    threads.put(0, produce("a", "t-0"))
+    threads.put(1, produce("b", "t-1"))
+    assert threads.run(10) == [(1, "a"), (1, "b")]
+
+
+def test_a_request_that_appends_to_several_partitions_waits_for_each() -> None:
+    threads = Threads()
+    threads.put(0, produce("a", "t-0", "t-1", "t-2"))
+    assert threads.run(10) == [(3, "a")]
+
+
+def test_while_a_thread_is_free_other_requests_wait_for_nothing() -> None:
+    threads = Threads(num_io_threads=2)
+    threads.put(0, produce("a"))
+    threads.put(1, METADATA)
+    assert threads.run(0) == [(0, "Metadata")]
+
+
+def test_when_every_thread_waits_for_the_disk_all_other_requests_wait_behind_them() -> None:
+    threads = Threads(num_io_threads=2)
+    threads.put(0, produce("a"))
+    threads.put(1, produce("b"))
+    threads.put(2, METADATA)
+    assert not threads.channels.are_idle
+    assert threads.run(10) == [(1, "a"), (1, "Metadata"), (2, "b")]
+    assert threads.channels.are_idle
+
+
+@pytest.mark.parametrize(
+    ("settings", "handled"),
+    [
+        ({}, [(1, "a"), (2, "b"), (2, "LeaderAndIsr")]),
+        # Not at once: what changes a partition waits for the append under way (``Partition.leaderIsrUpdateLock``).
+        (
+            {"control_plane_listener_name": "CONTROL_PLANE"},
+            [(1, "a"), (1, "LeaderAndIsr"), (2, "b")],
+        ),
+    ],
+)
+def test_what_a_controller_orders_waits_for_a_thread_unless_it_has_its_own(
+    settings: dict[str, Value], handled: list[tuple[float, str]]
+) -> None:
+    threads = Threads(num_io_threads=1, **settings)
+    threads.put(0, produce("a"))
+    threads.put(1, produce("b"))
+    threads.put(2, ORDER)
+    assert threads.run(10) == handled
+
+
+def test_a_full_queue_keeps_network_threads_and_the_answers_that_they_would_send() -> None:
+    threads = Threads(num_io_threads=1, num_network_threads=2, queued_max_requests=1)
+    threads.put(0, produce("a"))
+    threads.put(2, produce("b"))
+    # The queue has one place: the thread of clients 0, 2, 4 ... waits with this.
+    threads.put(4, produce("c"))
+    threads.put(6, produce("d"))
+    threads.answer(0, "by the thread that waits")
+    threads.answer(1, "by the other one")
+    assert threads.sent == [(0, "by the other one")]
+    assert threads.host.named("request_queue_full") == [(0, 1)]
+    assert threads.run(2.5) == [(1, "a"), (2, "b")]
+    assert threads.sent[1:] == [(2, "by the thread that waits")]
+    assert threads.run(10) == [(3, "c"), (4, "d")]
+
+
+def test_network_threads_take_the_places_of_a_queue_in_the_order_in_which_they_came_to_it() -> None:
+    threads = Threads(num_io_threads=1, num_network_threads=3, queued_max_requests=1)
+    for client, value in enumerate(("a", "b", "c", "d")):
+        threads.put(client, produce(value))
+    assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+
+
+def test_what_is_in_the_queue_is_handled_when_the_threads_end() -> None:
+    threads = Threads(num_io_threads=1)
+    threads.put(0, produce("a"))
+    threads.put(1, produce("b"))
+    threads.channels.close()
+    assert threads.run(10) == [(0, "a"), (0, "b")]
+
+
+def test_an_append_waits_for_nothing_once_the_disk_is_itself_again() -> None:
+    threads = Threads(num_io_threads=1)
+    threads.put(0, produce("a"))
+    threads.put(1, UpdateMetadataRequest(2, 1, 1, {}, ()))
+    threads.disk.write_us = 0
+    threads.put(2, produce("b"))
+    assert threads.run(10) == [(1, "a"), (1, "UpdateMetadata"), (1, "b")]

@@ -1,0 +1,362 @@
+"""Retention: which segments are deleted when, where a log begins then, and what survives of what it knew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT, Disk, LogFile
+from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.producer_state import ProducerStates
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import (
+    LEADER_LOG_START,
+    RETENTION_BYTES,
+    RETENTION_MS,
+    UnifiedLog,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
+from tests.cluster_model.fakes import SECOND, FakeHost
+
+V2_4 = RELEASES["2.4"].behaviours
+P = "t-0"
+MS = 1_000
+BROKER_2_4 = broker_config("2.4", {})
+
+
+def topic(**settings: Value) -> TopicConfig:
+    """Return a topic's settings; by default retention deletes nothing."""
+    given = {"retention.ms": -1, **{name.replace("_", "."): value for name, value in settings.items()}}
+    return topic_config(given, BROKER_2_4)
+
+
+def sized(value: str, size: int, at_us: int, sequence: int = -1, producer_id: int = -1) -> RecordBatch:
+    epoch = 0 if producer_id >= 0 else -1
+    return RecordBatch((value,), producer_id, epoch, sequence, size_bytes=size, max_timestamp_us=at_us)
+
+
+def log_of(*batches: tuple[int, int], config: TopicConfig, hw: int | None = None) -> UnifiedLog:
+    """Return a log of one-record batches, each as (size, time)."""
+    disk = Disk()
+    file = disk.log_file(P)
+    file.segment_bytes, file.segment_us = config.segment_bytes, config.segment_us
+    log = UnifiedLog(P, disk, V2_4)
+    for number, (size, at_us) in enumerate(batches):
+        log.append_as_leader(sized(f"m{number}", size, at_us), 0)
+    log.update_high_watermark(len(batches) if hw is None else hw)
+    return log
+
+
+def bases(file: LogFile) -> list[int]:
+    return [segment.base_offset for segment in file.segments]
+
+
+# Segments
+
+
+@pytest.mark.parametrize(
+    ("times_us", "wanted"),
+    [
+        ((0, 1, 2), [0]),
+        ((0, 10, 11, 12), [0, 2]),
+        ((0, 11, 12, 30), [0, 1, 3]),
+        ((0, 100, 50), [0, 1]),  # one that is older than the first batch goes with it
+    ],
+)
+def test_a_segment_takes_what_is_no_more_than_segment_ms_later_than_its_first_batch(
+    times_us: tuple[int, ...], wanted: list[int]
+) -> None:
+    """`LogSegment.timeWaitedForRoll`: by timestamps, not by the clock."""
+    disk = Disk()
+    file = disk.log_file(P)
+    file.segment_us = 10
+    log = UnifiedLog(P, disk, V2_4)
+    for number, at_us in enumerate(times_us):
+        log.append_as_leader(sized(f"m{number}", 10, at_us), 0)
+    assert bases(file) == wanted
+
+
+def test_a_segment_that_is_cut_back_to_nothing_begins_with_the_next_batch() -> None:
+    disk = Disk()
+    disk.log_file(P).segment_us = 10
+    log = UnifiedLog(P, disk, V2_4)
+    log.append_as_leader(sized("a", 10, 0), 0)
+    log.truncate_to(0)
+    log.append_as_leader(sized("b", 10, 100), 0)
+    log.append_as_leader(sized("c", 10, 105), 0)
+    assert bases(disk.log_file(P)) == [0]
+
+
+# What is deleted
+
+ONE_EACH = {"segment_bytes": 14}
+
+
+@pytest.mark.parametrize(
+    ("now_us", "begins"), [(10 * MS, 0), (10 * MS + 1, 1), (12 * MS + 1, 3), (99 * MS, 3)]
+)
+def test_retention_ms_deletes_segments_whose_latest_record_is_older(now_us: int, begins: int) -> None:
+    config = topic(retention_ms=10, **ONE_EACH)
+    log = log_of((14, 0), (14, MS), (14, 2 * MS), config=config)
+    log.delete_old_segments(now_us, config)
+    assert log.log_start_offset == begins
+    assert log.read(begins, 3, 100) == tuple(log.batches)
+
+
+@pytest.mark.parametrize(("limit", "begins"), [(42, 0), (41, 0), (28, 1), (27, 1), (14, 2), (0, 3), (-1, 0)])
+def test_retention_bytes_deletes_while_the_rest_is_as_large(limit: int, begins: int) -> None:
+    config = topic(retention_bytes=limit, **ONE_EACH)
+    log = log_of((14, 0), (14, 0), (14, 0), config=config)
+    deleted = log.delete_old_segments(10**12, config)
+    assert log.log_start_offset == begins
+    assert deleted == ([(RETENTION_BYTES, begins, 42 - 14 * begins)] if begins else [])
+
+
+@pytest.mark.parametrize(("waits", "begins"), [(True, 1), (False, 3)])
+def test_what_is_not_committed_stays_since_kafka_5634(waits: bool, begins: int) -> None:
+    config = topic(retention_ms=10, **ONE_EACH)
+    log = log_of((14, 0), (14, 0), (14, 0), config=config, hw=1)
+    log._behaviours = replace(V2_4, retention_waits_for_hw=waits)
+    log.delete_old_segments(99 * MS, config)
+    assert (log.log_start_offset, log.high_watermark) == (begins, begins)
+
+
+def test_an_older_record_behind_a_recent_one_stays_with_it() -> None:
+    config = topic(retention_ms=10)
+    log = log_of((14, 90 * MS), (14, 0), config=config)
+    log.delete_old_segments(99 * MS, config)
+    assert log.log_start_offset == 0
+
+
+def test_a_deleted_log_goes_on_at_its_end() -> None:
+    config = topic(retention_ms=10)
+    log = log_of((14, 0), (14, 0), config=config)
+    assert log.delete_old_segments(99 * MS, config) == [(RETENTION_MS, 2, 0)]
+    assert (log.log_start_offset, log.log_end_offset, list(log.batches)) == (2, 2, [])
+    assert log.delete_old_segments(99 * MS, config) == []  # an empty active segment is not deleted again
+    assert log.append_as_leader(sized("x", 14, 99 * MS), 3).base_offset == 2
+    assert log.epochs.entries == [(0, 2), (3, 2)][1:]
+
+
+def test_a_log_that_begins_where_its_leaders_does_loses_whole_segments_alone() -> None:
+    config = topic(segment_bytes=28)
+    log = log_of((14, 0), (14, 0), (14, 0), (14, 0), config=config)
+    assert log.increment_log_start_offset(3)
+    assert not log.increment_log_start_offset(3)
+    assert [stored.base_offset for stored in log.batches] == [0, 1, 2, 3]
+    assert log.delete_old_segments(0, config) == []  # it began later before
+    assert [stored.base_offset for stored in log.batches] == [2, 3]
+    assert log.log_start_offset == 3
+
+
+def test_a_log_does_not_begin_above_its_high_watermark() -> None:
+    log = log_of((14, 0), (14, 0), config=topic(), hw=1)
+    assert not log.increment_log_start_offset(2)
+    assert log.log_start_offset == 0
+
+
+def test_a_truncation_below_the_first_segment_drops_all() -> None:
+    """`Log.truncateTo`: the log starts anew at that offset."""
+    config = topic(retention_ms=10, **ONE_EACH)
+    log = log_of((14, 0), (14, 0), (14, 98 * MS), config=config)
+    log.delete_old_segments(99 * MS, config)
+    assert log.log_start_offset == 2
+    assert log.truncate_to(1)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (1, 1, 1)
+    assert (list(log.batches), log.epochs.entries) == ([], [])
+
+
+# Laws
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An append of so many bytes, so long after the one before, by a producer; then a look at old segments, or none."""
+
+    size: int
+    gap_ms: int
+    producer_id: int
+    looks: bool
+
+
+STEPS = st.lists(
+    st.builds(Step, st.integers(1, 60), st.integers(0, 30), st.integers(0, 2), st.booleans()), max_size=40
+)
+LIMITS = st.sampled_from([-1, 0, 20, 50])
+
+
+@given(STEPS, LIMITS, st.sampled_from([-1, 0, 30, 100]), st.integers(14, 120), st.integers(0, 3))
+def test_retention_deletes_a_beginning_that_is_due_and_committed_and_nothing_else(
+    steps: list[Step], retention_ms: int, retention_bytes: int, segment_bytes: int, behind: int
+) -> None:
+    config = topic(retention_ms=retention_ms, retention_bytes=retention_bytes, segment_bytes=segment_bytes)
+    log = log_of(config=config)
+    log._file.segment_bytes = config.segment_bytes
+    whole: list[RecordBatch] = []
+    sequences = {0: 0, 1: 0, 2: 0}
+    now_us = 0
+    for number, step in enumerate(steps):
+        now_us += step.gap_ms * MS
+        sent = sized(f"m{number}", step.size, now_us, sequences[step.producer_id], step.producer_id)
+        sequences[step.producer_id] += 1
+        result = log.append_as_leader(sent, number // 5)
+        assert result.batch is not None
+        whole.append(result.batch)
+        log.update_high_watermark(max(log.high_watermark, log.log_end_offset - behind))
+        if step.looks:
+            now_us += 25 * MS
+            before = list(log.batches)
+            log.delete_old_segments(now_us, config)
+            gone, left = before[: len(before) - len(log.batches)], list(log.batches)
+            size = sum(kept.size_bytes for kept in left)
+            assert left == before[len(gone) :]
+            for deleted in gone:
+                assert deleted.next_offset <= log.high_watermark
+                is_old = 0 <= retention_ms * MS < now_us - deleted.max_timestamp_us
+                assert is_old or 0 <= retention_bytes <= size
+        # The log is the end of what was appended, at its offsets, with the epochs and producers of all of it.
+        assert log.log_start_offset == (log.batches[0].base_offset if log.batches else log.log_end_offset)
+        assert list(log.batches) == whole[log.log_start_offset :]
+        assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+        assert log.epochs.latest_epoch() == number // 5
+        assert all(begin >= log.log_start_offset for _, begin in log.epochs.entries[1:])
+    # Opened anew it still knows the producers whose records are gone (KAFKA-7190).
+    known = {number: list(entry.batches) for number, entry in log.producers.entries.items()}
+    log.producers.rebuild(log._file.batches, log._file.producer_snapshots)
+    assert {number: list(entry.batches) for number, entry in log.producers.entries.items()} == known
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), max_size=8), st.integers(0, 40))
+def test_epochs_that_begin_before_a_log_start_are_known_from_there_on(
+    gaps: list[tuple[int, int]], start: int
+) -> None:
+    cache, epoch, offset = LeaderEpochCache(), 0, 0
+    for epochs, records in gaps:
+        cache.assign(epoch, offset)
+        epoch, offset = epoch + epochs, offset + records
+    end = max(offset, start)
+    asked = range(epoch + 1)
+    before = {requested: cache.end_offset_for(requested, end) for requested in asked}
+    cache.truncate_from_start(start)
+    for requested in asked:
+        answered, end_offset = before[requested]
+        if end_offset > start:  # what a replica that has records from the log start on may ask
+            assert cache.end_offset_for(requested, end) in ((answered, end_offset), (requested, end_offset))
+
+
+def test_a_snapshot_of_producers_outlives_the_records_that_it_is_of() -> None:
+    states = ProducerStates(V2_4)
+    batches = [sized(f"m{n}", 10, 0, n, 7).stored_at(n, 0) for n in range(4)]
+    snapshot = states.snapshot_at(2, batches, [])
+    assert snapshot.offset == 2
+    states.rebuild(batches[2:], [snapshot])
+    assert list(states.entries[7].batches) == [(n, n, n) for n in range(4)]
+
+
+# The broker's task
+
+
+def manager_of(disk: Disk, given: Mapping[str, Value]) -> tuple[LogManager, FakeHost]:
+    host = FakeHost()
+    config = broker_config("2.4", given)
+    manager = LogManager(1, host, disk, config, lambda _: topic_config({}, config), V2_4)
+    manager.start()
+    return manager, host
+
+
+def append(manager: LogManager, name: str, value: str, at_us: int) -> None:
+    log = manager.log(name)
+    log.append_as_leader(sized(value, 14, at_us), 0)
+    log.update_high_watermark(log.log_end_offset)
+    manager.appended(name)
+
+
+SHORT: Mapping[str, Value] = {
+    "log.retention.ms": 5_000,
+    "log.segment.bytes": 14,
+    "log.retention.check.interval.ms": 10_000,
+}
+
+
+def test_a_broker_looks_for_old_segments_30_s_after_its_start_and_every_interval_after_that() -> None:
+    manager, host = manager_of(Disk(), SHORT)
+    manager.open(P)
+    append(manager, P, "a", 0)
+    host.advance(30 * SECOND - 1)
+    assert host.named("log_start") == []
+    host.advance(1)
+    assert host.named("log_start") == [(1, P, 1, RETENTION_MS, 0)]
+    append(manager, P, "b", 30 * SECOND)
+    append(manager, P, "c", 36 * SECOND)
+    host.advance(10 * SECOND)
+    assert host.named("log_start")[1:] == [(1, P, 2, RETENTION_MS, 14)]
+
+
+def test_what_is_not_committed_when_a_broker_looks_is_deleted_later() -> None:
+    manager, host = manager_of(Disk(), {**SHORT, "log.retention.ms": -1, "log.retention.bytes": 0})
+    log = manager.open(P)
+    log.append_as_leader(sized("a", 14, 0), 0)
+    manager.appended(P)
+    host.advance(35 * SECOND)
+    assert host.named("log_start") == []
+    log.update_high_watermark(1)
+    host.advance(5 * SECOND)
+    assert host.named("log_start") == [(1, P, 1, RETENTION_BYTES, 0)]
+
+
+def test_a_broker_looks_at_no_log_of_which_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 500 partitions and a week of retention nothing happens every five minutes."""
+    never = 10**12
+    manager, host = manager_of(
+        Disk(),
+        {
+            "log.retention.check.interval.ms": 1,
+            "replica.high.watermark.checkpoint.interval.ms": never,
+            "log.flush.offset.checkpoint.interval.ms": never,
+        },
+    )
+    for number in range(500):
+        manager.open(f"t-{number}")
+        append(manager, f"t-{number}", "a", 0)
+    looked: list[str] = []
+    monkeypatch.setattr(manager, "_delete_segments_of", lambda name, _: looked.append(name))
+    host.advance(3_600 * SECOND)
+    assert looked == []
+    host.advance(7 * 24 * 3_600 * SECOND)
+    assert len(looked) == 500
+
+
+def test_a_log_start_within_a_segment_is_checkpointed_and_found_again() -> None:
+    disk = Disk()
+    manager, host = manager_of(disk, {})
+    manager.open(P)
+    for number in range(3):
+        append(manager, P, f"m{number}", 0)
+    manager.increment_log_start(P, 2)
+    assert host.named("log_start") == [(1, P, 2, LEADER_LOG_START, 42)]
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 0
+    host.advance(60 * SECOND)
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 2
+    assert UnifiedLog(P, disk, V2_4).log_start_offset == 2
+
+
+def test_a_log_that_ends_before_its_checkpointed_start_starts_anew_there() -> None:
+    disk = Disk()
+    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 5})
+    log = UnifiedLog(P, disk, V2_4)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 5, 5)
+
+
+def test_nothing_is_deleted_from_a_log_directory_that_cannot_be_written_to() -> None:
+    disk = Disk()
+    manager, host = manager_of(disk, SHORT)
+    manager.open(P)
+    append(manager, P, "a", 0)
+    disk.failed_dirs[0] = None
+    host.advance(31 * SECOND)
+    assert (host.named("log_start"), disk.log_file(P).segments[0].base_offset) == ([], 0)
+    assert list(manager.offline_dirs) == [0]
