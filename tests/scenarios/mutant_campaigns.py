@@ -133,7 +133,7 @@ SCRIPTED: Final[dict[str, str]] = {
     # Five voters that are slow to hear of each other run for office at once.
     "two-votes-an-epoch": """
         kafka: "4.3"
-        settings: {acks: all, controller.quorum.election.timeout.ms: 100, controller.quorum.fetch.timeout.ms: 200}
+        settings: {acks: all, controller.quorum.election.timeout.ms: 100, controller.quorum.fetch.timeout.ms: 600}
         cluster:
           brokers: 3
           kraft: {voters: 5}
