@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
+from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.real_cluster import BrokerProcess
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
@@ -27,7 +27,7 @@ class BrokerWatch:
 
     def __init__(
         self,
-        broker: BrokerProcess,
+        broker: NodeProcess,
         connection: BrokerConnection,
         partitions: Sequence[str],
         metadata: MetadataSeen,

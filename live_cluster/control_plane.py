@@ -13,16 +13,47 @@ class CannotBeDoneError(LiveError):
     """This control plane has no such thing; the message says what."""
 
 
+class NodeProcess(Protocol):
+    """The process of a broker, or of a controller that is none, as far as something can be done to it."""
+
+    id: int
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it is there; it may be paused."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether it stands still."""
+
+    def start(self) -> None:
+        """Start it, unless it is there."""
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), and come back when it is gone."""
+
+    def stop(self) -> None:
+        """Tell it to stop in good order; it takes the time that it needs."""
+
+    def pause(self) -> None:
+        """Let it stand still (SIGSTOP)."""
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+
+
 class ControlPlaneAccess(Protocol):
     """ZooKeeper, or controllers of KRaft, as faults and administrators act on it."""
 
-    name: str
-    """What its end of a link is called."""
+    process_names: tuple[str, ...]
+    """What its ends of links are called."""
     keeps_registrations: bool
     """Whether a broker that was killed cannot start again before its registration is over."""
+    controllers: Mapping[int, NodeProcess]
+    """Controllers that are no brokers, as far as their processes are at hand."""
 
     def expire_session(self, broker: int) -> None:
-        """End the session of a broker.
+        """End the session of a broker, the term of a controller that is none.
 
         Raises:
             CannotBeDoneError: brokers have none.
@@ -30,7 +61,7 @@ class ControlPlaneAccess(Protocol):
         """
 
     def delete_controller(self) -> None:
-        """Delete ``/controller``.
+        """Delete ``/controller``; in KRaft, end the active controller's term.
 
         Raises:
             CannotBeDoneError: there is no such thing.

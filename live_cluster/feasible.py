@@ -24,8 +24,6 @@ from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.control_plane.controller_failover import ControllerFailover
-from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.fault import Fault
 from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
@@ -98,7 +96,8 @@ class Reach:
     """What can be done to a cluster of brokers of a *release*, and what of it is seen.
 
     ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
-    conditions (`ReplicaIs`) that nobody can tell.
+    conditions (`ReplicaIs`) that nobody can tell. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
+    are at hand.
     """
 
     release: KafkaRelease
@@ -106,6 +105,7 @@ class Reach:
     events: frozenset[str]
     unseen: frozenset[str]
     lack: Lack
+    has_controllers: bool = False
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
@@ -116,6 +116,7 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
         events=SEEN,
         unseen=frozenset(),
         lack=lambda done: _NOT_DONE.get(done.deed),
+        has_controllers=True,
     )
 
 
@@ -219,14 +220,18 @@ def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
     if plan.cluster.metadata not in (None, reach.metadata):
         yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
     if reach.metadata == KRAFT:
-        yield from _obstacles_of_kraft(plan)
+        yield from _obstacles_of_kraft(plan, reach)
 
 
-def _obstacles_of_kraft(plan: Plan) -> Iterator[str]:
+def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
     for fault in faults_of(plan):
-        if isinstance(fault, (SessionExpiry, ControllerFailover)):
-            yield f"{fault.name} is about ZooKeeper, and there is none"
-        elif _strikes_controller(fault):
+        deeds = {done.deed for done in rehearsed(fault, plan)}
+        is_about_controller = _strikes_controller(fault)
+        if Deed.EXPIRE_SESSION in deeds and not is_about_controller:
+            yield f"{fault.name} ends a broker's session with ZooKeeper, and there is none"
+        elif Deed.LOSE_DISK in deeds and is_about_controller:
+            yield f"{fault.name} strikes a broker's disk, and the controller is none"
+        elif is_about_controller and not reach.has_controllers:
             yield f"{fault.name} strikes a broker, and the controller is none"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):

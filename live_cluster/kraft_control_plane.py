@@ -1,10 +1,13 @@
 """The control plane of a local cluster with KRaft: a controller in a process of its own."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harrow.live_cluster.control_plane import CannotBeDoneError
+from harrow.cluster_model.topology import FIRST_CONTROLLER_ID
+from harrow.faults.fault import process_name
+from harrow.live_cluster.control_plane import CannotBeDoneError, NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.metadata_watch import MetadataWatch
@@ -12,12 +15,12 @@ from harrow.live_cluster.processes.child_processes import ChildProcess
 from harrow.live_cluster.processes.java_program import JavaPrograms, properties
 from harrow.live_cluster.processes.kraft_controller import LocalController, new_uuid
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import elect_preferred_leaders
+from harrow.live_cluster.wire.quorum import depose_leader
 
-QUORUM_NAME: Final = "zookeeper"
-"""What a campaign calls the end of a link where brokers find their metadata, whatever is there."""
-CONTROLLER_ID: Final = 3_000
+CONTROLLER_ID: Final = FIRST_CONTROLLER_ID
 CONTROLLER_FOLDER: Final = "controller"
 _LISTENER: Final = "CONTROLLER"
 
@@ -25,10 +28,10 @@ _LISTENER: Final = "CONTROLLER"
 class KRaftControlPlane:
     """A controller behind a proxy (`harrow.live_cluster.control_plane.LocalControlPlane`).
 
-    It is not asked itself: brokers tell what they have learned.
+    It is asked for the quorum alone: what it has decided brokers tell, once they have learned it.
     """
 
-    name = QUORUM_NAME
+    process_names: tuple[str, ...] = (process_name(CONTROLLER_ID),)
     keeps_registrations = False
 
     def __init__(
@@ -44,9 +47,9 @@ class KRaftControlPlane:
         settings: Mapping[str, object],
     ) -> None:
         address, proxied = (LOOPBACK, ports.take()), (LOOPBACK, ports.take())
-        proxies.listen_for_broker(self.name, proxied[1], address)
+        proxies.listen_for_broker(process_name(CONTROLLER_ID), proxied[1], address)
         self._voters = f"{CONTROLLER_ID}@{proxied[0]}:{proxied[1]}"
-        self._cluster_id = new_uuid()
+        self.cluster_id = new_uuid()
         own = {
             "process.roles": "controller",
             "node.id": CONTROLLER_ID,
@@ -55,11 +58,15 @@ class KRaftControlPlane:
             **settings,
         }
         self._controller = LocalController(
-            programs, folder / CONTROLLER_FOLDER, address, own, self._cluster_id
+            programs, CONTROLLER_ID, folder / CONTROLLER_FOLDER, address, own, self.cluster_id
         )
+        self.controllers: Mapping[int, NodeProcess] = {CONTROLLER_ID: self._controller}
+        self.address = address
+        """Where harrow itself finds the controller, past the proxies."""
         self._seen = seen
         self._brokers = tuple(brokers)
         self._watch = MetadataWatch(seen, topics)
+        self._quorum_watch = QuorumWatch(seen, self._controller, BrokerConnection(address))
 
     def start(self) -> None:
         self._controller.start()
@@ -80,7 +87,7 @@ class KRaftControlPlane:
             folder.mkdir(parents=True)
             known = {
                 "version": 1,
-                "cluster.id": self._cluster_id,
+                "cluster.id": self.cluster_id,
                 "node.id": broker,
                 "directory.id": new_uuid(),
             }
@@ -90,19 +97,26 @@ class KRaftControlPlane:
         self._connect = connect
         self._alive = alive
         self._watch.start({broker: connect(broker) for broker in self._brokers}, alive)
+        self._quorum_watch.start()
 
     def knows_controller(self) -> bool:
-        """Return whether there is one: brokers that are registered have found it."""
-        return bool(self._seen.registered())
+        return self._seen.controller() is not None
 
     def close(self) -> None:
         self._watch.close()
+        self._quorum_watch.close()
 
     def expire_session(self, broker: int) -> None:
-        raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
+        """Have a controller resign: what it has in place of a session is its term."""
+        if broker not in self.controllers:
+            raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
+        self.delete_controller()
 
     def delete_controller(self) -> None:
-        raise CannotBeDoneError("there is no /controller without ZooKeeper")
+        """Have the active controller resign; where there is none at the moment nothing is done."""
+        # One of its own: another thread looks at the quorum.
+        with BrokerConnection(self.address) as connection, suppress(ConnectionLostError):
+            depose_leader(connection)
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
         for broker in filter(self._alive, self._brokers):

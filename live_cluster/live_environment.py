@@ -1,6 +1,6 @@
 """What faults act on, on real brokers: processes, links, sessions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from harrow.campaigns.run.clients.client import Client
 from harrow.campaigns.run.clients.clients import Clients
@@ -21,15 +21,17 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.trace import Trace
+from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.broker_watch import BrokerWatch
+from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.metadata_seen import NOBODY
 from harrow.live_cluster.real_cluster import RealCluster
 
 
 class LiveEnvironment:
-    """Brokers' processes, links and sessions of a cluster (`harrow.faults.fault.Environment`).
+    """The processes of brokers and controllers, the links and the sessions of a cluster (`harrow.faults.fault.Environment`).
 
     Where a run is ``survivable``, power losses leave enough copies of every committed record. ``hangs`` says that a broker which
     refuses to truncate never ends by itself.
@@ -51,6 +53,7 @@ class LiveEnvironment:
     ) -> None:
         self.strike = 0
         self._cluster = cluster
+        self._nodes: Mapping[int, NodeProcess] = {**cluster.brokers, **cluster.control.controllers}
         self._observer = observer
         self._trace = trace
         self._watches = watches
@@ -69,10 +72,10 @@ class LiveEnvironment:
         self.controller = observer.controller
 
     def started(self) -> None:
-        """Take note of the brokers that the cluster was started with."""
-        for broker in self.broker_ids():
-            self._running.add(broker)
-            self._trace.emit(BrokerStarted, broker)
+        """Take note of the nodes that the cluster was started with."""
+        for node in self._nodes:
+            self._running.add(node)
+            self._trace.emit(BrokerStarted, node)
 
     def look(self) -> None:
         """Take note of brokers that have ended by themselves, and start those that can be started now.
@@ -81,7 +84,7 @@ class LiveEnvironment:
         whatever looks after it in production would start it again until it does.
         """
         for broker in sorted(self._running):
-            if not self._cluster.brokers[broker].is_running:
+            if not self._nodes[broker].is_running:
                 self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)
         for broker in list(self._to_start):
             if broker not in self._running and not self._is_kept(broker):
@@ -108,30 +111,39 @@ class LiveEnvironment:
         return tuple(self._cluster.brokers)
 
     def is_running(self, broker: int) -> bool:
-        return self._cluster.brokers[broker].is_running or broker in self._to_start
+        return self._nodes[broker].is_running or broker in self._to_start
 
     def is_paused(self, broker: int) -> bool:
-        process = self._cluster.brokers[broker]
+        process = self._nodes[broker]
         return process.is_running and process.is_paused
 
     def is_stopping(self, broker: int) -> bool:
-        return broker in self._stopping and self._cluster.brokers[broker].is_running
+        return broker in self._stopping and self._nodes[broker].is_running
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         assert torn_after is None, "what `started_reach` lacks is skipped"
         if broker in self._to_start:
             self._to_start.remove(broker)
             return
+        if broker in self._cluster.control.controllers:
+            self._crash_controller(broker, power_loss=power_loss)
+            return
         led = self._observer.led_by(broker)
         # One that is killed while it stops closes no session.
         self._cluster.seen.stopping.discard(broker)
-        self._cluster.brokers[broker].kill()
+        self._nodes[broker].kill()
         # What it did before it ended is told before.
         self._take_over()
         self._cluster.logs[broker].look(self._now_us(), led)
         self._has_stopped(broker, POWER_LOSS if power_loss else KILLED)
         if power_loss:
             self._cluster.logs[broker].lose_power(self._now_us())
+
+    def _crash_controller(self, controller: int, *, power_loss: bool) -> None:
+        """Kill a controller that is no broker: what it has committed is on its disk already (``RaftLog.flush``)."""
+        self._nodes[controller].kill()
+        self._take_over()
+        self._has_stopped(controller, POWER_LOSS if power_loss else KILLED)
 
     def lose_disk(self, broker: int) -> None:
         self._cluster.logs[broker].lose()
@@ -174,7 +186,7 @@ class LiveEnvironment:
 
     def stop_broker(self, broker: int) -> None:
         self._begin_to_stop(broker)
-        self._cluster.brokers[broker].stop()
+        self._nodes[broker].stop()
 
     def _begin_to_stop(self, broker: int) -> None:
         self._stopping.add(broker)
@@ -187,11 +199,11 @@ class LiveEnvironment:
         self.look()
 
     def pause_broker(self, broker: int) -> None:
-        self._cluster.brokers[broker].pause()
+        self._nodes[broker].pause()
         self._trace.emit(BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
-        self._cluster.brokers[broker].resume()
+        self._nodes[broker].resume()
         self._trace.emit(BrokerResumed, broker)
 
     def expire_session(self, broker: int) -> None:
@@ -212,26 +224,48 @@ class LiveEnvironment:
             self._trace.emit(ControllerZnodeDeleted, controller)
 
     def cut_link(self, sender: int | str, receiver: int | str) -> None:
-        self._cluster.links.cut(sender, receiver)
+        for link in self._links(sender, receiver):
+            self._cluster.links.cut(*link)
 
     def restore_link(self, sender: int | str, receiver: int | str) -> None:
-        self._cluster.links.restore(sender, receiver)
+        for link in self._links(sender, receiver):
+            self._cluster.links.restore(*link)
 
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
-        return self._cluster.links.is_cut(sender, receiver)
+        links = list(self._links(sender, receiver))
+        return bool(links) and all(self._cluster.links.is_cut(*link) for link in links)
 
     def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        self._cluster.links.degrade(sender, receiver, quality)
+        for link in self._links(sender, receiver):
+            self._cluster.links.degrade(*link, quality)
 
     def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        self._cluster.links.recover(sender, receiver, quality)
+        for link in self._links(sender, receiver):
+            self._cluster.links.recover(*link, quality)
 
     def reset_link(self, one: int | str, other: int | str) -> None:
-        self._cluster.links.reset(one, other)
+        for link in self._links(one, other):
+            self._cluster.links.reset(*link)
 
     def add_message_rule(self, rule: MessageRule) -> None:
         rule.strike = self.strike
+        rule.senders, rule.receivers = self._all_at(rule.senders), self._all_at(rule.receivers)
         self._cluster.links.add(rule)
+
+    def _links(self, sender: int | str, receiver: int | str) -> Iterator[tuple[int | str, int | str]]:
+        """Yield the links between two ends, of which the control plane may be several processes."""
+        for one in self._processes_at(sender):
+            for other in self._processes_at(receiver):
+                if one != other:
+                    yield one, other
+
+    def _processes_at(self, end: int | str) -> tuple[int | str, ...]:
+        return self._cluster.control.process_names if end == ZOOKEEPER else (end,)
+
+    def _all_at(self, ends: frozenset[str] | None) -> frozenset[str] | None:
+        if ends is None or ZOOKEEPER not in ends:
+            return ends
+        return (ends - {ZOOKEEPER}) | frozenset(self._cluster.control.process_names)
 
     def remove_message_rules(self) -> None:
         self._cluster.links.remove(lambda rule: rule.strike == self.strike)
@@ -245,7 +279,7 @@ class LiveEnvironment:
     def heal(self) -> None:
         """End every fault, kill what hangs, and start what is down."""
         self._cluster.links.restore_all()
-        for broker in self.broker_ids():
+        for broker in self._nodes:
             if broker in self._hanging:
                 self.crash_broker(broker, power_loss=False)
             if self.is_paused(broker):
@@ -254,6 +288,11 @@ class LiveEnvironment:
                 self.start_broker(broker)
 
     def _start(self, broker: int) -> None:
+        if broker in self._cluster.control.controllers:
+            self._running.add(broker)
+            self._trace.emit(BrokerStarted, broker)
+            self._nodes[broker].start()
+            return
         self._cluster.links.forget(broker)
         self._cluster.seen.stopping.discard(broker)
         # What it has written before it ended, before it is what it begins with.
@@ -261,7 +300,7 @@ class LiveEnvironment:
         self._running.add(broker)
         self._trace.emit(BrokerStarted, broker)
         self._cluster.logs[broker].open()
-        self._cluster.brokers[broker].start()
+        self._nodes[broker].start()
 
     def _is_kept(self, broker: int) -> bool:
         """Return whether a registration of a broker's former life is in its way."""
@@ -271,5 +310,6 @@ class LiveEnvironment:
         self._running.discard(broker)
         self._stopping.discard(broker)
         self._hanging.discard(broker)
-        self._watches[broker].forget()
+        if broker in self._watches:
+            self._watches[broker].forget()
         self._trace.emit(BrokerStopped, broker, cause)

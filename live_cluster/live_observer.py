@@ -132,7 +132,8 @@ class LiveObserver:
         return broker in self._cluster.seen.registered()
 
     def broker_state(self, broker: int) -> str:
-        process = self._cluster.brokers[broker]
+        control = self._cluster.control
+        process = control.controllers.get(broker) or self._cluster.brokers[broker]
         if not process.is_running:
             return "down"
         return "paused" if process.is_paused else "up"
@@ -142,7 +143,7 @@ class LiveObserver:
 
     def is_impaired(self, broker: int) -> bool:
         is_up = self.broker_state(broker) == "up"
-        return is_up and self.links.are_disturbed(broker, self._cluster.control.name)
+        return is_up and self.links.are_disturbed(broker, self._cluster.control.process_names)
 
     def _is_leader(self, partition: str, broker: int) -> bool:
         state = self.partition_state(partition)

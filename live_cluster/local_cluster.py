@@ -160,7 +160,7 @@ class LocalCluster:
         for topic in self.spec.topics:
             # Up to 3.9 only the controller creates topics; in KRaft any broker has it done.
             controller = seen.controller()
-            asked = next(iter(self._connections)) if controller is None else controller
+            asked = controller if controller in self._connections else next(iter(self._connections))
             create_topic(self._connections[asked], topic.name, self.assignments[topic.name], topic.settings)
         self._wait_for_brokers("all replicas", self._is_in_sync)
 

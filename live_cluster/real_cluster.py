@@ -1,6 +1,6 @@
 """What a campaign needs of a cluster of real brokers, whoever has started them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,42 +14,13 @@ from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
-from harrow.live_cluster.control_plane import ControlPlaneAccess
+from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.wire.connection import BrokerConnection
-
-
-class BrokerProcess(Protocol):
-    """A broker's process, as far as something can be done to it."""
-
-    id: int
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether it is there; it may be paused."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Return whether it stands still."""
-
-    def start(self) -> None:
-        """Start it, unless it is there."""
-
-    def kill(self) -> None:
-        """End it at once (SIGKILL), and come back when it is gone."""
-
-    def stop(self) -> None:
-        """Tell it to stop in good order; it takes the time that it needs."""
-
-    def pause(self) -> None:
-        """Let it stand still (SIGSTOP)."""
-
-    def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
 
 
 class Links(Protocol):
@@ -85,8 +56,8 @@ class Links(Protocol):
     def has_rule(self, name: str) -> bool:
         """Return whether a rule of that name is in force."""
 
-    def are_disturbed(self, broker: int, control: str) -> bool:
-        """Return whether a fault stands against a broker that does not cut it off from its *control* plane."""
+    def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
+        """Return whether a fault stands against a broker that does not cut it off from the processes of its *control* plane."""
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:
         """Return the LEO of a follower that a leader knows of."""
@@ -146,7 +117,7 @@ class RealCluster(Protocol):
     spec: ClusterSpec
     names: Names
     seen: MetadataSeen
-    brokers: Mapping[int, BrokerProcess]
+    brokers: Mapping[int, NodeProcess]
     servers: Mapping[int, tuple[str, int]]
     security: Mapping[str, str]
     children: ChildProcesses
@@ -166,7 +137,7 @@ class RealCluster(Protocol):
         """Return the truncations that brokers have refused since this was asked last, as far as their logs can be read."""
 
     def resignations(self) -> Iterable[tuple[int, int]]:
-        """Return which brokers have resigned as controller, of which epoch, since this was asked last, as far as can be read."""
+        """Return which controllers have resigned, from which epoch, since this was asked last, as far as can be read."""
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""

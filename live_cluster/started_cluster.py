@@ -14,9 +14,9 @@ from harrow.cluster_model.topology import BrokerSpec
 from harrow.live_cluster.broker_logs import log_lines
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
-from harrow.live_cluster.control_plane import ControlPlaneAccess
+from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.kraft_control_plane import CONTROLLER_FOLDER
+from harrow.live_cluster.kraft_control_plane import CONTROLLER_FOLDER, CONTROLLER_ID
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxied_links import ProxiedLinks
 from harrow.live_cluster.links.proxy import Proxies
@@ -26,7 +26,7 @@ from harrow.live_cluster.local_cluster import LocalCluster, broker_folder
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.java_program import LOG_FILE
-from harrow.live_cluster.real_cluster import BrokerProcess, Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
 
 
 class StartedCluster:
@@ -53,11 +53,12 @@ class StartedCluster:
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
             for broker in given.plan.cluster.brokers
         }
-        controllers = self._broker_logs
+        controllers = self._controller_logs = self._broker_logs
         if metadata == KRAFT:
-            controllers = {
-                NO_CONTROLLER: BrokerLog(given.folder / CONTROLLER_FOLDER / LOG_FILE, default_reason)
-            }
+            log = BrokerLog(given.folder / CONTROLLER_FOLDER / LOG_FILE, default_reason)
+            # What it has decided may become known when it is controller no more.
+            controllers = {CONTROLLER_ID: log, NO_CONTROLLER: log}
+            self._controller_logs = {CONTROLLER_ID: log}
 
         def election_reason(controller: int, partition: str) -> str:
             return controllers[controller].election_reason(partition) if controller in controllers else ""
@@ -84,7 +85,7 @@ class StartedCluster:
         self.seen = local.seen
         self.children = local.children
         self.control: ControlPlaneAccess = local.control
-        self.brokers: Mapping[int, BrokerProcess] = local.brokers
+        self.brokers: Mapping[int, NodeProcess] = local.brokers
         self.servers: Mapping[int, tuple[str, int]] = local.addresses
         self.replicas_of, self.connect = local.replicas_of, local.connect
         self.links: Links = ProxiedLinks(proxies, self._requests)
@@ -109,8 +110,8 @@ class StartedCluster:
             yield from ((broker, refusal) for refusal in log.refusals())
 
     def resignations(self) -> Iterator[tuple[int, int]]:
-        for broker, log in self._broker_logs.items():
-            yield from ((broker, controller_epoch) for controller_epoch in log.resignations())
+        for controller, log in self._controller_logs.items():
+            yield from ((controller, epoch) for epoch in log.resignations())
 
     def _disk(self, broker: BrokerSpec) -> LiveDisk:
         given, spec = self._surroundings, self._local.spec

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from harrow.faults.fault import process_name
+from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.processes.child_processes import ChildProcess
@@ -16,8 +18,6 @@ from harrow.live_cluster.processes.zookeeper import LocalZooKeeper
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.zookeeper_state import ZooKeeperState
 
-ZOOKEEPER_NAME: Final = "zookeeper"
-"""What a campaign calls its end of a link."""
 # Length, version of the protocol, timeout, session, length of the password.
 _CONNECTED: Final = struct.Struct(">iiiqi")
 
@@ -25,7 +25,7 @@ _CONNECTED: Final = struct.Struct(">iiiqi")
 class ZooKeeperControlPlane:
     """A ZooKeeper server, and a proxy in front of it for each broker (`harrow.live_cluster.control_plane.LocalControlPlane`)."""
 
-    name = ZOOKEEPER_NAME
+    process_names: tuple[str, ...] = (ZOOKEEPER,)
     keeps_registrations = True
 
     def __init__(
@@ -43,6 +43,7 @@ class ZooKeeperControlPlane:
         self._server = LocalZooKeeper(programs, folder / "zookeeper", ports.take(), tick_ms)
         self.address = self._server.address
         """Where harrow itself finds ZooKeeper, past the proxies."""
+        self.controllers: Mapping[int, NodeProcess] = {}
         self._state = ZooKeeperState(self.address)
         self._partitions = tuple(partitions)
         self._seen = seen
@@ -52,7 +53,7 @@ class ZooKeeperControlPlane:
             port = ports.take()
             self._addresses[broker] = f"{LOOPBACK}:{port}"
             took = partial(self._sessions.__setitem__, broker)
-            proxies.listen_for_bytes(self.name, process_name(broker), port, self._server.server, took)
+            proxies.listen_for_bytes(ZOOKEEPER, process_name(broker), port, self._server.server, took)
 
     def start(self) -> None:
         self._server.start()

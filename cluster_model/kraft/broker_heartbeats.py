@@ -23,7 +23,7 @@ class BrokerHeartbeats:
         self.forget_session(broker)
         if metadata_offset is not None:
             self._heard_us[broker] = now_us
-            self._offsets[broker] = max(metadata_offset, self._offsets.get(broker, -1))
+            self._offsets[broker] = metadata_offset
 
     def forget_session(self, broker: int) -> None:
         self._heard_us.pop(broker, None)
@@ -57,8 +57,10 @@ class BrokerHeartbeats:
         return self._shutdowns.get(broker)
 
     def lowest_offset(self, broker: int, metadata_offset: int) -> int:
-        """Return up to where every broker with a session knows the metadata."""
+        """Return up to where every other broker with a session, but those that stop, knows the metadata."""
         others = (
-            offset for other, offset in self._offsets.items() if other != broker and other in self._heard_us
+            offset
+            for other, offset in self._offsets.items()
+            if other != broker and other in self._heard_us and other not in self._shutdowns
         )
         return min(others, default=metadata_offset)

@@ -55,16 +55,7 @@ class QuorumControlPlane:
             else {node: Process(process_name(node), partial(end_process, node)) for node in self._voters}
         )
         self.process_names = tuple(self._process(node).name for node in self._voters)
-        self._quorum_config = QuorumConfig(
-            election_timeout_us=config.quorum_election_timeout_us,
-            election_backoff_max_us=config.quorum_election_backoff_max_us,
-            fetch_timeout_us=config.quorum_fetch_timeout_us,
-            request_timeout_us=config.quorum_request_timeout_us,
-            pre_vote=behaviours.pre_vote,
-            check_quorum=behaviours.check_quorum,
-            tells_high_watermark=behaviours.fetch_tells_high_watermark,
-            one_vote=behaviours.one_vote_per_epoch,
-        )
+        self._quorum_config = QuorumConfig.of(config, behaviours)
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}

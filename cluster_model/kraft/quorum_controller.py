@@ -242,8 +242,12 @@ class QuorumController:
         if known.broker_epoch != request.broker_epoch:
             return (), protocol.BrokerHeartbeatResponse(errors.STALE_BROKER_EPOCH)
         is_caught_up = request.metadata_offset >= known.broker_epoch
-        should_shut_down = request.want_shut_down and (
-            known.fenced or self._may_shut_down(broker, request.metadata_offset)
+        # Once it stops, nothing that it asks for takes it back.
+        is_stopping = not known.fenced and self._heartbeats.shutdown_offset(broker) is not None
+        want_shut_down = request.want_shut_down or is_stopping
+        want_fence = request.want_fence and not is_stopping
+        should_shut_down = want_shut_down and (
+            known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
         # First, for nobody is to be elected who cannot serve.
         records = self._take_offline(broker, request.offline)
@@ -251,9 +255,9 @@ class QuorumController:
         if known.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = (*records, *self._unfence(broker)), False
-        elif request.want_fence or should_shut_down:
+        elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
-        elif request.want_shut_down and self._heartbeats.shutdown_offset(broker) is None:
+        elif want_shut_down and not is_stopping:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
@@ -451,10 +455,12 @@ class QuorumController:
         if self._behaviours.alter_partition_fenced:
             if wanted.leader_epoch < known.leader_epoch:
                 return errors.FENCED_LEADER_EPOCH
-            if broker != known.leader or broker not in {member for member, _ in wanted.isr}:
+            if broker != known.leader:
                 return errors.INVALID_REQUEST
             if wanted.partition_epoch < known.partition_epoch:
                 return errors.INVALID_UPDATE_VERSION
+            if all(member != broker for member, _ in wanted.isr):
+                return errors.INVALID_REQUEST
         if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE

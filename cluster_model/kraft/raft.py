@@ -8,7 +8,7 @@ Transitions have the names that they have in ``QuorumState.java``.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
@@ -18,6 +18,8 @@ from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, NO_NODE, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -58,6 +60,20 @@ class QuorumConfig:
     pre_vote: bool
     tells_high_watermark: bool
     one_vote: bool = True
+
+    @classmethod
+    def of(cls, config: BrokerConfig, behaviours: Behaviours) -> Self:
+        """Return what a node of the quorum goes by that has these settings."""
+        return cls(
+            election_timeout_us=config.quorum_election_timeout_us,
+            election_backoff_max_us=config.quorum_election_backoff_max_us,
+            fetch_timeout_us=config.quorum_fetch_timeout_us,
+            request_timeout_us=config.quorum_request_timeout_us,
+            pre_vote=behaviours.pre_vote,
+            check_quorum=behaviours.check_quorum,
+            tells_high_watermark=behaviours.fetch_tells_high_watermark,
+            one_vote=behaviours.one_vote_per_epoch,
+        )
 
 
 class RaftListener(Protocol):

@@ -140,13 +140,15 @@ class LogManager:
         appended_us = now_us
         for partition in partitions:
             log_dir = self._disk.dir_of(partition)
-            appended_us = max(appended_us, self._appended_us.get(log_dir, 0)) + self._disk.write_us
+            appended_us = max(appended_us, self._appended_us.get(log_dir, now_us)) + self._disk.write_us
             self._appended_us[log_dir] = appended_us
         return appended_us - now_us
 
     def appends_wait_us(self) -> int:
         """Return how long the appends wait that have begun."""
-        return max(0, max(self._appended_us.values(), default=0) - self._host.clock.now_us)
+        if not self._appended_us:
+            return 0
+        return max(0, max(self._appended_us.values()) - self._host.clock.now_us)
 
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""

@@ -1,4 +1,4 @@
-"""From when to when a broker was controller, as its log has it: the control plane tells who begins, not who has noticed that it is over."""
+"""From when to when a broker was controller, or a voter of KRaft led, as its log has it: the control plane tells who begins, not who has noticed that it is over."""
 
 import re
 from typing import Final
@@ -10,15 +10,17 @@ _BEGINS: Final = re.compile(
 )
 # KafkaController.onControllerResignation: "Broker 2 resigned as the controller" up to 0.11, "Resigned" since.
 _ENDS: Final = re.compile(rf"(?:Broker \d+ resigned as the controller|\] Resigned ){_KAFKA_CONTROLLER}")
+# QuorumController.QuorumMetaLogListener.handleLeaderChange, of KRaft.
+_RENOUNCES: Final = re.compile(r"Renouncing the leadership.* We were the leader at epoch (?P<epoch>\d+)")
 # KafkaServer.startup. A process that was killed has not resigned, and what it was is over.
 _STARTS: Final = re.compile(r" starting \(kafka\.server\.KafkaServer\)")
 
 
 class ControllerTerms:
-    """The terms of one broker, read line by line.
+    """The terms of one node, read line by line.
 
     Up to 2.1 a broker says that it has resigned whenever its session expires or it stops, later still where it stops: it
-    counts where it was controller.
+    counts where it was controller. One of KRaft says from which epoch.
     """
 
     def __init__(self) -> None:
@@ -26,7 +28,9 @@ class ControllerTerms:
         self._resignations: list[int] = []
 
     def read(self, line: str) -> None:
-        if (begins := _BEGINS.search(line)) is not None:
+        if (renounces := _RENOUNCES.search(line)) is not None:
+            self._resignations.append(int(renounces["epoch"]))
+        elif (begins := _BEGINS.search(line)) is not None:
             self._controller_epoch = int(begins["epoch"])
         elif _STARTS.search(line) is not None:
             self._controller_epoch = None

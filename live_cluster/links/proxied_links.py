@@ -1,6 +1,6 @@
 """Links that go through proxies: they are cut, and single messages held, dropped and repeated, on their way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
@@ -53,11 +53,11 @@ class ProxiedLinks:
     def has_rule(self, name: str) -> bool:
         return self._proxies.in_loop(lambda faults: any(rule.name == name for rule in faults.rules()))
 
-    def are_disturbed(self, broker: int, control: str) -> bool:
+    def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
         name = process_name(broker)
 
         def are_so(faults: LinkFaults) -> bool:
-            is_cut_off = faults.is_cut(name, control) or faults.is_cut(control, name)
+            is_cut_off = all(faults.is_cut(name, each) or faults.is_cut(each, name) for each in control)
             return faults.disturbs(name) and not is_cut_off
 
         return self._proxies.in_loop(are_so)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.processes.child_processes import ChildProcess
-from harrow.live_cluster.processes.java_program import JavaPrograms, properties
+from harrow.live_cluster.processes.java_program import JavaPrograms
+from harrow.live_cluster.processes.local_node import LocalNode
 
-_MAIN: Final = "kafka.Kafka"
 _FORMAT: Final = "kafka.tools.StorageTool"
 _ANSWER_S: Final = 1.0
 _FORMAT_S: Final = 180.0
@@ -28,41 +27,21 @@ def new_uuid() -> str:
     return text
 
 
-class LocalController:
-    """A controller alone, below *folder*. *settings* are all that it has, by Kafka's names."""
+class LocalController(LocalNode):
+    """A controller alone, which listens at an *address*."""
 
     def __init__(
         self,
         programs: JavaPrograms,
+        controller: int,
         folder: Path,
         address: tuple[str, int],
         settings: Mapping[str, object],
         cluster_id: str,
     ) -> None:
-        self._programs = programs
-        self._folder = folder
+        super().__init__(programs, controller, folder, settings)
         self._address = address
-        self._settings = {**settings, "log.dirs": folder / "data"}
         self._cluster_id = cluster_id
-        self.process: ChildProcess | None = None
-
-    def start(self) -> None:
-        """Format its storage, the first time, and start it.
-
-        Raises:
-            FormatError: the storage cannot be formatted.
-
-        """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._folder / "server.properties"
-        file.write_text(properties(self._settings), encoding="utf-8")
-        if not (self._folder / "data").exists():
-            tool = self._programs.start(
-                _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self._folder
-            )
-            if not tool.wait(_FORMAT_S) or tool.code != 0:
-                raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())
-        self.process = self._programs.start(_MAIN, [file], self._folder)
 
     def is_ready(self) -> bool:
         """Return whether it listens."""
@@ -71,3 +50,18 @@ class LocalController:
                 return True
         except OSError:
             return False
+
+    def _prepare(self, file: Path) -> None:
+        """Format its storage, the first time.
+
+        Raises:
+            FormatError: that cannot be done.
+
+        """
+        if self.logs.exists():
+            return
+        tool = self._programs.start(
+            _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
+        )
+        if not tool.wait(_FORMAT_S) or tool.code != 0:
+            raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())

@@ -49,8 +49,8 @@ class BrokerDriver(Protocol):
     def elect_follower(self) -> None:
         """Have the preferred leader of each partition elected, and return when the broker knows."""
 
-    def partition_states(self) -> PartitionStates:
-        """Return what the control plane has."""
+    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
+        """Return what the control plane has; where that takes time it is waited for what is *expected*."""
 
 
 def partition_name(number: int) -> str:

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from harrow.cluster_model.protocol import FetchRequest
 from harrow.live_cluster.single_requests.answers import Answer
-from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, SingleRequest
+from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, PartitionStates, SingleRequest
+from harrow.live_cluster.single_requests.controllers.driver import RequestToController
+from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.resolution import FetchSessions, Resolution
 from harrow.live_cluster.single_requests.steps import FollowerStep, Step
@@ -21,8 +23,8 @@ _PRODUCER_ID: Final = "producer_id"
 class Exchange:
     """A step, the request that it became (None of an election), and what both brokers answered."""
 
-    step: Step
-    request: SingleRequest | None
+    step: Step | ControllerStep
+    request: SingleRequest | RequestToController | None
     modelled: Answer
     real: Answer
 
@@ -48,7 +50,7 @@ class ComparedSequence:
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Step | ControllerStep, ...]:
         return tuple(exchange.step for exchange in self.exchanges)
 
 
@@ -61,13 +63,13 @@ class _Side:
         # The first that it has given away.
         self._producer_id: int | None = None
 
-    def ask(self, request: SingleRequest) -> Answer:
+    def ask(self, request: SingleRequest, expected: Answer | None = None) -> Answer:
         answer = self._sessions.with_number(self._driver.ask(self._sessions.with_id(request)))
         if _PRODUCER_ID in answer:
             answer = {**answer, _PRODUCER_ID: self._since_first(answer[_PRODUCER_ID])}
         if isinstance(request, FetchRequest) and request.replica_id >= 0:
             # What a follower fetches may bring it into the ISR.
-            answer = {**answer, "states": self._driver.partition_states()}
+            answer = {**answer, "states": self._states(expected)}
         return answer
 
     def _since_first(self, producer_id: int) -> int:
@@ -75,28 +77,33 @@ class _Side:
             self._producer_id = producer_id
         return producer_id - self._producer_id
 
-    def elect(self, step: FollowerStep) -> Answer:
+    def elect(self, step: FollowerStep, expected: Answer | None = None) -> Answer:
         if step.does == "comes":
             self._driver.register_follower()
         elif step.does == "goes":
             self._driver.unregister_follower()
         else:
             self._driver.elect_follower()
-        return {"states": self._driver.partition_states()}
+        return {"states": self._states(expected)}
+
+    def _states(self, expected: Answer | None) -> PartitionStates:
+        return self._driver.partition_states(None if expected is None else expected["states"])
 
 
 def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
     """Take the steps on both brokers, which are new, up to the first difference."""
     resolution = Resolution(model)
-    sides = _Side(model), _Side(real)
+    ours, theirs = _Side(model), _Side(real)
     exchanges: list[Exchange] = []
     for step in steps:
         if isinstance(step, FollowerStep):
-            exchanges.append(Exchange(step, None, *(side.elect(step) for side in sides)))
+            modelled = ours.elect(step)
+            exchanges.append(Exchange(step, None, modelled, theirs.elect(step, modelled)))
         else:
             request = resolution.request(step)
-            exchanges.append(Exchange(step, request, *(side.ask(request) for side in sides)))
-            resolution.answered(request, exchanges[-1].modelled)
+            modelled = ours.ask(request)
+            exchanges.append(Exchange(step, request, modelled, theirs.ask(request, modelled)))
+            resolution.answered(request, modelled)
         if exchanges[-1].differs:
             break
     return ComparedSequence(tuple(exchanges))
@@ -132,7 +139,7 @@ def _parts(modelled: Any, real: Any, path: str) -> list[str]:
 
 
 def shortest(
-    found: ComparedSequence, compare: Callable[[Sequence[Step]], ComparedSequence]
+    found: ComparedSequence, compare: Callable[[Sequence[Any]], ComparedSequence]
 ) -> ComparedSequence:
     """Leave out what can be left out of a sequence that differs, first in halves, then step by step.
 

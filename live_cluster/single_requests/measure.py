@@ -1,9 +1,9 @@
 """So many requests of drawn sequences, to the model's broker and to a real one: which of the answers differ."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
-from typing import Final
+from itertools import cycle
+from typing import Any, Final
 
 from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.settings import Value
@@ -14,10 +14,15 @@ from harrow.live_cluster.single_requests.comparison import (
     kind_of,
     shortest,
 )
+from harrow.live_cluster.single_requests.controllers.comparison import compared_controllers
+from harrow.live_cluster.single_requests.controllers.model_controller import ModelController
+from harrow.live_cluster.single_requests.controllers.real_controller import (
+    SETTINGS as CONTROLLER_SETTINGS,
+)
+from harrow.live_cluster.single_requests.controllers.sequences import controller_sequences
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.real_broker import RealBrokers
-from harrow.live_cluster.single_requests.sequences import drawn_sequences
-from harrow.live_cluster.single_requests.steps import Step
+from harrow.live_cluster.single_requests.sequences import all_sequences, sequences
 
 SETTINGS: Final[dict[str, Value]] = {
     "replica.lag.time.max.ms": 600_000,
@@ -26,6 +31,10 @@ SETTINGS: Final[dict[str, Value]] = {
     "max.incremental.fetch.session.cache.slots": 1_000_000,
 }
 """Nothing happens by itself: no follower is too slow, no leader is moved, no session is pushed out."""
+
+
+Compare = Callable[[Sequence[Any]], ComparedSequence]
+"""Takes steps on the model and on what is real."""
 
 
 @dataclass(slots=True)
@@ -44,6 +53,13 @@ def model_broker(release: KafkaRelease) -> ModelBroker:
     return ModelBroker(release.model_release, behaviours_in(release.name), SETTINGS)
 
 
+def model_controller(release: KafkaRelease) -> ModelController:
+    """Return a controller that does what is known of a release."""
+    return ModelController(
+        release.model_release, behaviours_in(release.name), {**SETTINGS, **CONTROLLER_SETTINGS}
+    )
+
+
 def measure(
     release: KafkaRelease,
     real: RealBrokers,
@@ -54,6 +70,8 @@ def measure(
 ) -> None:
     """Compare at least so many requests, and note in *measured* what came of them; the sequences depend on the seed alone.
 
+    With KRaft every other sequence is one for the controller.
+
     A sequence ends where the two differ, and the first of each kind of difference is shortened.
 
     Raises:
@@ -61,13 +79,23 @@ def measure(
 
     """
 
-    def compare(steps: Sequence[Step]) -> ComparedSequence:
+    def of_broker(steps: Sequence[Any]) -> ComparedSequence:
         return compared_sequence(steps, model_broker(release), real.next_broker())
 
-    drawn = chain.from_iterable(
-        drawn_sequences(number, followed=real.is_followed) for number in count(first_seed)
-    )
-    while measured.requests < requests:
+    def of_controller(steps: Sequence[Any]) -> ComparedSequence:
+        controller = real.next_controller()
+        assert controller is not None, "it has one where nobody follows"
+        return compared_controllers(steps, model_controller(release), controller)
+
+    for_brokers = sequences(followed=real.is_followed)
+    kinds: list[tuple[Compare, Iterator[Sequence[Any]]]] = [
+        (of_broker, all_sequences(for_brokers, first_seed))
+    ]
+    if not real.is_followed:
+        kinds.append((of_controller, all_sequences(controller_sequences(), first_seed)))
+    for compare, drawn in cycle(kinds):
+        if measured.requests >= requests:
+            return
         compared = compare(next(drawn))
         measured.sequences += 1
         measured.requests += compared.requests

@@ -123,7 +123,7 @@ class ModelBroker:
     def _settle(self) -> None:
         self._cluster.simulator.run_until(self._cluster.simulator.now_us + _ELECTION_US)
 
-    def partition_states(self) -> PartitionStates:
+    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return what ZooKeeper has, once what is on its way there has been written."""
         self._settle()
         found: PartitionStates = {}

@@ -26,9 +26,9 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER, KafkaRelease
+from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
 from harrow.live_cluster.metadata_seen import MetadataSeen
@@ -42,6 +42,11 @@ from harrow.live_cluster.single_requests.broker_driver import (
     SingleRequest,
     partition_name,
 )
+from harrow.live_cluster.single_requests.control_requests import ControlRequests
+from harrow.live_cluster.single_requests.controllers.real_controller import (
+    SETTINGS as CONTROLLER_SETTINGS,
+)
+from harrow.live_cluster.single_requests.controllers.real_controller import RealController
 from harrow.live_cluster.stored_batches import as_batches, whole_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
@@ -60,9 +65,8 @@ the first with leader epochs.
 _LATEST: Final = -1
 _PATIENCE_S: Final = 30.0
 _LOOK_S: Final = 0.005
-_SETTLES_S: Final = 0.2
-_LEARNS_S: Final = 0.02
-"""How long the controller may take to write an ISR, and its leader to learn that it has."""
+_ISR_WRITTEN_S: Final = 5.0
+"""How long the controller may take to write an ISR on a busy machine, where a leader has to be in sync with somebody."""
 _LARGE: Final = 1_000_000
 _FIRST_WITH_ALTER_PARTITION: Final = (2, 7)
 """From then on a leader goes on while the controller writes an ISR (KIP-497)."""
@@ -82,13 +86,19 @@ class RealBrokers:
         self._release = started.release
         self._sequences = 0
         self._last: RealBroker | None = None
+        self._last_controller: RealController | None = None
         self.is_followed = started.metadata == ZOOKEEPER
         with ExitStack() as opened:
             faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
-            proxies = opened.enter_context(Proxies(faults, RequestsSeen(lambda *_: None)))
+            self._control_requests = ControlRequests()
+            proxies = opened.enter_context(Proxies(faults, self._control_requests))
             self._cluster = opened.enter_context(
                 LocalCluster(
-                    ClusterSpec(brokers=(BrokerSpec(id=BROKER),), topics=(), settings=settings),
+                    ClusterSpec(
+                        brokers=(BrokerSpec(id=BROKER),),
+                        topics=(),
+                        settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
+                    ),
                     java=started.java,
                     jars=started.jars,
                     folder=folder,
@@ -100,7 +110,11 @@ class RealBrokers:
             self._cluster.start()
             self._connection = opened.enter_context(self._cluster.connect(BROKER, _PATIENCE_S))
             self._zookeeper = None
+            self._controller: BrokerConnection | None = None
             control = self._cluster.control
+            if isinstance(control, KRaftControlPlane):
+                self._controller = opened.enter_context(BrokerConnection(control.address))
+                self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
                 opened.callback(self._zookeeper.close)
@@ -128,10 +142,27 @@ class RealBrokers:
             follower=follower,
             release=self._release,
             is_running=lambda: self._cluster.brokers[BROKER].is_running,
+            control_requests=self._control_requests,
         )
         broker.create_topic((follower, BROKER) if self.is_followed else (BROKER,))
         self._last = broker
         return broker
+
+    def next_controller(self) -> RealController | None:
+        """Return the controller with a new topic, and brokers that nobody has heard of, for another sequence; None with ZooKeeper."""
+        if self._controller is None:
+            return None
+        if self._last_controller is not None:
+            self._last_controller.fence_all()
+        self._sequences += 1
+        self._last_controller = RealController(
+            self._controller,
+            self._connection,
+            self._control_requests,
+            number=self._sequences,
+            cluster_id=self._cluster_id,
+        )
+        return self._last_controller
 
 
 class RealBroker:
@@ -146,17 +177,17 @@ class RealBroker:
         follower: int,
         release: KafkaRelease,
         is_running: Callable[[], bool],
+        control_requests: ControlRequests,
     ) -> None:
         self._connection = connection
         self._is_running = is_running
+        self._control_requests = control_requests
         self._zookeeper = zookeeper
         self._topic = topic
         self._follower = follower
         self._is_async = release.version >= _FIRST_WITH_ALTER_PARTITION
         self._elects_once_more = value_in(release.name, "preferred_leader_elected_once_more")
         self._is_registered = False
-        # The partitions whose ISR the follower's last fetch may have brought it into.
-        self._may_join: tuple[str, ...] = ()
         self._asks: dict[str, Callable[[Any], Answer]] = {
             protocol.ProduceRequest.api: self._produce,
             protocol.FetchRequest.api: self._fetch,
@@ -233,7 +264,6 @@ class RealBroker:
             )
             for name, (offset, epoch) in request.partitions.items()
         ]
-        outside = self._outside(map(partition_name, PARTITIONS)) if request.replica_id == FOLLOWER else ()
         left_out = [_number(name) for name in request.forgotten]
         answer = self._connection.ask(
             kind[version](
@@ -249,7 +279,7 @@ class RealBroker:
                 rack_id="",
             )
         )
-        said = {
+        return {
             "error": _error(answer.error_code),
             "session": answer.session_id,
             **_partitions(
@@ -270,8 +300,6 @@ class RealBroker:
                 for told in topic.partitions
             ),
         }
-        self._may_join = tuple(name for name in _joining(request, said) if name in outside)
-        return said
 
     def _list_offsets(self, request: protocol.ListOffsetsRequest) -> Answer:
         kind = ListOffsetsRequest
@@ -426,24 +454,20 @@ class RealBroker:
         self._until("an election", lambda: self._states() == expected)
         self._until_told(expected)
 
-    def partition_states(self) -> PartitionStates:
-        """Return what ZooKeeper has; where the controller writes ISRs, after the time in which the follower may come into one."""
-        may_join, self._may_join = self._may_join, ()
-        if may_join:
-            until_s = time.monotonic() + _SETTLES_S
-            while time.monotonic() < until_s and self._outside(may_join):
-                time.sleep(_LOOK_S)
-            time.sleep(_LEARNS_S)
-        return {name: list(state) for name, state in self._states().items()}
+    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
+        """Return what ZooKeeper has.
 
-    def _outside(self, partitions: Iterable[str]) -> tuple[str, ...]:
-        """Return the partitions into whose ISR the controller may yet bring the follower."""
-        if not self._is_async or not self._is_registered:
-            return ()
-        states = self._states()
-        return tuple(
-            name for name in partitions if states[name][0] == BROKER and FOLLOWER not in states[name][2]
-        )
+        Where the controller writes ISRs (KIP-497), a fetch is answered before that: what is *expected* is waited for, and that every
+        leader which has asked for another ISR has been answered. What nobody expects, and comes later, shows in the next states.
+        """
+        until_s = time.monotonic() + _ISR_WRITTEN_S
+        while True:
+            is_over = not self._is_async or time.monotonic() > until_s
+            settled = not self._control_requests.are_under_way()
+            states = {name: list(state) for name, state in self._states().items()}
+            if is_over or (settled and expected in (None, states)):
+                return states
+            time.sleep(_LOOK_S)
 
     def _states(self) -> dict[str, list[Any]]:
         assert self._zookeeper is not None
@@ -482,18 +506,6 @@ class RealBroker:
                 states = "" if self._zookeeper is None else f"; {self._topic} is {self._states()}"
                 raise NotSettledError(f"waited {_PATIENCE_S:.0f} s in vain for {what}{states}")
             time.sleep(_LOOK_S)
-
-
-def _joining(request: protocol.FetchRequest, answer: Answer) -> tuple[str, ...]:
-    """Return the partitions that a follower's fetch was not behind in; of a session, which leaves things unsaid, all."""
-    if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
-        return tuple(map(partition_name, PARTITIONS))
-    told = answer["partitions"]
-    return tuple(
-        name
-        for name, (offset, _) in request.partitions.items()
-        if told[name]["error"] == errors.NONE and offset >= told[name]["hw"]
-    )
 
 
 def _number(partition: str) -> int:

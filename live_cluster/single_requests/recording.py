@@ -8,10 +8,11 @@ from pydantic import Field, TypeAdapter
 from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.broker_driver import PartitionStates, SingleRequest
 from harrow.live_cluster.single_requests.comparison import ComparedSequence
+from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
 from harrow.live_cluster.single_requests.steps import Step
 
-_STEPS: Final[TypeAdapter[tuple[Step, ...]]] = TypeAdapter(
-    tuple[Annotated[Step, Field(discriminator="kind")], ...]
+_STEPS: Final[TypeAdapter[tuple[Step | ControllerStep, ...]]] = TypeAdapter(
+    tuple[Annotated[Step | ControllerStep, Field(discriminator="kind")], ...]
 )
 
 
@@ -20,7 +21,7 @@ def recording(compared: ComparedSequence) -> list[dict[str, Any]]:
     return [{"step": asdict(exchange.step), "answer": exchange.real} for exchange in compared.exchanges]
 
 
-def steps_of(recorded: list[dict[str, Any]]) -> tuple[Step, ...]:
+def steps_of(recorded: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Return the steps of what has been recorded.
 
     Raises:
@@ -46,7 +47,7 @@ class RecordedBroker:
 
     unregister_follower = elect_follower = register_follower
 
-    def partition_states(self) -> PartitionStates:
+    def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return the states that belong to the last answer."""
         states: PartitionStates = self._answers[self._asked - 1]["states"]
         return states

@@ -1,8 +1,9 @@
 """Sequences of steps, drawn by Hypothesis."""
 
 import warnings
-from itertools import chain
-from typing import Final
+from collections.abc import Iterator
+from itertools import chain, count
+from typing import Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from harrow.live_cluster.single_requests.steps import (
     RetryStep,
     Step,
 )
+
+S = TypeVar("S")
 
 LENGTH: Final = 30
 """Steps that a sequence has at the most, beside those that close it."""
@@ -127,15 +130,20 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     )
 
 
-def drawn_sequences(number: int, *, followed: bool) -> list[tuple[Step, ...]]:
+def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
+    """Yield the sequences of a seed, of the next one, and so on."""
+    return chain.from_iterable(drawn_sequences(number, strategy) for number in count(first_seed))
+
+
+def drawn_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
     """Return the sequences of a seed.
 
     They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it
     connects again, changes nothing, though Hypothesis warns of it.
     """
-    found: list[tuple[Step, ...]] = []
+    found: list[tuple[S, ...]] = []
 
-    def keep(steps: tuple[Step, ...]) -> None:
+    def keep(steps: tuple[S, ...]) -> None:
         found.append(steps)
 
     draw = settings(
@@ -144,7 +152,7 @@ def drawn_sequences(number: int, *, followed: bool) -> list[tuple[Step, ...]]:
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )(seed(number)(given(sequences(followed=followed))(keep)))
+    )(seed(number)(given(strategy)(keep)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HypothesisWarning)
         draw()

@@ -1,7 +1,7 @@
 """Brokers and links of a user's cluster: what is done to them is done by the user's commands, and is in the journal before."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class Deeds:
 
 
 class UserBroker:
-    """A broker's process, as far as harrow knows of it: what it has done to it itself (`harrow.live_cluster.real_cluster.BrokerProcess`).
+    """A broker's process, as far as harrow knows of it: what it has done to it itself (`harrow.live_cluster.control_plane.NodeProcess`).
 
     ``id`` is the campaign's, *called* what the cluster calls it.
     """
@@ -188,7 +188,7 @@ class UserLinks:
     def has_rule(self, name: str) -> bool:
         return False
 
-    def are_disturbed(self, broker: int, control: str) -> bool:
+    def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
         return any(cuts and broker in link for link, cuts in self._cuts.items())
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:

@@ -11,15 +11,16 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.topology import ClusterSpec, TopicSpec
+from harrow.faults import link_ends
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
-from harrow.live_cluster.control_plane import CannotBeDoneError, ControlPlaneAccess
+from harrow.live_cluster.control_plane import CannotBeDoneError, ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.metadata_watch import MetadataWatch
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
-from harrow.live_cluster.real_cluster import BrokerProcess, Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
 from harrow.live_cluster.user_cluster.cluster_file import TOPICS, ClusterFile, Told
 from harrow.live_cluster.user_cluster.fetched_logs import FetchedLogs
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
@@ -69,10 +70,11 @@ def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
 class _ControlPlane:
     """What of the cluster's own control plane harrow gets at (`harrow.live_cluster.control_plane.ControlPlaneAccess`)."""
 
-    name = "zookeeper"
+    process_names: tuple[str, ...] = (link_ends.ZOOKEEPER,)
 
     def __init__(self, *, keeps_registrations: bool, elect: Callable[[Iterable[str]], None]) -> None:
         self.keeps_registrations = keeps_registrations
+        self.controllers: Mapping[int, NodeProcess] = {}
         self.elect_preferred_leaders = elect
 
     def expire_session(self, broker: int) -> None:
@@ -121,7 +123,7 @@ class UserCluster:
         log = surroundings.folder / "commands.log"
         deeds = Deeds(file, self._there, journal, log, permitted)
         self._healing = Healing(journal, file, log, say)
-        self.brokers: Mapping[int, BrokerProcess] = {
+        self.brokers: Mapping[int, NodeProcess] = {
             broker: UserBroker(broker, called, deeds) for broker, called in brokers.items()
         }
         self.links: Links = UserLinks(deeds, self.names.broker)

@@ -11,8 +11,10 @@ from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.processes.java_program import properties
 from harrow.live_cluster.processes.kraft_controller import new_uuid
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from tests.live.protection import LISTENER, SCRAM, Protection
 
 BROKERS: Final = (1, 2, 3)
+PLAINTEXT: Final = "PLAINTEXT"
 _CONTROLLER: Final = 3_000
 
 _SCRIPT: Final = """\
@@ -48,26 +50,35 @@ timeout: 30s
 
 
 class HandStarted:
-    """Three brokers below a folder, each with its process's number in ``broker-N/pid``."""
+    """Three brokers below a folder, each with its process's number in ``broker-N/pid``.
 
-    def __init__(self, folder: Path, java: Path, jars: Path, metadata: str) -> None:
+    With a *mechanism* they let in who has a password, over TLS.
+    """
+
+    def __init__(
+        self, folder: Path, java: Path, jars: Path, metadata: str, mechanism: str | None = None
+    ) -> None:
         self.folder = folder
         self.file = folder / "cluster.yaml"
         folder.mkdir(parents=True)
+        protection = None if mechanism is None else Protection(folder, java, mechanism)
+        self._by_scram = protection if mechanism == SCRAM else None
+        self._listener = PLAINTEXT if protection is None else LISTENER
+        self._java = (java, "-cp", f"{jars}/*")
         for name, text in (("start.sh", _SCRIPT.format(java=java, jars=jars)), ("end.sh", _END_SCRIPT)):
             (folder / name).write_text(text, encoding="utf-8")
             (folder / name).chmod(0o755)
         with Ports() as ports:
             self.ports = {broker: ports.take() for broker in BROKERS}
             control = ports.take()
-        shared = self._kraft(java, jars, control) if metadata == KRAFT else self._zookeeper(control)
+        shared = self._kraft(control) if metadata == KRAFT else self._zookeeper(control)
         for broker, port in self.ports.items():
             own = {"node.id": broker} if metadata == KRAFT else {"broker.id": broker}
             logs = folder / f"broker-{broker}" / "data"
             self._write(
                 f"broker-{broker}",
                 {
-                    "listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+                    "listeners": f"{self._listener}://{LOOPBACK}:{port}",
                     "log.dirs": logs,
                     "offsets.topic.num.partitions": 3,
                     "log.cleaner.dedupe.buffer.size": 4_194_304,
@@ -76,6 +87,7 @@ class HandStarted:
                     "auto.create.topics.enable": False,
                     **own,
                     **shared,
+                    **({} if protection is None else protection.settings()),
                 },
             )
             if metadata == KRAFT:
@@ -85,7 +97,13 @@ class HandStarted:
                 (logs / "meta.properties").write_text(text, encoding="utf-8")
             self._start(f"broker-{broker}", "kafka.Kafka")
         bootstrap = ", ".join(f'"{LOOPBACK}:{port}"' for port in self.ports.values())
-        self.file.write_text(CLUSTER.format(bootstrap=bootstrap), encoding="utf-8")
+        security = "" if protection is None else protection.lines()
+        self.file.write_text(CLUSTER.format(bootstrap=bootstrap) + security, encoding="utf-8")
+
+    def start_missing(self) -> None:
+        """Start brokers that have ended: of several that start at once on an empty ZooKeeper one may fail."""
+        for broker in self.ports:
+            self._start(f"broker-{broker}", "kafka.Kafka")
 
     def pid(self, broker: int) -> int:
         return int((self.folder / f"broker-{broker}" / "pid").read_text())
@@ -112,13 +130,17 @@ class HandStarted:
         given = {"dataDir": data, "clientPort": port, "clientPortAddress": LOOPBACK, "tickTime": 2_000}
         self._write("control", {**given, "admin.enableServer": False})
         self._start("control", "org.apache.zookeeper.server.quorum.QuorumPeerMain")
+        if self._by_scram is not None:
+            # It waits until ZooKeeper answers.
+            program = self._by_scram.in_zookeeper(f"{LOOPBACK}:{port}")
+            subprocess.run([*self._java, *program], check=True, stdout=subprocess.DEVNULL)
         return {"zookeeper.connect": f"{LOOPBACK}:{port}", "zookeeper.session.timeout.ms": 6_000}
 
-    def _kraft(self, java: Path, jars: Path, port: int) -> dict[str, object]:
+    def _kraft(self, port: int) -> dict[str, object]:
         quorum: dict[str, object] = {
             "controller.quorum.voters": f"{_CONTROLLER}@{LOOPBACK}:{port}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{self._listener}:{self._listener}",
         }
         own = {"process.roles": "controller", "node.id": _CONTROLLER}
         listener = {
@@ -129,8 +151,9 @@ class HandStarted:
         file = self._write("control", {**own, **listener, **quorum})
         subprocess.run(
             [
-                *(java, "-cp", f"{jars}/*", "kafka.tools.StorageTool"),
+                *(*self._java, "kafka.tools.StorageTool"),
                 *("format", "--cluster-id", self._cluster_id, "--config", file),
+                *(() if self._by_scram is None else self._by_scram.in_format()),
             ],
             check=True,
             stdout=subprocess.DEVNULL,

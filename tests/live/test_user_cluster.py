@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from harrow.live_cluster.user_cluster.journal import STATE_VARIABLE, journals
 from harrow.live_cluster.user_cluster.users_brokers import surveyed
 from harrow.live_cluster.user_cluster.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
-from tests.live.conftest import Wait
+from tests.live.conftest import KILLS, Wait
 from tests.live.hand_started import BROKERS, HandStarted
+from tests.live.protection import PASSWORD, PASSWORD_VARIABLE, PLAIN, SCRAM
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 CAMPAIGN = """
@@ -40,12 +43,23 @@ Run = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def by_hand(brokers: StartedBrokers, tmp_path: Path, wait_until: Wait) -> Iterator[HandStarted]:
+def by_hand(
+    request: pytest.FixtureRequest,
+    brokers: StartedBrokers,
+    tmp_path: Path,
+    wait_until: Wait,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[HandStarted]:
     if version_of(brokers.release.name) < OLDEST:
         pytest.skip("brokers tell leader epochs from 2.1 on")
-    cluster = HandStarted(tmp_path / "ours", brokers.java, brokers.jars, brokers.metadata)
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    mechanism = getattr(request, "param", None)
+    cluster = HandStarted(
+        tmp_path / "ours", brokers.java, brokers.jars, brokers.metadata, mechanism=mechanism
+    )
 
     def is_up() -> bool:
+        cluster.start_missing()
         try:
             return len(surveyed(load_cluster_file(cluster.file)).brokers) == len(BROKERS)
         except ConnectionLostError:
@@ -85,6 +99,7 @@ def topics_of_harrow(cluster: HandStarted) -> list[str]:
     return [name for name in seen.assignments if name.startswith("harrow-")]
 
 
+@pytest.mark.parametrize("by_hand", [None, PLAIN, SCRAM], indirect=True, ids=["open", PLAIN, SCRAM])
 def test_a_campaign_runs_there_once_it_may(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
@@ -108,7 +123,55 @@ def test_a_campaign_runs_there_once_it_may(
     wait_until(lambda: not topics_of_harrow(by_hand))
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by_hand", [PLAIN, SCRAM], indirect=True)
+def test_who_has_the_password_is_let_in(
+    by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = ("target", "check", by_hand.file, "--set", f"kafka={brokers.release.model_release}")
+    checked = harrow(*check)
+    told, said = checked.communicate()
+    assert (checked.returncode, "can run" in told) == (0, True), said
+    monkeypatch.setenv(PASSWORD_VARIABLE, f"not {PASSWORD}")
+    refused = harrow(*check)
+    _, said = refused.communicate()
+    assert (refused.returncode, "it refuses the name or the password" in said) == (2, True), said
+
+
+def test_what_it_does_is_among_what_the_model_comes_to(
+    by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
+) -> None:
+    file = campaign(tmp_path, brokers, "8s")
+    compared = harrow("conform", file, "--target", by_hand.file, "--yes", "--format", "json")
+    text, said = compared.communicate()
+    assert compared.returncode == 0, text + said
+    (comparison,) = json.loads(text)["comparisons"]
+    assert (comparison["status"], comparison["reasons"]) == ("agreed", [])
+    assert comparison["modelled"] == 50
+    assert [by_hand.state(broker) for broker in BROKERS] == ["up"] * 3
+    wait_until(lambda: not topics_of_harrow(by_hand))
+
+
+def test_what_a_killed_run_has_left_is_healed_each_time(
+    by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
+) -> None:
+    file, state = campaign(tmp_path, brokers, "10m"), tmp_path / "state" / "faults"
+    for kill in range(KILLS):
+        running = harrow("run", file, "--target", by_hand.file, "--yes", "--seed", kill)
+        wait_until(lambda: any('"in_force"' in path.read_text() for path in journals(state)))
+        # Between one fault and the next, in the middle of a command, or of what undoes one.
+        time.sleep(random.Random(kill).uniform(0, 4))
+        assert running.poll() is None, running.communicate()
+        running.kill()
+        running.communicate()
+        healed = harrow("heal", by_hand.file)
+        _, said = healed.communicate()
+        assert healed.returncode == 0, said
+        assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
+        assert list(journals(state)) == []
+        wait_until(lambda: not topics_of_harrow(by_hand))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_whatever_ends_harrow_nothing_stays_in_force(
     by_hand: HandStarted,
     brokers: StartedBrokers,
@@ -122,12 +185,7 @@ def test_whatever_ends_harrow_nothing_stays_in_force(
     wait_until(lambda: any('"in_force"' in path.read_text() for path in journals(state)))
     running.send_signal(how)
     running.communicate()
-    if how is signal.SIGKILL:
-        healed = harrow("heal", by_hand.file)
-        _, said = healed.communicate()
-        assert healed.returncode == 0, said
-    else:
-        assert running.returncode == 130
+    assert running.returncode == 130
     assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
     assert list(journals(state)) == []
     # The controller has deleted the topic; brokers may hear of it a little later.

@@ -173,12 +173,11 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     [
         (
             action("session_expiry: {broker: 0}"),
-            "session_expiry is about ZooKeeper, and there is none",
+            "session_expiry ends a broker's session with ZooKeeper, and there is none",
         ),
-        (action("controller_failover: {}"), "controller_failover is about ZooKeeper, and there is none"),
         (
-            action("broker_pause: {broker: controller}"),
-            "broker_pause strikes a broker, and the controller is none",
+            action("disk_loss: {broker: controller}"),
+            "disk_loss strikes a broker's disk, and the controller is none",
         ),
         ("expect: {final: {controller: 0}}", "the controller is no broker"),
     ],
@@ -186,6 +185,16 @@ def test_clients_without_processes_are_an_obstacle() -> None:
 def test_what_needs_zookeeper_is_an_obstacle_without_it(text: str, obstacle: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(R241, KRAFT))) == [obstacle]
+
+
+@pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
+def test_a_controller_in_a_process_of_its_own_can_be_struck_where_harrow_has_started_it(how: str) -> None:
+    failover = plan(action(f"controller_failover: {{how: {how}}}"))
+    started = started_reach(R241, KRAFT)
+    assert list(obstacles_within(failover, started)) == []
+    assert list(obstacles_within(failover, replace(started, has_controllers=False))) == [
+        "controller_failover strikes a broker, and the controller is none"
+    ]
 
 
 def test_leader_epochs_of_replicas_are_seen_since_brokers_compare_them() -> None:

@@ -1,11 +1,13 @@
-"""Brokers that stop by themselves, as the environment of real brokers deals with them: their processes are made up."""
+"""Brokers that stop by themselves, and controllers, as the environment of real brokers deals with them: their processes are made up."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from harrow.cluster_model.events import KILLED, SHUT_DOWN
+from harrow.cluster_model.events import KILLED, POWER_LOSS, SHUT_DOWN
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.topology import process_name
 from harrow.cluster_model.trace import Clock, Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.live_environment import LiveEnvironment
@@ -26,16 +28,26 @@ class FakeBroker:
     def kill(self) -> None:
         self.is_running = False
 
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
 
 class Cluster:
-    """Broker 0 alone, without any registration that outlives it."""
+    """Broker 0 alone, without any registration that outlives it, and controllers in processes of their own, if any."""
 
-    def __init__(self, *, hangs: bool) -> None:
+    def __init__(self, *, hangs: bool = False, controllers: tuple[int, ...] = ()) -> None:
         clock = Clock()
         clock.now_us = 0
         self.trace = Trace(clock)
         self.broker = FakeBroker()
         self.stopping: set[int] = set()
+        self.controllers = {controller: FakeBroker() for controller in controllers}
+        self.expired: list[int] = []
+        self.cuts: list[tuple[int | str, int | str]] = []
+        self.rules: list[MessageRule] = []
         disk = SimpleNamespace(look=lambda *_: None, open=lambda: None)
         observer: Any = SimpleNamespace(
             controller=lambda: None,
@@ -44,9 +56,21 @@ class Cluster:
         )
         cluster: Any = SimpleNamespace(
             brokers={0: self.broker},
-            control=SimpleNamespace(keeps_registrations=False),
+            control=SimpleNamespace(
+                keeps_registrations=False,
+                controllers=self.controllers,
+                process_names=tuple(map(process_name, controllers)) or ("zookeeper",),
+                expire_session=self.expired.append,
+            ),
             seen=SimpleNamespace(stopping=self.stopping),
-            links=SimpleNamespace(restore_all=lambda: None, forget=lambda _: None),
+            links=SimpleNamespace(
+                restore_all=self.cuts.clear,
+                forget=lambda _: None,
+                cut=lambda *link: self.cuts.append(link),
+                restore=lambda *link: self.cuts.remove(link),
+                is_cut=lambda *link: link in self.cuts,
+                add=self.rules.append,
+            ),
             logs={0: disk},
         )
         self.environment = LiveEnvironment(
@@ -113,3 +137,61 @@ def test_one_that_shuts_down_is_waited_for_when_all_is_healed() -> None:
     cluster.broker.is_running = False
     cluster.environment.look()
     assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([(0, SHUT_DOWN)], 1)
+
+
+def test_a_controller_that_is_no_broker_dies_and_starts_again_as_a_broker_does() -> None:
+    cluster = Cluster(controllers=(3000,))
+    environment, controller = cluster.environment, cluster.controllers[3000]
+    assert cluster.events("broker_started") == [(0,), (3000,)]
+    # Nothing that looks for any broker finds it.
+    assert environment.broker_ids() == (0,)
+    environment.crash_broker(3000, power_loss=False)
+    assert (environment.is_running(3000), cluster.events("broker_stopped")) == (False, [(3000, KILLED)])
+    environment.start_broker(3000)
+    assert (environment.is_running(3000), controller.starts) == (True, 1)
+    assert cluster.events("broker_started")[2:] == [(3000,)]
+
+
+def test_a_controller_that_ends_by_itself_is_noticed_and_started_again_when_all_is_healed() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.controllers[3000].is_running = False
+    cluster.environment.look()
+    assert cluster.events("broker_stopped") == [(3000, KILLED)]
+    cluster.environment.heal()
+    assert cluster.controllers[3000].starts == 1
+
+
+def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.pause_broker(3000)
+    assert cluster.environment.is_paused(3000)
+    cluster.environment.heal()
+    assert not cluster.environment.is_paused(3000)
+
+
+def test_a_power_loss_takes_nothing_from_a_controller_which_has_no_logs_of_partitions() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.crash_broker(3000, power_loss=True)
+    assert cluster.events("broker_stopped") == [(3000, POWER_LOSS)]
+
+
+def test_what_a_controller_has_for_a_session_is_for_the_control_plane_to_end() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.expire_session(3000)
+    assert cluster.expired == [3000]
+
+
+def test_the_end_of_a_link_where_brokers_find_their_metadata_is_whoever_keeps_it() -> None:
+    cluster = Cluster(controllers=(3000, 3001))
+    environment = cluster.environment
+    environment.cut_link(0, "zookeeper")
+    assert cluster.cuts == [(0, "controller-3000"), (0, "controller-3001")]
+    assert environment.is_link_cut(0, "zookeeper")
+    environment.restore_link(0, "controller-3001")
+    assert not environment.is_link_cut(0, "zookeeper")
+    environment.restore_link(0, "controller-3000")
+    environment.add_message_rule(MessageRule(name="r", action="drop", senders=frozenset({"zookeeper"})))
+    assert cluster.rules[0].senders == frozenset({"controller-3000", "controller-3001"})
+    with_zookeeper = Cluster()
+    with_zookeeper.environment.cut_link("zookeeper", 0)
+    assert with_zookeeper.cuts == [("zookeeper", 0)]

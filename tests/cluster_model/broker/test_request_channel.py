@@ -161,6 +161,15 @@ def test_network_threads_take_the_places_of_a_queue_in_the_order_in_which_they_c
     assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
+def test_nothing_waits_for_appends_of_which_there_are_none_also_before_time_zero() -> None:
+    threads = Threads()
+    threads.host.clock.now_us = -5 * SECOND
+    threads.put(0, ORDER)
+    assert threads.run(0) == [(-5, "LeaderAndIsr")]
+    threads.put(1, produce("a"))
+    assert threads.run(10) == [(-4, "a")]
+
+
 def test_what_is_in_the_queue_is_handled_when_the_threads_end() -> None:
     threads = Threads(num_io_threads=1)
     threads.put(0, produce("a"))

@@ -41,3 +41,13 @@ def test_a_broker_that_was_not_controller_has_not_resigned() -> None:
 
 def test_a_process_that_was_killed_as_controller_has_not_resigned() -> None:
     assert resignations_in(BEGINS.format(1), STARTS, ENDS) == []
+
+
+def test_a_voter_of_kraft_says_from_which_epoch_it_has_resigned() -> None:
+    terms = ControllerTerms()
+    terms.read(
+        "[2026-11-23 23:17:11,458] WARN [QuorumController id=3000] Renouncing the leadership due to a metadata log event. We were the"
+        " leader at epoch 1, but in the new epoch 2, the leader is (none). Reverting to last stable offset 93."
+        " (org.apache.kafka.controller.QuorumController)"
+    )
+    assert terms.resignations() == [1]

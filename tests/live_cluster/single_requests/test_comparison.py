@@ -183,12 +183,12 @@ def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
 
 def test_sequences_depend_on_the_seed_alone() -> None:
     """Somebody else who draws numbers changes nothing, and is no reason to warn."""
-    first = drawn_sequences(7, followed=True)
+    first = drawn_sequences(7, sequences(followed=True))
     random.seed(3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert drawn_sequences(7, followed=True) == first
-    assert drawn_sequences(8, followed=True) != first
+        assert drawn_sequences(7, sequences(followed=True)) == first
+    assert drawn_sequences(8, sequences(followed=True)) != first
     assert all(steps[-len(CLOSING) :] == CLOSING for steps in first)
-    alone = [step for steps in drawn_sequences(7, followed=False) for step in steps]
+    alone = [step for steps in drawn_sequences(7, sequences(followed=False)) for step in steps]
     assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)

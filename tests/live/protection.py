@@ -1,0 +1,88 @@
+"""What keeps strangers away from brokers that were started by hand: TLS with a certificate of their own, a name and a password.
+
+Brokers know each other by PLAIN. Passwords of PLAIN are in their settings, those of SCRAM where the cluster keeps its metadata.
+"""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.processes.ports import LOOPBACK
+
+PASSWORD_VARIABLE: Final = "HARROW_TEST_PASSWORD"  # noqa: S105 - a name
+PASSWORD: Final = "a password of several words"  # noqa: S105 - of brokers that end with the test
+USER: Final = "harrow"
+LISTENER: Final = "SASL_SSL"
+PLAIN: Final = "PLAIN"
+SCRAM: Final = "SCRAM-SHA-512"
+_STORE_PASSWORD: Final = "of-the-store"  # noqa: S105 - see above
+_ADMIN: Final = "admin"
+
+
+class Protection:
+    """Keys and a certificate below a folder, made by the ``keytool`` of Java, and the user whom brokers let in by a *mechanism*."""
+
+    def __init__(self, folder: Path, java: Path, mechanism: str) -> None:
+        self.mechanism = mechanism
+        self._keytool = java.resolve().with_name("keytool")
+        self._keys, self._trusted = folder / "keys.p12", folder / "trusted.p12"
+        self.certificate = folder / "brokers.pem"
+        self._run(
+            *("-genkeypair", "-keystore", self._keys, "-keyalg", "RSA", "-validity", "2"),
+            # Brokers look their addresses' names up.
+            *("-dname", "CN=brokers", "-ext", f"san=ip:{LOOPBACK},dns:localhost"),
+        )
+        self._run("-exportcert", "-rfc", "-keystore", self._keys, "-file", self.certificate)
+        self._run("-importcert", "-noprompt", "-keystore", self._trusted, "-file", self.certificate)
+
+    def settings(self) -> dict[str, object]:
+        """Return what brokers have to be told."""
+        users = {_ADMIN: "among-brokers", **({USER: PASSWORD} if self.mechanism == PLAIN else {})}
+        known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+        login = f'username="{_ADMIN}" password="{users[_ADMIN]}"'
+        jaas = f"listener.name.{LISTENER.lower()}.{{}}.sasl.jaas.config"
+        modules = "org.apache.kafka.common.security"
+        return {
+            "security.inter.broker.protocol": LISTENER,
+            "sasl.enabled.mechanisms": f"{PLAIN},{SCRAM}",
+            "sasl.mechanism.inter.broker.protocol": PLAIN,
+            jaas.format(PLAIN.lower()): f"{modules}.plain.PlainLoginModule required {login} {known};",
+            jaas.format(SCRAM.lower()): f"{modules}.scram.ScramLoginModule required;",
+            **self._store("keystore", self._keys),
+            **self._store("truststore", self._trusted),
+        }
+
+    def in_zookeeper(self, address: str) -> list[str]:
+        """Return a program of Kafka, with its arguments, that writes the password there which is kept in metadata."""
+        user = ("--entity-type", "users", "--entity-name", USER)
+        given = f"{self.mechanism}=[password={PASSWORD}]"
+        return ["kafka.admin.ConfigCommand", "--zookeeper", address, "--alter", "--add-config", given, *user]
+
+    def in_format(self) -> list[str]:
+        """Return what ``kafka-storage format`` is told of it."""
+        return ["--add-scram", f'{self.mechanism}=[name={USER},password="{PASSWORD}"]']
+
+    def lines(self) -> str:
+        """Return what the file of a cluster says of it."""
+        return "\n".join(
+            (
+                "security:",
+                f"  security.protocol: {LISTENER}",
+                f"  sasl.mechanism: {self.mechanism}",
+                f"  sasl.username: {USER}",
+                f"  sasl.password: ${{{PASSWORD_VARIABLE}}}",
+                f"  ssl.ca.location: {self.certificate}",
+                "",
+            )
+        )
+
+    def _store(self, name: str, file: Path) -> dict[str, object]:
+        return {
+            f"ssl.{name}.location": file,
+            f"ssl.{name}.type": "PKCS12",
+            f"ssl.{name}.password": _STORE_PASSWORD,
+        }
+
+    def _run(self, *arguments: object) -> None:
+        store = ("-alias", "brokers", "-storetype", "PKCS12", "-storepass", _STORE_PASSWORD)
+        subprocess.run([self._keytool, *map(str, arguments), *store], check=True, capture_output=True)

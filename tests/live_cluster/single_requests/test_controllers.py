@@ -1,0 +1,121 @@
+"""Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.release import behaviours_in
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
+from harrow.live_cluster.single_requests.comparison import ComparedSequence, kind_of
+from harrow.live_cluster.single_requests.controllers.comparison import compared_controllers
+from harrow.live_cluster.single_requests.controllers.model_controller import ModelController
+from harrow.live_cluster.single_requests.controllers.real_controller import (
+    SETTINGS as CONTROLLER_SETTINGS,
+)
+from harrow.live_cluster.single_requests.controllers.sequences import controller_sequences
+from harrow.live_cluster.single_requests.controllers.steps import (
+    AlterPartitionStep,
+    ControllerStep,
+    HeartbeatStep,
+    PreferredStep,
+    RegisterStep,
+)
+from harrow.live_cluster.single_requests.measure import SETTINGS
+from harrow.live_cluster.single_requests.recording import recording, steps_of
+from harrow.live_cluster.single_requests.sequences import drawn_sequences
+
+FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
+STOPS = HeartbeatStep(broker=1, want_shut_down=True)
+IS_BACK = (RegisterStep(broker=1), HeartbeatStep(broker=1))
+
+
+def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
+    behaviours = replace(behaviours_in(release), **switches)
+    settings = {**SETTINGS, **CONTROLLER_SETTINGS, "min.insync.replicas": 2}
+    return ModelController(KafkaRelease(release).model_release, behaviours, settings)
+
+
+def compared(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches: Any) -> ComparedSequence:
+    return compared_controllers(steps, controller(release), controller(release, **switches))
+
+
+def answers(*steps: ControllerStep) -> list[Any]:
+    """Return what a controller of the model answers to each step, without what becomes of partitions."""
+    exchanges = compared(steps).exchanges
+    assert not any(exchange.differs for exchange in exchanges)
+    return [
+        {key: value for key, value in exchange.modelled.items() if key != "partitions_seen"}
+        for exchange in exchanges
+    ]
+
+
+def partition(number: int, *steps: ControllerStep) -> Any:
+    return compared(steps).exchanges[-1].modelled["partitions_seen"][f"t-{number}"]
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
+    for steps in drawn_sequences(0, controller_sequences()):
+        found = compared(steps, release)
+        assert found.difference is None
+        assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("switch", "steps", "kind"),
+    [
+        (
+            "replica_epoch_checked",
+            (*IS_BACK, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
+            "AlterPartition",
+        ),
+        ("eligible_leader_replicas", FENCED, "BrokerHeartbeat"),
+    ],
+)
+def test_a_switch_that_is_off_shows(switch: str, steps: tuple[ControllerStep, ...], kind: str) -> None:
+    difference = compared(steps, "4.3.1", **{switch: False}).difference
+    assert difference is not None
+    assert kind_of(difference).startswith(kind)
+
+
+def test_epochs_are_relative_to_what_the_controller_has() -> None:
+    wants = AlterPartitionStep(isr=(1, 2))
+    assert answers(
+        wants,
+        replace(wants, leader_epoch=-1),
+        replace(wants, leader_epoch=1),
+        replace(wants, isr=(1,), partition_epoch=-1),
+        replace(wants, stale=True),
+        replace(wants, broker=3),
+    ) == [
+        {"error": "NONE", "partitions": {"t-0": ["NONE", 1]}},
+        {"error": "NONE", "partitions": {"t-0": ["FENCED_LEADER_EPOCH"]}},
+        {"error": "NONE", "partitions": {"t-0": ["NOT_CONTROLLER"]}},
+        {"error": "NONE", "partitions": {"t-0": ["INVALID_UPDATE_VERSION"]}},
+        {"error": "STALE_BROKER_EPOCH", "partitions": {}},
+        {"error": "NONE", "partitions": {"t-0": ["INVALID_REQUEST"]}},
+    ]
+
+
+def test_a_broker_stops_once_everybody_has_heard_that_it_leads_nothing() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    first, _, _, last = answers(STOPS, *alive, STOPS)
+    assert (first["should_shut_down"], last["should_shut_down"]) == (False, True)
+    assert partition(0, STOPS) == [2, 1, [2, 3], []]
+
+
+def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
+        1,
+        2,
+        [1, 2, 3],
+        [],
+    ]
+
+
+def test_a_sequence_for_controllers_can_be_kept_too() -> None:
+    steps = (STOPS, *IS_BACK, AlterPartitionStep(), PreferredStep())
+    assert steps_of(recording(compared(steps))) == steps

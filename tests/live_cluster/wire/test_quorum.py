@@ -1,0 +1,65 @@
+"""A controller tells who leads the quorum, and resigns when somebody stands for election."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.quorum import depose_leader, quorum_leader
+
+NOT_LEADER = 6
+
+
+class Controller:
+    """Tells of its quorum, and takes votes; error codes as it is told."""
+
+    address = ("127.0.0.1", 1)
+
+    def __init__(self, leader: int, epoch: int, error: int = 0, error_of_partition: int = 0) -> None:
+        self.error = error
+        partition = SimpleNamespace(error_code=error_of_partition, leader_id=leader, leader_epoch=epoch)
+        self.topics = [SimpleNamespace(partitions=[partition])]
+        self.votes: list[Any] = []
+
+    def ask(self, request: Any) -> Any:
+        (topic,) = request.topics
+        assert topic.topic_name == "__cluster_metadata"
+        (partition,) = topic.partitions
+        assert partition.partition_index == 0
+        if request.name == "VoteRequest":
+            self.votes.append(partition)
+        # What cannot be encoded cannot be asked.
+        request.with_header(1, "harrow")
+        assert request.encode(header=True, framed=True)
+        return SimpleNamespace(error_code=self.error, topics=self.topics)
+
+    def connection(self) -> BrokerConnection:
+        return cast("BrokerConnection", self)
+
+
+def test_the_leader_of_the_quorum_is_the_active_controller() -> None:
+    assert quorum_leader(Controller(3000, 7).connection()) == (3000, 7)
+
+
+def test_one_that_does_not_lead_tells_nothing() -> None:
+    assert quorum_leader(Controller(0, 0, error_of_partition=NOT_LEADER).connection()) is None
+
+
+def test_what_does_not_describe_its_quorum_has_not_answered() -> None:
+    with pytest.raises(ConnectionLostError, match="does not describe its quorum: error 35"):
+        quorum_leader(Controller(3000, 7, error=35).connection())
+
+
+def test_a_leader_is_asked_for_a_vote_in_the_next_epoch_by_a_candidate_that_cannot_win() -> None:
+    controller = Controller(3000, 7)
+    depose_leader(controller.connection())
+    (vote,) = controller.votes
+    assert (vote.candidate_epoch, vote.last_offset_epoch, vote.last_offset) == (8, 0, 0)
+    assert vote.candidate_id != 3000
+
+
+def test_a_controller_that_does_not_lead_is_left_alone() -> None:
+    controller = Controller(0, 0, error_of_partition=NOT_LEADER)
+    depose_leader(controller.connection())
+    assert controller.votes == []
