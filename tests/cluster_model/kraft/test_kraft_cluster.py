@@ -338,6 +338,7 @@ def test_a_follower_joins_the_isr_only_in_the_life_in_which_it_fetched(
 def test_a_leader_knows_in_which_life_its_followers_have_fetched(checked: bool) -> None:
     """KIP-903."""
     known = Kraft(replica_epoch_checked=checked)
+    known.run(1)
     replica = known.cluster.leader(0, P).remote_replicas[1]
     assert replica.broker_epoch == (known.active.image.brokers[1].broker_epoch if checked else -1)
 
