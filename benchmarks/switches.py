@@ -1,7 +1,8 @@
 """What a release turned on, turned off again: how soon the swarm notices, switch by switch.
 
 Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/zoo.md. Each switch gets the value
-that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode.
+that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode; what else was repaired
+later is repaired there, so that nothing else is found.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
 
 SEEDS: Final = 100_000
+REPAIRED: Final = {name: switch["safe"] for name, switch in switch_docs().items() if switch["is_repair"]}
 OF_KRAFT: Final = "In KRaft"
 """What is about KRaft alone begins like this, and is tried on a profile that has it."""
 
@@ -55,7 +57,7 @@ def main() -> None:
         if not arguments.switches and name in known and not arguments.all:
             continue
         plan = swarm_of(name, release)
-        plan = replace(plan, behaviours={**plan.behaviours, name: value})
+        plan = replace(plan, behaviours={**REPAIRED, **plan.behaviours, name: value})
         found = first_found(plan, range(SEEDS), time.process_time() + arguments.seconds)
         cells = f"{found.seeds} | {', '.join(found.rules)}" if found else "not found |"
         print(f"| `{name}` | {value}, {release.name} | {cells} |", flush=True)

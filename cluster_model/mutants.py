@@ -389,7 +389,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="The controller takes the ISR that a leader wanted when it led still, or before somebody else changed it.",
         source="KIP-497, ReplicationControlManager.validateAlterPartitionData",
-        noticed_by=("isr-holds-committed", "lost-write", "inconsistent-offsets"),
+        noticed_by=("isr-holds-committed", "lost-write", "inconsistent-offsets", "unavailable"),
     ),
     Mutant(
         name="election-in-same-epoch",

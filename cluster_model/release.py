@@ -332,6 +332,14 @@ class Behaviours:
         safe=False,
         before=(("2.0", False),),
     )
+    leader_in_answer: bool = _switch(
+        "A broker that does not lead a partition says who does when it refuses a produce or a fetch, and a client goes there at once; a "
+        "batch does not wait for its backoff when it has another leader. Before, clients asked for metadata first.",
+        "KIP-951 (KAFKA-15868), KAFKA-15415, KafkaApis.getCurrentLeader, Metadata.updatePartitionLeadership",
+        meaning="a client is told of a new leader by the former one (KIP-951)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     sticky_partitioner: bool = _switch(
         "Records without a key stay with one partition until its batch is sent; before, round robin.",
         "KIP-480",
@@ -434,6 +442,15 @@ class Behaviours:
         meaning="a leader goes on while its ISR is being written (KIP-497)",
         latest=False,
         before=(("2.7", True),),
+        is_repair=False,
+    )
+    isr_altered_by_controller: bool = _switch(
+        "With ZooKeeper a leader asks the controller for another ISR (AlterPartition, AlterIsr up to 3.1), which writes the znode, knows it "
+        "at once and tells all brokers. Before, the leader wrote it itself, and the controller heard of it later "
+        "(/isr_change_notification). In KRaft it is so in every release.",
+        "KIP-497 (KAFKA-8836), DefaultAlterPartitionManager, KafkaController.processAlterPartition",
+        meaning="the controller writes the ISRs that leaders want (KIP-497)",
+        before=(("2.7", False),),
         is_repair=False,
     )
     isr_write_conditional: bool = _switch(

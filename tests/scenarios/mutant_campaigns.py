@@ -130,6 +130,20 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: [{release: {id: of-3}}, {release: {id: answer-to-2}}]
         """,
+    # Five voters that are slow to hear of each other run for office at once.
+    "two-votes-an-epoch": """
+        kafka: "4.3"
+        settings: {acks: all, controller.quorum.election.timeout.ms: 100, controller.quorum.fetch.timeout.ms: 600}
+        cluster:
+          brokers: 3
+          kraft: {voters: 5}
+          network: {latency: 1ms..60ms}
+          topics: [{name: t, assignment: [[0, 1, 2]]}]
+        workload: {duration: 60s, producers: [{name: p, rate: 2/s}]}
+        faults:
+          - rate: 30/m
+            any_of: [{controller_failover: {how: crash, restart_after: 100ms..1s}}]
+        """,
     # The request for the ISR comes when broker 1 has restarted, and has nothing.
     "former-life-joins-isr": """
         kafka: "4.3"

@@ -1,0 +1,235 @@
+"""Kafka's rules of replication, each held to its own definition over drawn histories of one leader (Partition.scala, Replica.scala)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.leader_epoch_cache import (
+    UNDEFINED_EPOCH,
+    UNDEFINED_EPOCH_OFFSET,
+    LeaderEpochCache,
+)
+from tests.cluster_model.broker.test_partition import LAG_US, LEADER, Led
+from tests.cluster_model.fakes import SECOND
+
+FOLLOWERS = (1, 2)
+LONG_AGO_US = -(10**15)
+
+Step = tuple[str, int, int]
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 3), st.just(0)),
+        st.tuples(st.just("wait"), st.integers(1, 12), st.just(0)),
+        st.tuples(st.just("fetch"), st.sampled_from(FOLLOWERS), st.integers(0, 4)),
+        st.tuples(st.just("shrink"), st.just(0), st.just(0)),
+        st.tuples(st.just("answer"), st.integers(0, 1), st.just(0)),
+    ),
+    max_size=25,
+)
+rounds = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 2), st.just(0)),
+        st.tuples(st.just("wait"), st.just(1), st.just(0)),
+        st.tuples(st.just("fetch"), st.just(1), st.integers(0, 2)),
+    ),
+    min_size=10,
+    max_size=60,
+)
+isrs = st.sampled_from([(0,), (0, 1), (0, 2), (0, 1, 2)])
+releases = st.sampled_from(["0.10.2", "2.0", "2.4", "2.8", "3.6", "4.3"])
+
+
+class Followed(Led):
+    """A leader with what its rules go by, kept beside it: each follower's fetches, with the leader's LEO at their times."""
+
+    def __init__(self, isr: tuple[int, ...], release: str, min_isr: int = 1) -> None:
+        super().__init__(isr=isr, release=release, min_isr=min_isr)
+        self.fetches: dict[int, list[tuple[int, int, int]]] = {follower: [] for follower in FOLLOWERS}
+        self.caught_up_us = {
+            follower: self.host.clock.now_us if follower in isr else LONG_AGO_US for follower in FOLLOWERS
+        }
+
+    @property
+    def leo(self) -> int:
+        return self.partition.log.log_end_offset
+
+    def do(self, step: Step) -> None:
+        """Do a step; a fetch is so far behind the LEO."""
+        kind, number, behind = step
+        if kind == "append":
+            self.append(number)
+        elif kind == "wait":
+            self.host.clock.now_us += number * SECOND
+        elif kind == "fetch":
+            self.fetch_from(number, max(self.leo - behind, 0))
+        elif kind == "shrink":
+            self.partition.maybe_shrink_isr()
+        elif self.partition.isr_write_in_flight:
+            self.written(self.partition.partition_epoch + 1 if number else None)
+
+    def fetch_from(self, follower: int, offset: int) -> None:
+        now_us = self.host.clock.now_us
+        if offset >= self.leo:
+            self.caught_up_us[follower] = max(self.caught_up_us[follower], now_us)
+        elif self.fetches[follower] and offset >= self.fetches[follower][-1][2]:
+            self.caught_up_us[follower] = max(self.caught_up_us[follower], self.fetches[follower][-1][0])
+        self.fetches[follower].append((now_us, offset, self.leo))
+        self.fetch(**{f"r{follower}": offset})
+
+    def known_leo(self, follower: int) -> int:
+        return self.fetches[follower][-1][1] if self.fetches[follower] else -1
+
+    def is_caught_up(self, follower: int) -> bool:
+        in_time = self.host.clock.now_us - self.caught_up_us[follower] <= LAG_US
+        return self.known_leo(follower) == self.leo or in_time
+
+
+def after_each(led: Followed, history: list[Step], check: Callable[[Step], None]) -> None:
+    for step in history:
+        led.do(step)
+        check(step)
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, history=steps)
+def test_the_high_watermark_never_falls_and_never_passes_a_member_of_the_isr(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    led = Followed(isr, release)
+    hw = led.hw
+
+    def check(_: Step) -> None:
+        nonlocal hw
+        assert hw <= led.hw <= led.leo
+        if led.hw > hw:
+            for member in led.partition.maximal_isr:
+                assert member == LEADER or led.known_leo(member) >= led.hw
+        hw = led.hw
+
+    after_each(led, history, check)
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, history=steps)
+def test_the_high_watermark_is_the_smallest_leo_of_the_leader_the_isr_and_who_is_caught_up_in_time(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    led = Followed(isr, release)
+    for step in history:
+        led.do(step)
+    if led.partition.isr_write_in_flight:
+        led.written(led.partition.partition_epoch + 1)
+    before = led.hw
+    led.partition.maybe_increment_hw()
+    since_us = led.host.clock.now_us - LAG_US
+    counted = [
+        led.known_leo(follower)
+        for follower in FOLLOWERS
+        if follower in led.partition.isr or led.caught_up_us[follower] >= since_us
+    ]
+    assert led.hw == max(before, min([led.leo, *counted]))
+
+
+@pytest.mark.soak(size=100, test=1, soak=100)
+@settings(max_examples=100)
+@given(isr=isrs, release=releases, history=rounds)
+def test_a_replica_was_last_caught_up_when_it_fetched_from_the_leo_of_then_or_of_the_fetch_before(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    led = Followed(isr, release)
+
+    def check(_: Step) -> None:
+        for follower in FOLLOWERS:
+            assert led.partition.remote_replicas[follower].caught_up_us == led.caught_up_us[follower]
+
+    after_each(led, history, check)
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, history=steps)
+def test_a_shrink_drops_whoever_is_not_caught_up_and_nobody_else(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    led = Followed(isr, release)
+    for step in history:
+        led.do(step)
+    if led.partition.isr_write_in_flight:
+        led.written(led.partition.partition_epoch + 1)
+    before, asked = led.partition.isr, len(led.store.writes)
+    stays = tuple(member for member in before if member == LEADER or led.is_caught_up(member))
+    led.partition.maybe_shrink_isr()
+    wanted = [written for written, _ in led.store.writes[asked:]]
+    assert wanted == ([] if stays == before else [stays])
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, history=steps)
+def test_a_follower_joins_from_the_high_watermark_and_the_start_of_the_epoch_on(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    led = Followed(isr, release)
+    for step in history:
+        is_busy, before, asked = led.partition.isr_write_in_flight, led.partition.isr, len(led.store.writes)
+        hw = led.hw
+        led.do(step)
+        joined = [written for written, change in led.store.writes[asked:] if change == "expand"]
+        kind, follower, _ = step
+        if kind != "fetch" or follower in before or is_busy:
+            assert joined == []
+            continue
+        offset = led.known_leo(follower)
+        has_joined = joined == [(*before, follower)]
+        assert has_joined == (offset >= hw and offset >= led.partition.leader_epoch_start)
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, min_isr=st.integers(1, 4), history=steps)
+def test_acks_all_is_refused_before_the_append_while_the_isr_is_smaller_than_min_insync_replicas(
+    isr: tuple[int, ...], release: str, min_isr: int, history: list[Step]
+) -> None:
+    led = Followed(isr, release, min_isr)
+    for step in history:
+        led.do(step)
+    needed = min(min_isr, 3) if led.partition.behaviours.min_isr_limited_to_replicas else min_isr
+    leo, is_small = led.leo, len(led.partition.isr) < needed
+    assert led.append(acks=-1) == (errors.NOT_ENOUGH_REPLICAS if is_small else errors.NONE)
+    assert led.leo == leo + (not is_small)
+    assert led.append(acks=1) == errors.NONE
+
+
+@pytest.mark.soak(size=100, test=1, soak=100)
+@settings(max_examples=100)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=6),
+    requested=st.integers(-1, 20),
+)
+def test_an_epoch_ends_where_the_next_higher_one_starts_and_the_latest_at_the_leo(
+    lengths: list[tuple[int, int]], requested: int
+) -> None:
+    cache, epoch, leo = LeaderEpochCache(), 0, 0
+    start_of: dict[int, int] = {}
+    for gap, length in lengths:
+        epoch += gap
+        cache.assign(epoch, leo)
+        # One that wrote nothing is not remembered once another one starts there.
+        start_of = {known: start for known, start in start_of.items() if start < leo}
+        start_of[epoch] = leo
+        leo += length
+    answer = cache.end_offset_for(requested, leo)
+    known = [each for each in start_of if each <= requested]
+    if requested < 0 or not start_of or requested > max(start_of):
+        assert answer == (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+    elif not known:
+        assert answer == (requested, min(start_of.values()))
+    else:
+        largest = max(known)
+        higher = [start for each, start in start_of.items() if each > largest]
+        assert answer == (largest, min(higher, default=leo))
