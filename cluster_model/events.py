@@ -353,6 +353,19 @@ class IsrReduced(Event):
     isr: Brokers
 
 
+@event("assignment")
+class ReplicasAssigned(Event):
+    """The control plane has other replicas for a partition; ``adding`` are those that are to join, ``removing`` those that are to go.
+
+    Without either a reassignment is complete, or cancelled.
+    """
+
+    partition: PartitionName
+    replicas: Brokers
+    adding: Brokers
+    removing: Brokers
+
+
 # Replicas
 
 
@@ -564,6 +577,15 @@ class LogLost(Event):
     partition: PartitionName
     from_offset: Offset
     to_offset: Offset
+
+
+@event("log_deleted")
+class LogDeleted(Event):
+    """A broker has deleted the log of a replica that is no longer assigned to it; ``leo`` is where it ended."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leo: Offset
 
 
 @event("corruption_cut")

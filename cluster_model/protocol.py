@@ -46,10 +46,14 @@ class ProduceRequest:
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """For each partition: error and base offset (-1 when unknown)."""
+    """For each partition: error and base offset (-1 when unknown).
+
+    ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far as this one knows (KIP-951).
+    """
 
     api: ClassVar[str] = "Produce"
     partitions: dict[str, tuple[str, int]]
+    current_leaders: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -85,7 +89,7 @@ class FetchedPartition:
     the high watermark does not count.
 
     ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
-    not know: who gets it finds out.
+    not know: who gets it finds out. ``current_leader`` is who leads in which epoch, where it is another broker (KIP-951).
     """
 
     error: str
@@ -93,6 +97,7 @@ class FetchedPartition:
     batches: tuple[RecordBatch, ...] = ()
     diverging: tuple[int, int] | None = None
     corrupt_offset: int = -1
+    current_leader: tuple[int, int] | None = None
     log_start_offset: int = 0
 
 
@@ -196,6 +201,41 @@ class LeaderAndIsr:
     partition_epoch: int
 
 
+@dataclass(slots=True, frozen=True)
+class ReplicaAssignment:
+    """Who has a replica of a partition, and while it is reassigned who is to get one and who is to lose it (KIP-455).
+
+    ``replicas`` are all of them, preferred leader first: those that are to be, then those that are to go (``ReplicaAssignment.scala``).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that are left when the reassignment is complete."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that are left when it is cancelled; their order may be another than it was."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def reassigned_to(self, target: tuple[int, ...]) -> "ReplicaAssignment":
+        """Return it with another target; what a reassignment before this one has added and this one does not want is dropped."""
+        origin = self.origin
+        return ReplicaAssignment(
+            tuple(dict.fromkeys((*target, *origin))),
+            tuple(replica for replica in target if replica not in origin),
+            tuple(replica for replica in origin if replica not in target),
+        )
+
+
 @dataclass(slots=True)
 class LeaderAndIsrPartitionState:
     """A partition in a LeaderAndIsr or UpdateMetadata request."""
@@ -230,13 +270,14 @@ class UpdateMetadataRequest:
 
 @dataclass(slots=True)
 class StopReplicaRequest:
-    """The controller tells a broker to stop fetching for replicas that are going offline."""
+    """The controller tells a broker to stop fetching for replicas that are going offline, or to delete them."""
 
     api: ClassVar[str] = "StopReplica"
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[str, ...]
+    delete_partitions: bool = False
 
 
 @dataclass(slots=True)
@@ -249,6 +290,34 @@ class ControlResponse:
     api: str
     error: str
     offline: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class AlterPartition:
+    """An ISR that a leader wants: members with their broker epochs, -1 where it does not know them (KIP-903)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True, frozen=True)
+class AlterPartitionRequest:
+    """A leader wants other ISRs (KIP-497)."""
+
+    api: ClassVar[str] = "AlterPartition"
+    broker: int
+    broker_epoch: int
+    partitions: dict[str, AlterPartition]
+
+
+@dataclass(slots=True, frozen=True)
+class AlterPartitionResponse:
+    """For each partition an error and its partition epoch from now on."""
+
+    api: ClassVar[str] = "AlterPartition"
+    error: str
+    partitions: dict[str, tuple[str, int]]
 
 
 @dataclass(slots=True)

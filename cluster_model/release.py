@@ -332,6 +332,14 @@ class Behaviours:
         safe=False,
         before=(("2.0", False),),
     )
+    leader_in_answer: bool = _switch(
+        "A broker that does not lead a partition says who does when it refuses a produce or a fetch, and a client goes there at once; a "
+        "batch does not wait for its backoff when it has another leader. Before, clients asked for metadata first.",
+        "KIP-951 (KAFKA-15868), KAFKA-15415, KafkaApis.getCurrentLeader, Metadata.updatePartitionLeadership",
+        meaning="a client is told of a new leader by the former one (KIP-951)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     sticky_partitioner: bool = _switch(
         "Records without a key stay with one partition until its batch is sent; before, round robin.",
         "KIP-480",
@@ -436,6 +444,15 @@ class Behaviours:
         before=(("2.7", True),),
         is_repair=False,
     )
+    isr_altered_by_controller: bool = _switch(
+        "With ZooKeeper a leader asks the controller for another ISR (AlterPartition, AlterIsr up to 3.1), which writes the znode, knows it "
+        "at once and tells all brokers. Before, the leader wrote it itself, and the controller heard of it later "
+        "(/isr_change_notification). In KRaft it is so in every release.",
+        "KIP-497 (KAFKA-8836), DefaultAlterPartitionManager, KafkaController.processAlterPartition",
+        meaning="the controller writes the ISRs that leaders want (KIP-497)",
+        before=(("2.7", False),),
+        is_repair=False,
+    )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",
@@ -508,6 +525,14 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    fenced_broker_keeps_session: bool = _switch(
+        "In KRaft a broker that was heard of within broker.session.timeout.ms cannot register as a new process, also where it is "
+        "fenced or has stopped in good order. Before, that held for one that was not fenced.",
+        "BrokerHeartbeatTracker, ClusterControlManager.registerBroker",
+        meaning="a broker that was just heard of does not register anew, fenced or not",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     check_quorum: bool = _switch(
         "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
         "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
@@ -550,14 +575,6 @@ class Behaviours:
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
-        is_repair=False,
-    )
-    quick_reregistration: bool = _switch(
-        "In KRaft a broker that has died in its controlled shutdown registers again at once. Before, it was refused until the "
-        "session of its former life was over, as one is that was killed.",
-        "KAFKA-19047, ClusterControlManager.registerBroker",
-        meaning="a broker that was about to stop registers again at once (KAFKA-19047)",
-        before=(("4.1", False),),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

@@ -190,7 +190,9 @@ _CATALOGUE: Final = (
             "How many requests a producer sends to a broker before the first is answered.", minimum=1,
             maximum=INT_MAX),
     Setting("retry.backoff.ms", PRODUCER, "ms", _always(100),
-            "How long a producer waits before it sends a batch again."),
+            "How long a producer waits before it sends a batch again, the first time."),
+    Setting("retry.backoff.max.ms", PRODUCER, "ms", _always(1_000),
+            "What that grows to when it fails again, and the wait between requests for metadata (KIP-580).", since="3.7"),
     Setting("request.timeout.ms", PRODUCER, "ms", _always(30_000),
             "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX),
     Setting("delivery.timeout.ms", PRODUCER, "ms", _always(120_000),
@@ -219,6 +221,8 @@ _CATALOGUE: Final = (
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
             "How long a consumer waits before it fetches again after an error."),
+    Setting("retry.backoff.max.ms", CONSUMER, "ms", _always(1_000),
+            "What the wait between requests for metadata grows to (KIP-580).", since="3.7"),
     Setting("metadata.max.age.ms", CONSUMER, "ms", _always(300_000),
             "How often a consumer asks for metadata although nothing went wrong."),
     Setting("reconnect.backoff.ms", CONSUMER, "ms", _always(50),
@@ -306,6 +310,12 @@ class Resolved:
             return backoff_us
         return max(backoff_us, self.us(name))
 
+    def retry_backoff_max_us(self) -> int:
+        """Return what the retry backoff grows to: before KIP-580 it does not grow."""
+        name = "retry.backoff.max.ms"
+        is_known = SETTINGS[self._scope, name].exists_in(self._release)
+        return self.us(name if is_known else "retry.backoff.ms")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
@@ -374,6 +384,7 @@ class ProducerConfig:
     retries: int
     max_in_flight: int
     retry_backoff_us: int = _setting("retry.backoff.ms")
+    retry_backoff_max_us: int
     request_timeout_us: int = _setting("request.timeout.ms")
     delivery_timeout_us: int
     linger_us: int = _setting("linger.ms")
@@ -393,6 +404,7 @@ class ConsumerConfig:
     auto_offset_reset: str = _setting("auto.offset.reset")
     request_timeout_us: int = _setting("request.timeout.ms")
     retry_backoff_us: int = _setting("retry.backoff.ms")
+    retry_backoff_max_us: int
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
@@ -458,6 +470,7 @@ def producer_config(
         max_in_flight=in_flight,
         delivery_timeout_us=delivery_timeout_us,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
+        retry_backoff_max_us=s.retry_backoff_max_us(),
     )
 
 
@@ -580,4 +593,8 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     s = Resolved(CONSUMER, release, given)
-    return s.of(ConsumerConfig, reconnect_backoff_max_us=s.reconnect_backoff_max_us())
+    return s.of(
+        ConsumerConfig,
+        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
+        retry_backoff_max_us=s.retry_backoff_max_us(),
+    )

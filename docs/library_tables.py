@@ -28,7 +28,7 @@ WHY: Final[dict[str, str]] = {
         "(KIP-966)"
     ),
     "all-replicas-die": "from 4.1 on also the last member leaves the ISR (KIP-966)",
-    "control-behind-data": "about requests of a controller with ZooKeeper; the variant `kraft` tells what KRaft does",
+    "control-behind-data": "in KRaft a broker reads the metadata log, and no order waits in its queue",
     "controller-failover": "about ZooKeeper; the variants `kraft` and `kraft-after-the-write` tell what KRaft does",
     "controller-split-brain": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "delete-controller-znode": "about ZooKeeper; the variants `kraft`, `kraft-killed` and `kraft-cut-off` tell what KRaft does",
@@ -46,10 +46,11 @@ WHY: Final[dict[str, str]] = {
     "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "quorum-lost": "about KRaft",
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
+    "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
 }
-"""Why a campaign goes otherwise than it says on one of the releases; of one that is not here its own text says so."""
+"""Why a campaign goes otherwise than it says on one of the releases."""
 
 
 def library_table() -> str:
@@ -73,9 +74,11 @@ def _rows_of(name: str) -> Iterator[tuple[str, ...]]:
     for plan in plans:
         outcomes = tuple(outcome(plan, *column) for column in COLUMNS)
         variants.setdefault(outcomes, []).append(plan.variant or "base")
+    differs = any(cell.endswith(("otherwise", NOT_THERE)) for outcomes in variants for cell in outcomes)
+    assert differs == (name in WHY), f"{name}: WHY has to say why, and only where something differs"
     for outcomes, names in variants.items():
         differs = any(cell.endswith(("otherwise", NOT_THERE)) for cell in outcomes)
-        yield f"`{name}`", ", ".join(names), *outcomes, WHY.get(name, "") if differs else ""
+        yield f"`{name}`", ", ".join(names), *outcomes, WHY[name] if differs else ""
 
 
 def outcome(plan: Plan, release: str, metadata: Metadata) -> str:

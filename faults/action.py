@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
+from harrow.cluster_model.release import version_of
 from harrow.faults.observer import Observer
 
 
@@ -32,6 +33,9 @@ class Operator(Protocol):
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+
     def inject(self, fault: Any) -> bool:
         """Inject a fault; return False when there was nothing to do it to."""
 
@@ -41,7 +45,8 @@ class Action(ABC):
 
     A campaign may write the field ``short`` alone in place of all, and of an action that is ``whole`` no
     more than the value of that field. ``is_noted`` says that a run notes by itself that it happened, as
-    it does records and faults, or that nothing happens: a plan that is made of a run does not repeat it.
+    it does records and faults, or that nothing happens: a plan that is made of a run does not repeat it. ``since``
+    is the first release that can be asked for it, empty where all can.
     """
 
     __slots__ = ()
@@ -50,6 +55,12 @@ class Action(ABC):
     short: ClassVar[str | None] = None
     whole: ClassVar[str | None] = None
     is_noted: ClassVar[bool] = False
+    since: ClassVar[str] = ""
+
+    @classmethod
+    def exists_in(cls, release: str) -> bool:
+        """Return whether a release can be asked for it."""
+        return not cls.since or version_of(release) >= version_of(cls.since)
 
     @abstractmethod
     def take(self, operator: Operator) -> list[str]:

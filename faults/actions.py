@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from harrow.cluster_model.fields import Count, Partition, Producer, described
+from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, described
 from harrow.cluster_model.registry import Registry
 from harrow.faults.action import Action, Operator
 from harrow.faults.condition import ConditionField
@@ -81,6 +81,45 @@ class ElectPreferredLeaders(Action):
         return []
 
 
+_FIRST_REASSIGNED: Final = "2.4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignPartition(Action):
+    """An administrator gives a partition other replicas (kafka-reassign-partitions, AlterPartitionReassignments).
+
+    It is over when `assignment` says so: new replicas have to be in the ISR before old ones go. Another one for the same
+    partition takes its place. From 2.4 on (KIP-455); before, a znode was the only way.
+    """
+
+    name: ClassVar[str] = "reassign_partition"
+    since: ClassVar[str] = _FIRST_REASSIGNED
+
+    partition: Partition = described("Which partition.")
+    replicas: tuple[BrokerId, ...] = described(
+        "The brokers that shall have it, preferred leader first.", unique=True
+    )
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.alter_partition_reassignment(self.partition, self.replicas)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelReassignment(Action):
+    """An administrator has a reassignment that is under way taken back: what it has added goes again."""
+
+    name: ClassVar[str] = "cancel_reassignment"
+    whole: ClassVar[str] = "partition"
+    since: ClassVar[str] = _FIRST_REASSIGNED
+
+    partition: Partition = described("Of which partition.")
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.alter_partition_reassignment(self.partition, None)
+        return []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect(Action):
     """The condition has to hold now."""
@@ -107,6 +146,10 @@ class Wait(Action):
 
 
 ACTIONS: Final[Registry[str, type[Action]]] = Registry(
-    (action.name, action) for action in (Send, RestartProducer, ElectPreferredLeaders, Expect, Wait)
+    (action.name, action)
+    for action in (
+        *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
+        *(Expect, Wait),
+    )
 )
 """Action classes by the name that a campaign uses."""

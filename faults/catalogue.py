@@ -13,6 +13,7 @@ from harrow.faults.clients.client_processes import ClientCrash, ClientPause, Cli
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
 from harrow.faults.disks.disk_slow import DiskSlow
 from harrow.faults.disks.log_dir_failure import LogDirFailure
@@ -43,6 +44,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         TornWrite,
         BitRot,
         LogDirFailure,
+        DiskFull,
         DiskSlow,
         StaleCheckpoint,
         ControllerFailover,

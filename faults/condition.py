@@ -14,7 +14,13 @@ from harrow.faults.conditions.broker import BrokerIs, ControllerIs, IsRegistered
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
 from harrow.faults.conditions.happening import HasHappened, HasNotHappened
-from harrow.faults.conditions.partition_state import IsrIs, LeaderEpochIs, LeaderIs
+from harrow.faults.conditions.partition_state import (
+    AssignmentIs,
+    IsrIs,
+    LeaderEpochIs,
+    LeaderIs,
+    ReassignmentIs,
+)
 from harrow.faults.conditions.record import HasFailed, IsAcked, IsConsumed, IsNotAcked, IsNotConsumed
 from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.observer import Observer
@@ -22,7 +28,17 @@ from harrow.faults.observer import Observer
 FACTS: Final[Registry[str, type[Fact]]] = Registry(
     (fact.name, fact)
     for fact in (
-        *(ReplicaIs, LeaderIs, LeaderEpochIs, IsrIs, ControllerIs, BrokerIs, IsRegistered),
+        *(
+            ReplicaIs,
+            LeaderIs,
+            LeaderEpochIs,
+            IsrIs,
+            AssignmentIs,
+            ReassignmentIs,
+            ControllerIs,
+            BrokerIs,
+            IsRegistered,
+        ),
         *(IsAcked, IsNotAcked, HasFailed, IsConsumed, IsNotConsumed, HasHappened, HasNotHappened),
     )
 )

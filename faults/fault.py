@@ -98,8 +98,8 @@ class Environment(BrokerProcesses, Protocol):
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        """Have all writing to a log directory fail."""
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Have all writing to a log directory fail once so many more bytes are written to it."""
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Undo a `fail_log_dir`; a running broker does not look at the directory again."""

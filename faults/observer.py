@@ -55,6 +55,9 @@ class Observer(Protocol):
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
         """Return (leader, leader epoch, ISR) as the control plane has them."""
 
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Return (replicas, those that are being added, those that are being removed) of a partition."""
+
     def controller(self) -> int | None:
         """Return the active controller, None while there is none."""
 

@@ -20,6 +20,7 @@ from harrow.cluster_model.release import (
 from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_config, topic_config
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.faults.actions import CancelReassignment, ReassignPartition
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -30,7 +31,7 @@ from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
-from harrow.live_cluster.rehearsal import Deed, Lack, faults_of, rehearsed
+from harrow.live_cluster.rehearsal import Deed, Lack, actions_of, faults_of, rehearsed
 
 SEEN: Final = frozenset(
     kind.name
@@ -143,6 +144,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     for switch, value in plan.behaviours.items():
         if not _is_later(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
+    yield from _obstacles_of_actions(plan)
     yield from _obstacles_of_clients(plan)
     faults = list(faults_of(plan))
     lacks = {
@@ -184,6 +186,11 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
         for first, known in history_of(switch)
         if first and version_of(first) > version_of(release.name)
     )
+
+
+def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
+    if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
+        yield "partitions are not reassigned on real brokers"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

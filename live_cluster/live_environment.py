@@ -151,7 +151,7 @@ class LiveEnvironment:
     def log_dirs(self) -> int:
         return 1
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

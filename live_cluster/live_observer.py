@@ -131,6 +131,10 @@ class LiveObserver:
     def is_registered(self, broker: int) -> bool:
         return broker in self._cluster.seen.registered()
 
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Return the replicas that the topic was created with: nobody reassigns partitions here (`obstacles`)."""
+        return self._cluster.replicas_of(partition), (), ()
+
     def broker_state(self, broker: int) -> str:
         control = self._cluster.control
         process = control.controllers.get(broker) or self._cluster.brokers[broker]

@@ -170,6 +170,15 @@ class LiveTarget:
     def watch_fetches(self) -> None:
         self._cluster.links.watch_fetches()
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Refuse: logs of replicas that come and go are not followed on real brokers.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError("partitions are not reassigned on real brokers")
+
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
 

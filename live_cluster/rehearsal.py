@@ -9,6 +9,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.fields import BrokerMarker, all_fields_of, with_fields
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.faults.action import Action
 from harrow.faults.fault import Fault, GradualFault, LastingFault
 from harrow.faults.links.link_ends import with_link_ends
 
@@ -55,6 +56,12 @@ def faults_of(plan: Plan) -> Iterator[Fault]:
         yield from (action for action in step.actions if isinstance(action, Fault))
     for injection in plan.faults:
         yield from injection.faults
+
+
+def actions_of(plan: Plan) -> Iterator[Action]:
+    """Yield every action of a plan's script that is no fault."""
+    for step in plan.script:
+        yield from (action for action in step.actions if not isinstance(action, Fault))
 
 
 def rehearsed(fault: Fault, plan: Plan) -> tuple[Rehearsed, ...]:
@@ -121,7 +128,7 @@ class _Stage:
     def log_dirs(self) -> int:
         return self._plan.cluster.disk.log_dirs
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self._do(Deed.FAIL_LOG_DIR, broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

@@ -34,6 +34,7 @@ class Script:
         self.observer = target.observer
         self.sender = target.clients.sender
         self.elect_preferred_leaders = target.elect_preferred_leaders
+        self.alter_partition_reassignment = target.alter_partition_reassignment
         self.inject = injector.inject
         self._next = 0
         self._last_step_us = 0

@@ -227,6 +227,11 @@ def _log_lost(event: events.LogLost, at: EventContext) -> str:
     return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
 
 
+def _log_deleted(_: events.LogDeleted, at: EventContext) -> str:
+    gone = f", with {_records(at.gone)}" if at.gone else ""
+    return f"DELETED its log{at.of}, being no replica any more{gone}"
+
+
 def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
     gone = f": {_records(at.gone)}" if at.gone else ""
     if event.reason == LEADER_LOG_START:
@@ -404,6 +409,13 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
     Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
     Phrase(events.LogLost, "truncation", _log_lost),
+    Phrase(events.LogDeleted, "truncation", _log_deleted),
+    Phrase(
+        events.ReplicasAssigned,
+        "election",
+        "the replicas{of} are [{replicas}], adding [{adding}], removing [{removing}]",
+        lane="zookeeper",
+    ),
     Phrase(events.CorruptionCut, "truncation", _corruption_cut),
     Phrase(events.LogStartRaised, "truncation", _log_start_raised),
     Phrase(events.LogStartedAnew, "truncation", _log_started_anew),

@@ -34,6 +34,8 @@ _TELLING: Final = frozenset(
         kinds.LogTruncated,
         kinds.UnflushedLost,
         kinds.LogLost,
+        kinds.LogDeleted,
+        kinds.ReplicasAssigned,
         kinds.CorruptionCut,
         kinds.LogStartRaised,
         kinds.LogStartedAnew,

@@ -93,6 +93,12 @@ def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue |
     return f"lost its disk, and its log{_with(value)}"
 
 
+@link("log-deleted", events.LogDeleted)
+def log_deleted(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
+    """A replica was deleted, for it is assigned to its broker no longer."""
+    return f"deleted its log, for it is no replica any more{_with(value)}"
+
+
 @link("truncated", events.LogTruncated)
 def truncated(
     *,

@@ -22,8 +22,9 @@ _OF_DISK: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
     events.LogLost: links.disk_lost,
     events.CorruptionCut: links.corruption_cut,
+    events.LogDeleted: links.log_deleted,
 }
-"""What takes copies with a disk or its power."""
+"""What takes copies with a disk, its power, or a whole log."""
 
 
 def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:

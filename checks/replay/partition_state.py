@@ -26,6 +26,7 @@ TRUNCATED: Final = "truncated"
 POWER_LOSS: Final = "power loss"
 DISK_LOSS: Final = "disk loss"
 CORRUPTION: Final = "corruption"
+DELETED: Final = "deleted"
 RETENTION: Final = "retention"
 
 SENDING: Final = "sending"
@@ -82,7 +83,7 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION` or `RETENTION`; ``reason`` is what a truncation went by ("high watermark",
+    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION`, `RETENTION` or `DELETED`; ``reason`` is what a truncation went by ("high watermark",
     "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
     passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
     after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
@@ -325,6 +326,15 @@ class PartitionState:
         replica.cut(event.from_offset, number, event.at_us, DISK_LOSS, "disk lost")
         replica.checkpointed_high_watermark = 0
 
+    def _delete(self, number: int, event: events.LogDeleted) -> None:
+        replica = self.replica(event.broker)
+        replica.cut(0, number, event.at_us, DELETED, "no replica any more")
+        replica.high_watermark = replica.checkpointed_high_watermark = 0
+        replica.close()
+
+    def _assign(self, _: int, event: events.ReplicasAssigned) -> None:
+        self.assigned = event.replicas
+
     def _damage(self, number: int, event: events.BatchDamaged) -> None:
         """Have all records of a batch be damaged: they came with one event."""
         replica = self.replica(event.broker)
@@ -416,6 +426,8 @@ class PartitionState:
         events.LogTruncated: _truncate,
         events.UnflushedLost: _lose_unflushed,
         events.LogLost: _lose_log,
+        events.LogDeleted: _delete,
+        events.ReplicasAssigned: _assign,
         events.CorruptionCut: _cut_corruption,
         events.BatchDamaged: _damage,
         events.LogStartRaised: _raise_log_start,

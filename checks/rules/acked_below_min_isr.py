@@ -10,7 +10,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import by_behaviour
+from harrow.checks.prevention import by_behaviour, lacks
 from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL, MIN_ISR
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model import events
@@ -109,7 +109,7 @@ class _Leader:
 def find(index: Index) -> Iterator[Finding]:
     """Follow the ISR of each leader that ever had one that was too small."""
     isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
-    thin = {number for number, event in isrs if len(event.isr) < _minimum(index, event)}
+    thin = {number for number, event in isrs if len(event.isr) < _minimum(index, number, event)}
     leaders = {(event.broker, event.partition): _Leader() for number, event in isrs if number in thin}
     if not leaders:
         return
@@ -121,7 +121,7 @@ def find(index: Index) -> Iterator[Finding]:
         event = decode(raw)
         match event:
             case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
-                leader.isr_is(number, event, _minimum(index, event))
+                leader.isr_is(number, event, _minimum(index, number, event))
             case events.BatchAppended():
                 leader.append(event.base_offset, record_count(event.values))
             case events.BatchDeduplicated():
@@ -137,17 +137,30 @@ def find(index: Index) -> Iterator[Finding]:
 
 def _minimum(
     index: Index,
+    number: int,
     event: events.BecameLeader | events.IsrChanged | events.IsrPending | events.BatchAcknowledged,
 ) -> int:
-    """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known."""
-    settings = index.evidence.partitions.get(event.partition)
-    return 0 if settings is None else settings.min_insync_replicas_of(event.broker)
+    """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known.
+
+    From 3.7 on it is no more than there are replicas (KAFKA-15583). A leader may hear late of a reassignment, so that the
+    number before counts as well, and of those that stay before the control plane has written that the others are gone.
+    """
+    evidence = index.evidence
+    settings = evidence.partitions.get(event.partition)
+    least = 0 if settings is None else settings.min_insync_replicas_of(event.broker)
+    reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
+    if not reassigned or lacks(evidence, "min_isr_limited_to_replicas"):
+        return least
+    known = [
+        len(assigned.replicas) - len(assigned.removing) for line, assigned in reassigned if line < number
+    ]
+    return min(least, *known[-2:]) if known else least
 
 
 def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
     event, isr = ack.event, thin.event.isr
     partition, offset = event.partition, event.base_offset
-    minimum = _minimum(index, event)
+    minimum = _minimum(index, ack.number, event)
     story = Story(index, partition)
     story.tell(thin.number, led_with_isr(thin.event.at_us, event.broker, isr=isr), decides=True)
     story.tell(ack.number, acknowledged(event.at_us, event.broker, values=event.values, offset=offset))

@@ -230,16 +230,8 @@ def _cause_link(event: events.Event) -> Link:
         case events.LogLost():
             leo = event.from_offset
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.LogStartRaised():
-            start, reason = event.offset, event.reason
-            return links.retention_deleted(
-                event.at_us, event.broker, log_start=start, reason=reason, offset=start
-            )
-        case events.LogStartedAnew():
-            start, reason = event.offset, LEADER_LOG_START
-            return links.retention_deleted(
-                event.at_us, event.broker, log_start=start, reason=reason, offset=start
-            )
+        case events.LogDeleted() | events.LogStartRaised() | events.LogStartedAnew():
+            return _deletion(event)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)
@@ -249,6 +241,15 @@ def _cause_link(event: events.Event) -> Link:
             return links.cut_back(event.at_us, event.broker, offset=event.base_offset)
         case _:
             raise TypeError(event)
+
+
+def _deletion(event: events.LogDeleted | events.LogStartRaised | events.LogStartedAnew) -> Link:
+    """Return the link of what deleted a log, or its beginning."""
+    if isinstance(event, events.LogDeleted):
+        return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
+    reason = event.reason if isinstance(event, events.LogStartRaised) else LEADER_LOG_START
+    start = event.offset
+    return links.retention_deleted(event.at_us, event.broker, log_start=start, reason=reason, offset=start)
 
 
 _COMMITTED: Final = (

@@ -13,6 +13,7 @@ from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
+from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
@@ -52,10 +53,11 @@ class Broker:
         self._disk = disk
         # While appends wait for the disk, and others for their threads.
         self._channels: RequestChannels | None = None
-        self._lifecycle = control_plane.join(
-            broker, host, config, topic_config, self._registered, self._obey_metadata
-        )
         self.metadata = MetadataCache()
+        self._lifecycle = control_plane.join(
+            *(broker, host, config, topic_config, self._registered, self._obey_metadata),
+            self._known_controller,
+        )
         self.replicas = ReplicaManager(
             broker,
             host,
@@ -79,6 +81,7 @@ class Broker:
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
             "ControlledShutdown": self._handle_controlled_shutdown,
+            "AlterPartition": self._handle_alter_partition,
         }
 
     @property
@@ -103,6 +106,11 @@ class Broker:
             self.disk_slowed()
         self.replicas.start()
         self._lifecycle.start()
+
+    def _known_controller(self) -> int:
+        """Return the controller that has sent metadata last, while that has it for alive."""
+        controller = self.metadata.controller
+        return controller if controller in self.metadata.live_brokers else NO_NODE
 
     def _registered(self, broker_epoch: int) -> None:
         self._broker_epoch = broker_epoch
@@ -241,6 +249,9 @@ class Broker:
     def _handle_controlled_shutdown(self, message: Message) -> None:
         self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))
 
+    def _handle_alter_partition(self, message: Message) -> None:
+        self._lifecycle.handle_alter_partition(message[2], lambda answer: self.respond(message, answer))
+
     def _handle_control(self, message: Message) -> None:
         """Handle what a controller sends, unless it is meant for an earlier life of this broker."""
         request: ControlRequest = message[2]
@@ -252,12 +263,12 @@ class Broker:
             self.replicas.handle_leader_and_isr(message)
         else:
             self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
-            if request.api == "UpdateMetadata":
-                self.metadata.update(message[2])
-            else:
-                self.replicas.stop_fetching(message[2].partitions)
             self.replicas.controller_epoch = request.controller_epoch
-            self.respond(message, ControlResponse(request.api, errors.NONE))
+            if request.api == "StopReplica":
+                self.replicas.handle_stop_replica(message)
+            else:
+                self.metadata.update(message[2])
+                self.respond(message, ControlResponse(request.api, errors.NONE))
 
     def _control_error(self, request: ControlRequest) -> str:
         if self._behaviours.broker_epoch and request.broker_epoch < self._broker_epoch:

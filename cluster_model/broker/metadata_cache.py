@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
     NO_LEADER,
@@ -15,10 +16,12 @@ from harrow.cluster_model.protocol import (
 class MetadataCache:
     """Filled by the controller's UpdateMetadata, asked by clients."""
 
-    __slots__ = ("active_brokers", "live_brokers", "partitions")
+    __slots__ = ("active_brokers", "controller", "live_brokers", "partitions")
 
     def __init__(self) -> None:
         self.live_brokers: tuple[int, ...] = ()
+        self.controller = NO_NODE
+        """The controller that has sent an UpdateMetadata last."""
         # In KRaft those that may join ISRs, with their broker epochs.
         self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
@@ -39,6 +42,7 @@ class MetadataCache:
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over what the controller says."""
+        self.controller = request.controller_id
         self._take_over(request.live_brokers, request.partition_states)
 
     def _take_over(

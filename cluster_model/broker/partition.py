@@ -83,6 +83,12 @@ class Partition:
         self.leader = protocol.NO_LEADER
         self.isr = self.maximal_isr = ()
 
+    def give_up(self) -> None:
+        """Be a replica no longer: neither lead nor follow."""
+        self.pending_isr = None
+        self.leader = protocol.NO_LEADER
+        self.isr = self.maximal_isr = ()
+
     # Becoming leader or follower
 
     def make_leader(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
@@ -112,6 +118,10 @@ class Partition:
     def _take_over_isr(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
         """Go on as leader with the ISR that the metadata log has: in KRaft the leader epoch is that of the leader alone."""
         before = self.isr
+        for replica in self._take_over_replicas(state.replicas):
+            replica.reset(
+                self.log.log_end_offset, self.host.clock.now_us, in_isr=False, forgets_positions=True
+            )
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.partition_epoch = state.leader_and_isr.partition_epoch
@@ -140,10 +150,19 @@ class Partition:
         self.leader_epoch = state.leader_and_isr.leader_epoch
         self.host.publish(events.LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
         self.partition_epoch = state.leader_and_isr.partition_epoch
-        self.replicas = state.replicas
-        for broker in state.replicas:
+        self._take_over_replicas(state.replicas)
+
+    def _take_over_replicas(self, replicas: tuple[int, ...]) -> list[Replica]:
+        """Know these replicas and no others; return the new ones (``Partition.updateAssignmentAndIsr``)."""
+        self.replicas = replicas
+        for broker in [known for known in self.remote_replicas if known not in replicas]:
+            self.remote_replicas.pop(broker).leave_session()
+        new = []
+        for broker in replicas:
             if broker != self.broker and broker not in self.remote_replicas:
-                self.remote_replicas[broker] = Replica(broker)
+                replica = self.remote_replicas[broker] = Replica(broker)
+                new.append(replica)
+        return new
 
     # As leader, appending and committing
 
@@ -157,7 +176,7 @@ class Partition:
             return AppendResult(self._not_leader(), None, -1), False
         if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
-        if not self.logs.can_write(self.name):
+        if not self.logs.can_append(self.name, batch.size_bytes):
             return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
         # Whatever comes of it: who appends has the sessions look at the partition again.
         for replica in self.remote_replicas.values():
@@ -245,7 +264,7 @@ class Partition:
             KafkaStorageError: the log directory has failed.
 
         """
-        if batches and not self.logs.can_write(self.name):
+        if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
             raise KafkaStorageError
         for batch in batches:
             self.log.append_as_follower(batch)
@@ -288,6 +307,10 @@ class Partition:
         if broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
+
+    def is_replica(self, broker: int) -> bool:
+        """Return whether the leader knows a follower: in KRaft one that is being added may be faster than its leader."""
+        return broker in self.remote_replicas
 
     def follower_failed(self, broker: int) -> None:
         """Note a follower's fetch outside the log, or in another leader epoch."""
@@ -353,13 +376,15 @@ class Partition:
         if self.isr_write_in_flight:
             return True
         leo, replicas = self.log.log_end_offset, self.remote_replicas
-        behind = [b for b in self.isr if b != self.broker and replicas[b].log_end_offset != leo]
-        if behind:
+        # A member may be a replica no longer (``isFollowerOutOfSync``): a reassignment takes it out of the replicas first.
+        gone = [b for b in self.isr if b != self.broker and b not in replicas]
+        behind = [b for b in self.isr if b in replicas and replicas[b].log_end_offset != leo]
+        if behind or gone:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
-            dropped = [broker for broker in behind if replicas[broker].caught_up_us < caught_up_since_us]
+            dropped = gone + [b for b in behind if replicas[b].caught_up_us < caught_up_since_us]
             if dropped:
                 self._start_isr_change(tuple(b for b in self.isr if b not in dropped), SHRINK)
-        return bool(behind)
+        return bool(behind or gone)
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:

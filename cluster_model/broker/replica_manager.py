@@ -34,6 +34,7 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_OF_ANOTHER_LEADER: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 _OF_LEADERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
@@ -139,7 +140,7 @@ class ReplicaManager:
         partition = self.partitions.get(name)
         batch = request.batches[name]
         if partition is None:
-            return PendingAck(errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+            return PendingAck(self._error_without_replica(name), -1, -1)
         result, hw_rose = partition.append_as_leader(batch, request.acks)
         if result.duplicate:
             self._host.emit(
@@ -169,9 +170,12 @@ class ReplicaManager:
                     events.BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values
                 )
         if request.acks != 0:
-            self._respond(
-                message, protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
-            )
+            answer = protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
+            for name, ack in acks.items():
+                leader = self._current_leader(name, ack.error)
+                if leader is not None:
+                    answer.current_leaders[name] = leader
+            self._respond(message, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
             # Nobody waits for an answer; closing the connection makes the client look for the leader.
             self._host.close_by_server(message[0])
@@ -279,7 +283,9 @@ class ReplicaManager:
         diverging: tuple[int, int] | None = None
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
-        error = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.check_epoch(epoch)
+        error = self._error_without_replica(name) if partition is None else partition.check_epoch(epoch)
+        if partition is not None and error == errors.NONE and not _is_known(partition, request.replica_id):
+            error = errors.UNKNOWN_LEADER_EPOCH
         if partition is not None and error == errors.NONE:
             if cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(offset, cached.last_epoch)
@@ -291,7 +297,7 @@ class ReplicaManager:
             if partition is not None and error in _BY_EPOCH:
                 known = partition.leader_epoch
                 self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
-            return protocol.FetchedPartition(error, -1)
+            return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
@@ -328,7 +334,7 @@ class ReplicaManager:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
             if partition is not None:
                 error = partition.check_epoch(cached.leader_epoch)
-            if partition is None or error not in _OF_LEADERS:
+            if partition is None or error not in _OF_LEADERS or not partition.is_replica(session.replica_id):
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
@@ -399,7 +405,7 @@ class ReplicaManager:
         for name, (current_epoch, requested_epoch) in request.partitions.items():
             partition = self.partitions.get(name)
             if partition is None:
-                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+                answer[name] = (self._error_without_replica(name), -1, -1)
                 continue
             error = partition.check_epoch(current_epoch)
             if error != errors.NONE:
@@ -435,7 +441,7 @@ class ReplicaManager:
         for name, epoch in request.partitions.items():
             partition = self.partitions.get(name)
             if partition is None:
-                answer[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+                answer[name] = (self._error_without_replica(name), -1)
                 continue
             error = partition.check_epoch(epoch)
             if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
@@ -505,14 +511,17 @@ class ReplicaManager:
     ) -> None:
         """Lead and follow as the metadata log says (``ReplicaManager.applyDelta``).
 
-        What it says of other brokers' replicas is none of this broker's business. Its fetches have its *broker_epoch* from now
-        on.
+        A replica that is assigned to this broker no longer is deleted, also one that is left of a former life
+        (``findStrayPartitions``). Fetches have its *broker_epoch* from now on.
         """
         if self._behaviours.replica_epoch_checked:
             self._fetchers.broker_epoch = broker_epoch
         changed = []
         for name, state in states.items():
-            if self._broker not in state.replicas or self.logs.is_offline(name):
+            if self._broker not in state.replicas:
+                self._delete_replica(name)
+                continue
+            if self.logs.is_offline(name):
                 continue
             partition = self._partition(name)
             if state.leader_and_isr.partition_epoch <= partition.partition_epoch and partition.is_known:
@@ -555,10 +564,49 @@ class ReplicaManager:
         """Return whether a control request comes from a controller that has been succeeded."""
         return controller_epoch < self.controller_epoch and self._behaviours.controller_epoch_fencing
 
-    def stop_fetching(self, partitions: tuple[str, ...]) -> None:
-        """Handle a StopReplica."""
-        for name in partitions:
+    def handle_stop_replica(self, message: Message) -> None:
+        """Stop fetching, and delete what is no longer assigned here; while an ISR is being written that waits for it."""
+        request: protocol.StopReplicaRequest = message[2]
+        if request.delete_partitions and self._blocked(
+            dict.fromkeys(request.partitions), self.handle_stop_replica, message
+        ):
+            return
+        for name in request.partitions:
             self._fetchers.remove(name)
+            if request.delete_partitions:
+                self._delete_replica(name)
+        self._respond(message, protocol.ControlResponse(request.api, errors.NONE))
+
+    def _delete_replica(self, name: str) -> None:
+        """Be no replica of a partition any more: refuse what waits for it, and delete its log (``stopPartitions``)."""
+        partition = self.partitions.get(name)
+        if partition is not None:
+            self._fetchers.remove(name)
+            partition.give_up()
+            self._check_waiting([name])
+            self._isr_suspects.pop(name, None)
+            del self.partitions[name]
+        if self.logs.has(name):
+            self.logs.delete(name)
+
+    def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
+        """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
+        if error not in _OF_ANOTHER_LEADER or not self._behaviours.leader_in_answer:
+            return None
+        partition = self.partitions.get(name)
+        if partition is not None:
+            leader, epoch = partition.leader, partition.leader_epoch
+        else:
+            leader, epoch = self._metadata.partitions.get(name, (protocol.NO_LEADER, protocol.NO_EPOCH))
+        return None if leader == protocol.NO_LEADER else (leader, epoch)
+
+    def _error_without_replica(self, name: str) -> str:
+        """Return why a partition is not served of which there is no replica here (``getPartitionOrError``).
+
+        A client that asks where it was before a reassignment has to look for its leader.
+        """
+        is_known = name in self._metadata.partitions
+        return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
         if state.leader_and_isr.leader_epoch > partition.leader_epoch:
@@ -645,3 +693,8 @@ class ReplicaManager:
 
     def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)
+
+
+def _is_known(partition: Partition, replica: int) -> bool:
+    """Return whether a fetch comes from a consumer, or from a follower that the leader knows (``followerReplicaOrThrow``)."""
+    return replica < 0 or partition.is_replica(replica)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.protocol import NO_LEADER, MetadataRequest, MetadataResponse
+from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, MetadataRequest, MetadataResponse
 from harrow.cluster_model.settings import ConsumerConfig, ProducerConfig
 from harrow.cluster_model.sim.choices import pick
 from harrow.cluster_model.sim.host import Host
@@ -16,7 +17,8 @@ class ClientMetadata:
     """The leaders as a client knows them, and its connections to the brokers.
 
     One metadata request at a time, to a broker drawn from those that can be asked now,
-    and not more often than once in ``retry.backoff.ms``. The first answer has to come from one of
+    and not more often than once in ``retry.backoff.ms``, from KIP-580 on less and less often while requests fail, or tell
+    nothing new. The first answer has to come from one of
     the *bootstrap* brokers (``bootstrap.servers``), by default of all.
     """
 
@@ -37,6 +39,11 @@ class ClientMetadata:
         self._timer_armed = False
         self._wanted = False
         self._next_request_us = host.clock.now_us
+        self._backoff = ExponentialBackoff(
+            config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
+        )
+        self._failures = 0
+        self._answers_without_news = 0
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
         self.connections = {
@@ -63,6 +70,16 @@ class ClientMetadata:
         """Return the leader of a partition as far as it is known."""
         leader = self.leaders.get(partition, NO_LEADER)
         return None if leader == NO_LEADER else leader
+
+    def update_leader(self, partition: str, current_leader: tuple[int, int] | None) -> bool:
+        """Take over a leader that a broker has told of, if that is news; return whether it is (KIP-951)."""
+        if current_leader is None:
+            return False
+        leader, epoch = current_leader
+        if leader not in self.connections or epoch <= self.leader_epochs.get(partition, NO_EPOCH):
+            return False
+        self.leaders[partition], self.leader_epochs[partition] = current_leader
+        return True
 
     def request_update(self) -> None:
         """Ask for metadata as soon as that may be."""
@@ -109,21 +126,32 @@ class ClientMetadata:
 
     def _answered(self, response: MetadataResponse | None, _: None) -> None:
         self._asking = False
-        self._next_request_us = self._host.clock.now_us + self._config.retry_backoff_us
         if response is None:
+            self._failures += 1
+            self._answers_without_news = 0
+            self._back_off(self._failures - 1)
             self.request_update()
             return
+        self._failures = 0
+        self._answers_without_news += 1
         self._known = self.connections
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.
             if epoch >= self.leader_epochs.get(partition, epoch):
+                if epoch != self.leader_epochs.get(partition):
+                    self._answers_without_news = 0
                 self.leaders[partition] = leader
                 self.leader_epochs[partition] = epoch
+        self._back_off(max(self._answers_without_news - 1, 0))
         if self._wanted or not self.leaders:
             self.request_update()
         self._on_update()
 
+    def _back_off(self, attempts: int) -> None:
+        self._next_request_us = self._host.clock.now_us + self._backoff.backoff_us(attempts)
+
     def _grow_old(self, _: None) -> None:
+        self._answers_without_news = 0
         self.request_update()
         self._host.set_timer(self._config.metadata_max_age_us, self._grow_old)

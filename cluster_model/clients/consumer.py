@@ -167,7 +167,10 @@ class Consumer:
                     self._out_of_range(leader, partition)
                 elif fetched.error != errors.NONE:
                     self._metadata.request_update()
-                    self._delay((partition,))
+                    if self._metadata.update_leader(partition, fetched.current_leader):
+                        self._changed[partition] = None
+                    else:
+                        self._delay((partition,))
                 else:
                     self._take(partition, fetched)
                     if fetched.corrupt_offset >= 0:

@@ -9,6 +9,7 @@ from collections import deque
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
 from harrow.cluster_model.clients.partitioner import Partitioner
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.producer_sequences import (
@@ -46,6 +47,9 @@ class Producer:
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
             host, brokers, config, self._run, oldest_fails_first=behaviours.oldest_request_fails_first
+        )
+        self._backoff = ExponentialBackoff(
+            config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
         )
         self._partitioner = Partitioner(
             partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
@@ -174,10 +178,15 @@ class Producer:
         if self._config.idempotence and not self._sequences.may_send(batch, self._in_flight[name]):
             return None
         ready_at_us = now_us if connection.is_usable() else connection.usable_at_us
-        if batch.in_retry:
+        if batch.in_retry and not self._has_another_leader(batch):
             return max(ready_at_us, batch.retry_at_us)
         is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._config.batch_size_bytes
         return ready_at_us if is_full else max(ready_at_us, batch.created_us + self._config.linger_us)
+
+    def _has_another_leader(self, batch: ProducerBatch) -> bool:
+        """Return whether a batch that was refused goes to a new leader now (``hasLeaderChangedForTheOngoingRetry``)."""
+        known = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
+        return self._behaviours.leader_in_answer and known > batch.leader_epoch
 
     def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
         batch = queue.popleft()
@@ -188,6 +197,7 @@ class Producer:
         if batch.attempts == 0:
             self._partitioner.batch_completed(name)
         batch.attempts += 1
+        batch.leader_epoch = self._metadata.leader_epochs.get(name, protocol.NO_EPOCH)
         if batch.attempts > 1:
             self._host.emit(
                 SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
@@ -226,6 +236,8 @@ class Producer:
             )
             if error in errors.INVALID_METADATA:
                 self._metadata.request_update()
+            if response is not None:
+                self._metadata.update_leader(batch.partition, response.current_leaders.get(batch.partition))
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)
@@ -247,7 +259,7 @@ class Producer:
             batch.maybe_appended = True
         if self._can_retry(batch, error):
             batch.in_retry = True
-            batch.retry_at_us = self._host.clock.now_us + self._config.retry_backoff_us
+            batch.retry_at_us = self._host.clock.now_us + self._backoff.backoff_us(batch.attempts - 1)
             self._requeue(batch)
         else:
             self._fail(batch, error)

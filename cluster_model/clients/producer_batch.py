@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from harrow.cluster_model.protocol import NO_EPOCH
 
 
 @dataclass(slots=True, eq=False)
 class ProducerBatch:
     """Records for one partition that are sent together.
 
-    ``maybe_appended`` turns true with the first attempt whose outcome is unknown.
+    ``leader_epoch`` is the one that it was sent in last, as far as the producer knew. ``maybe_appended`` turns true with the first attempt whose outcome is unknown.
     """
 
     partition: str
@@ -21,6 +22,7 @@ class ProducerBatch:
     producer_epoch: int = 0
     base_sequence: int = NO_SEQUENCE
     attempts: int = 0
+    leader_epoch: int = NO_EPOCH
     retry_at_us: int = 0
     in_retry: bool = False
     done: bool = False

@@ -10,15 +10,23 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from harrow.cluster_model.protocol import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
+
+ADMIN: Final = "admin"
+REASSIGNMENT: Final = "reassignment"
+"""Why leaders are elected when a partition gets other replicas."""
+REASSIGNMENT_API: Final = "AlterPartitionReassignments"
 
 INELIGIBLE: Final = -1
 """An ISR has a member that may not be in it (INELIGIBLE_REPLICA), or was not asked for: the partition is as it was."""
@@ -94,6 +102,11 @@ class BrokerLifecycle(Protocol):
     ) -> None:
         """Move a broker's leaderships away, as its controller."""
 
+    def handle_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        """Write the ISRs that a leader wants, as its controller."""
+
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Let the controller know that a log directory of the broker has failed (KIP-112), and with it these replicas."""
 
@@ -129,9 +142,11 @@ class ControlPlane(Protocol):
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> BrokerLifecycle:
         """Return the part of a broker that starts.
 
+        *known_controller* is the controller of which it has heard last, -1 for none, where controllers send brokers what to do.
         *on_registered* gets its broker epoch; *on_metadata* what it is to obey, where no controller sends it that.
         """
 
@@ -142,6 +157,9 @@ class ControlPlane(Protocol):
 
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask for other replicas of a partition, or with None that they stay as they were (KIP-455, from 2.4 on)."""
 
     def expire_session(self, broker: int) -> None:
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""
@@ -159,6 +177,9 @@ class ControlPlane(Protocol):
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return a partition's leader and ISR, None while it has never had any."""
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        """Return who has a replica of a partition, None before it is created."""
 
     def electable(self, partition: str) -> tuple[int, ...]:
         """Return who can be elected leader of a partition without losing what is committed, alive or not."""

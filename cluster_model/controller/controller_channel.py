@@ -114,6 +114,7 @@ class RequestBatch:
         self._channels = channels
         self._leader_and_isr: dict[int, dict[str, protocol.LeaderAndIsrPartitionState]] = {}
         self._stop_replica: dict[int, list[str]] = {}
+        self._deletions: dict[int, list[str]] = {}
         self._update_metadata: dict[str, protocol.LeaderAndIsrPartitionState] = {}
 
     def add_leader_and_isr(
@@ -127,6 +128,10 @@ class RequestBatch:
     def add_stop_replica(self, broker: int, partition: str) -> None:
         """Tell a broker to stop fetching."""
         self._stop_replica.setdefault(broker, []).append(partition)
+
+    def add_deletion(self, broker: int, partition: str) -> None:
+        """Tell a broker to delete its replica."""
+        self._deletions.setdefault(broker, []).append(partition)
 
     def send(self, live_brokers: tuple[int, ...]) -> None:
         """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica.
@@ -142,6 +147,9 @@ class RequestBatch:
         for broker, partitions in self._stop_replica.items():
             if broker in live_brokers:
                 self._put(protocol.StopReplicaRequest, broker, tuple(partitions))
+        for broker, partitions in self._deletions.items():
+            if broker in live_brokers:
+                self._put(protocol.StopReplicaRequest, broker, tuple(partitions), delete_partitions=True)
 
     def send_update_metadata(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
+from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState, ReplicaAssignment
 
 
 @dataclass(slots=True, eq=False)
@@ -18,8 +18,13 @@ class ControllerContext:
     epoch_zk_version: int = 0
     live_brokers: dict[int, int] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
-    topics: dict[str, None] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+    """How many partitions each topic has."""
     assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    changing: dict[str, ReplicaAssignment] = field(default_factory=dict)
+    """The assignments that name replicas to be added or removed."""
+    reassigning: dict[str, None] = field(default_factory=dict)
+    """The partitions whose reassignment is not complete (``partitionsBeingReassigned``)."""
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
     offline_partitions: set[str] = field(default_factory=set)
     offline_replicas: dict[int, dict[str, None]] = field(default_factory=dict)
@@ -45,11 +50,29 @@ class ControllerContext:
         assigned = {broker for replicas in self.assignments.values() for broker in replicas}
         return tuple(sorted(assigned - self.live_brokers.keys()))
 
-    def add_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Note the replicas of a topic's partitions."""
-        self.topics[topic] = None
-        for number, replicas in enumerate(assignment):
-            self.assignments[f"{topic}-{number}"] = replicas
+    def add_topic(self, topic: str, assignment: tuple[ReplicaAssignment, ...]) -> None:
+        """Note the replicas of the partitions of a topic that are not known yet."""
+        for number in range(self.topics.get(topic, 0), len(assignment)):
+            partition = f"{topic}-{number}"
+            self.assign(partition, assignment[number])
+            if assignment[number].is_being_reassigned:
+                self.reassigning[partition] = None
+        self.topics[topic] = len(assignment)
+
+    def assign(self, partition: str, assignment: ReplicaAssignment) -> None:
+        """Note who has a replica of a partition (``updatePartitionFullReplicaAssignment``)."""
+        self.assignments[partition] = assignment.replicas
+        self.changing.pop(partition, None)
+        if assignment.is_being_reassigned:
+            self.changing[partition] = assignment
+
+    def assignment(self, partition: str) -> ReplicaAssignment:
+        """Return who has a replica of a partition (``partitionFullReplicaAssignment``)."""
+        return self.changing.get(partition) or ReplicaAssignment(self.assignments[partition])
+
+    def topic_assignment(self, topic: str) -> tuple[ReplicaAssignment, ...]:
+        """Return the assignments of a topic's partitions."""
+        return tuple(self.assignment(f"{topic}-{number}") for number in range(self.topics[topic]))
 
     def remove_live_brokers(self, brokers: Iterable[int]) -> None:
         """Note that brokers are gone."""

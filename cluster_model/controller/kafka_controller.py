@@ -14,6 +14,7 @@ from typing import Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.partition_reassignment import PartitionReassignments
 from harrow.cluster_model.controller.partition_state_machine import (
     CONTROLLED_SHUTDOWN,
     PREFERRED,
@@ -32,10 +33,13 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlRequest,
     ControlResponse,
+    LeaderAndIsr,
     LeaderAndIsrRequest,
 )
 from harrow.cluster_model.release import Behaviours
@@ -46,6 +50,7 @@ from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 
 OnHandled = Callable[[ControlledShutdownResponse], None]
+OnAltered = Callable[[AlterPartitionResponse], None]
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
@@ -127,6 +132,9 @@ class KafkaController:
             self._put(self._process_preferred_replica_election)
         elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
             self._put(self._process_log_dir_event_notification)
+        elif zk.is_state_path(event.path):
+            partition = zk.partition_of(event.path)
+            self._put(lambda: self._process_reassignment_isr_change(partition))
 
     def _put(self, event: Callable[[], Processing]) -> None:
         if self._is_shut_down:
@@ -209,6 +217,14 @@ class KafkaController:
         self._partitions = PartitionStateMachine(
             self._broker, self._host, self._context, self._channels, self._topic_config, self._behaviours
         )
+        self._reassignments = PartitionReassignments(
+            self._broker,
+            self._host,
+            self._context,
+            self._channels,
+            self._partitions,
+            watches_isrs=not self._behaviours.isr_altered_by_controller,
+        )
 
     def _resign(self) -> None:
         if not self.is_active:
@@ -252,6 +268,7 @@ class KafkaController:
         context.mark_offline_partitions(context.live_brokers)
         yield from self._partitions.trigger_online_partitions("controller failover")
         self._host.publish(FailoverCompleted, self._broker, context.epoch, tuple(dead), context.leadership)
+        yield from self._reassignments.resume(lambda _: True)
         if preferred.error == zk.OK:
             yield from self._process_preferred_replica_election()
         if self._config.auto_leader_rebalance:
@@ -314,6 +331,10 @@ class KafkaController:
         batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
         self._send_state_to(brokers)
         yield from self._partitions.trigger_online_partitions("broker startup")
+        if context.reassigning:
+            yield from self._reassignments.resume(
+                lambda assignment: not set(brokers).isdisjoint(assignment.target)
+            )
 
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
@@ -441,6 +462,91 @@ class KafkaController:
         yield from self._partitions.remove_from_isrs(broker, new)
         if not led:
             self._batch().send_update_metadata(context.live(), {}, context.live())
+
+    # Leaders want other ISRs
+
+    def alter_partitions(self, request: AlterPartitionRequest, on_handled: OnAltered) -> None:
+        """A leader wants other ISRs (KIP-497, from 2.7 on)."""
+        self._put(lambda: self._process_alter_partition(request, on_handled))
+
+    def _process_alter_partition(self, request: AlterPartitionRequest, on_handled: OnAltered) -> Processing:
+        """Write the ISRs that may be had, answer, and let the brokers know (``processAlterPartition``).
+
+        A request that is dropped from the queue, or cut off, is not answered: who has asked asks again after its timeout.
+        """
+        context = self._context
+        error = errors.NONE if self.is_active else errors.NOT_CONTROLLER
+        if error == errors.NONE and context.live_brokers.get(request.broker) != request.broker_epoch:
+            error = errors.STALE_BROKER_EPOCH
+        if error != errors.NONE:
+            on_handled(AlterPartitionResponse(error, {}))
+            return
+        answers: dict[str, tuple[str, int]] = {}
+        accepted: dict[str, LeaderAndIsr] = {}
+        for partition, wanted in request.partitions.items():
+            state = LeaderAndIsr(
+                request.broker,
+                wanted.leader_epoch,
+                tuple(member for member, _ in wanted.isr),
+                wanted.partition_epoch,
+            )
+            answer = self._alteration(partition, state)
+            if answer is None:
+                accepted[partition] = state
+            else:
+                answers[partition] = answer
+        try:
+            written, refused = yield from self._partitions.write_states(accepted)
+        except ControllerMoved:
+            on_handled(AlterPartitionResponse(errors.UNKNOWN_SERVER_ERROR, {}))
+            return
+        answers |= {
+            partition: (errors.NONE, context.leadership[partition].partition_epoch) for partition in written
+        }
+        answers |= dict.fromkeys(refused, (errors.INVALID_UPDATE_VERSION, -1))
+        yield from self._partitions.read_states(written)
+        self._batch().send_update_metadata(context.live(), context.states(request.partitions), context.live())
+        on_handled(AlterPartitionResponse(errors.NONE, answers))
+        for partition in request.partitions:
+            if answers[partition][0] == errors.NONE and partition in context.reassigning:
+                yield from self._reassignments.complete(partition)
+
+    def _alteration(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
+        """Return what is answered to a leader without anything being written; None where its ISR is to be written."""
+        known = self._context.leadership.get(partition)
+        error: str | None = None
+        if known is None:
+            error = errors.UNKNOWN_TOPIC_OR_PARTITION
+        elif wanted.partition_epoch > known.partition_epoch or wanted.leader_epoch > known.leader_epoch:
+            # Who knows more than this controller has probably heard of another one.
+            error = errors.NOT_CONTROLLER
+        elif wanted.leader_epoch < known.leader_epoch:
+            error = errors.FENCED_LEADER_EPOCH
+        elif (wanted.leader, wanted.isr) == (known.leader, known.isr):
+            # The answer to an earlier attempt was lost.
+            return errors.NONE, known.partition_epoch
+        elif wanted.partition_epoch < known.partition_epoch:
+            error = errors.INVALID_UPDATE_VERSION
+        elif self._behaviours.isr_expansion_checks_registration and not (
+            self._context.can_lead().issuperset(wanted.isr)
+        ):
+            error = errors.INELIGIBLE_REPLICA
+        return None if error is None else (error, -1)
+
+    # Reassignments
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """An administrator asks for other replicas of a partition, or with None that a reassignment be cancelled."""
+        self._put(lambda: self._process_reassignment(partition, target))
+
+    def _process_reassignment(self, partition: str, target: tuple[int, ...] | None) -> Processing:
+        if self.is_active:
+            yield from self._reassignments.alter(partition, target)
+
+    def _process_reassignment_isr_change(self, partition: str) -> Processing:
+        """The state of a partition that is being reassigned was written."""
+        if self.is_active:
+            yield from self._reassignments.complete(partition)
 
     # Preferred leaders
 

@@ -61,6 +61,19 @@ def elect_preferred(
     return None
 
 
+def elect_for_reassignment(
+    current: LeaderAndIsr, target: tuple[int, ...], live_brokers: frozenset[int]
+) -> LeaderAndIsr | None:
+    """Return the state with a leader of the target replicas of a reassignment; None when none is live and in the ISR.
+
+    The ISR stays as it is (``reassignPartitionLeaderElection``): replicas that are to go leave it afterwards.
+    """
+    for broker in target:
+        if broker in live_brokers and broker in current.isr:
+            return LeaderAndIsr(broker, current.leader_epoch + 1, current.isr, current.partition_epoch)
+    return None
+
+
 def without_replica(current: LeaderAndIsr, broker: int) -> LeaderAndIsr:
     """Return the state without a replica that has gone offline.
 

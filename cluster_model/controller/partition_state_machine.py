@@ -9,11 +9,13 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Final
 
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.controller.controller_context import ControllerContext
 from harrow.cluster_model.controller.leader_election import (
     elect_for_controlled_shutdown,
     elect_for_offline,
+    elect_for_reassignment,
     elect_preferred,
     without_replica,
 )
@@ -121,7 +123,7 @@ class PartitionStateMachine:
                     self._host.publish(
                         ElectionDecided, self._broker, partition, winner.leader_epoch, unclean, reason
                     )
-            written, remaining = yield from self._write(elected)
+            written, remaining = yield from self.write_states(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
                 # Of an election for offline partitions those that shut down are not told; of others they are.
@@ -138,6 +140,8 @@ class PartitionStateMachine:
             return elect_for_controlled_shutdown(
                 current, assignment, live | context.shutting_down, frozenset(context.shutting_down)
             )
+        if strategy == REASSIGNMENT:
+            return elect_for_reassignment(current, assignment, live)
         if strategy == PREFERRED:
             from_isr = self._behaviours.preferred_leader_from_isr
             once_more = self._behaviours.preferred_leader_elected_once_more
@@ -147,6 +151,23 @@ class PartitionStateMachine:
             or not self._behaviours.unclean_election_only_if_enabled
         )
         return elect_for_offline(current, assignment, live, unclean=unclean)
+
+    def raise_leader_epoch(self, partition: str) -> Processing:
+        """Tell a partition's replicas that they are others, which takes a new leader epoch (``updateLeaderEpochAndSendRequest``)."""
+        context = self._context
+        batch = self._batch()
+        remaining = [partition]
+        while remaining:
+            current = yield from self._read_current(remaining)
+            raised = {p: replace(state, leader_epoch=state.leader_epoch + 1) for p, state in current.items()}
+            for state in raised.values():
+                self._host.publish(
+                    ElectionDecided, self._broker, partition, state.leader_epoch, False, REASSIGNMENT
+                )
+            written, remaining = yield from self.write_states(raised)
+            if written:
+                batch.add_leader_and_isr(context.assignments[partition], partition, context.state(partition))
+        batch.send(context.live())
 
     def remove_from_isrs(self, broker: int, partitions: list[str] | None = None) -> Processing:
         """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these."""
@@ -160,7 +181,7 @@ class PartitionStateMachine:
         while remaining:
             current = yield from self._read_current(remaining)
             reduced = {p: without_replica(s, broker) for p, s in current.items() if broker in s.isr}
-            written, remaining = yield from self._write(reduced)
+            written, remaining = yield from self.write_states(reduced)
             for partition, state in current.items():
                 if partition not in reduced:
                     context.leadership[partition] = state
@@ -180,7 +201,7 @@ class PartitionStateMachine:
             if result.error == zk.OK and result.data.controller_epoch <= self._context.epoch
         }
 
-    def _write(
+    def write_states(
         self, states: dict[str, LeaderAndIsr]
     ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write znodes conditionally; return those written, and those that changed meanwhile."""

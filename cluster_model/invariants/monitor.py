@@ -61,6 +61,8 @@ class InvariantMonitor:
             trace.subscribe(events.LeaderElected, self._isr_written)
             trace.subscribe(events.IsrReduced, self._isr_written)
             trace.subscribe(events.BrokerStopped, self._broker_stopped)
+            trace.subscribe(events.LogDeleted, self._log_deleted)
+            trace.subscribe(events.ReplicasAssigned, self._assigned)
         if checks.on_append:
             trace.subscribe(events.BatchAppended, self._appended)
             trace.subscribe(events.BatchReplicated, self._appended)
@@ -108,6 +110,13 @@ class InvariantMonitor:
             if replica.log is not None:
                 for check in self._checks.on_checkpoint:
                     check(replica, kind, offset)
+
+    def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
+        """A replica is gone; one that its broker gets later begins anew."""
+        self._partition(partition).replicas.pop(broker, None)
+
+    def _assigned(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
+        self._partition(partition).assigned = replicas
 
     def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
         """Its logs are on its disk, nobody leads from there."""

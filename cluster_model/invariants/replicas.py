@@ -49,7 +49,7 @@ class IsrHoldsCommitted:
         partition, file = replica.partition, replica.file
         high_watermark = log.high_watermark
         for broker in leader.isr:
-            if broker != replica.broker:
+            if broker != replica.broker and partition.is_replica(broker, leader):
                 member = partition.replica(broker)
                 missing = _first_missing(member.file, file, replica.hw, high_watermark)
                 if missing is not None:

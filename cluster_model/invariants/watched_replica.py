@@ -49,6 +49,15 @@ class WatchedPartition:
     replicas: dict[int, WatchedReplica] = field(default_factory=dict)
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
+    assigned: tuple[int, ...] | None = None
+    """The replicas since the partition was first reassigned."""
+
+    def is_replica(self, broker: int, leader: Leader) -> bool:
+        """Return whether a member of a leader's ISR is a replica, as far as the leader and the control plane know.
+
+        A reassignment that ends takes replicas away before it takes them out of the ISR, or before their leader hears of it.
+        """
+        return broker in leader.replicas and (self.assigned is None or broker in self.assigned)
 
     def replica(self, broker: int) -> WatchedReplica:
         replica = self.replicas.get(broker)

@@ -1,15 +1,22 @@
 """When brokers were last heard of, as the active controller knows (``BrokerHeartbeatManager.java``)."""
 
+from typing import Final
+
+NO_OFFSET: Final = -1
+"""Where nothing is known of what metadata a broker has."""
+
 
 class BrokerHeartbeats:
     """The sessions of one controller's term. One that takes over has heard of nobody yet."""
 
-    __slots__ = ("_heard_us", "_offsets", "_shutdowns", "session_timeout_us")
+    __slots__ = ("_contact_us", "_heard_us", "_offsets", "_shutdowns", "session_timeout_us")
 
     def __init__(self, session_timeout_us: int) -> None:
         self.session_timeout_us = session_timeout_us
         # Of brokers that are not fenced, the one heard of longest ago first.
         self._heard_us: dict[int, int] = {}
+        # Of all brokers, fenced or not (BrokerHeartbeatTracker.java).
+        self._contact_us: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._shutdowns: dict[int, int] = {}
 
@@ -18,9 +25,10 @@ class BrokerHeartbeats:
         heard_us = next(iter(self._heard_us.values()), now_us)
         return max(heard_us, now_us - self.session_timeout_us + 1) + self.session_timeout_us
 
-    def touch(self, broker: int, now_us: int, metadata_offset: int | None = -1) -> None:
+    def touch(self, broker: int, now_us: int, metadata_offset: int | None = NO_OFFSET) -> None:
         """Note a heartbeat, with the offset up to which the broker knows the metadata; None of one that is fenced."""
         self.forget_session(broker)
+        self._contact_us[broker] = now_us
         if metadata_offset is not None:
             self._heard_us[broker] = now_us
             self._offsets[broker] = metadata_offset
@@ -37,6 +45,16 @@ class BrokerHeartbeats:
     def has_session(self, broker: int, now_us: int) -> bool:
         heard_us = self._heard_us.get(broker)
         return heard_us is not None and now_us - heard_us < self.session_timeout_us
+
+    def was_heard_of(self, broker: int, now_us: int) -> bool:
+        """Return whether a session that fencing does not end would go on."""
+        contact_us = self._contact_us.get(broker)
+        return contact_us is not None and now_us - contact_us < self.session_timeout_us
+
+    def is_new(self, broker: int) -> None:
+        """Note that another process registers as a broker."""
+        self.forget(broker)
+        self._contact_us.pop(broker, None)
 
     def stale(self, now_us: int) -> tuple[int, ...]:
         """Return the brokers whose sessions are over, the one heard of longest ago first."""

@@ -3,21 +3,24 @@
 After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and ``BrokerMetadataPublisher.scala``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum, unique
 from typing import Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, MetadataDelta
+from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
+from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import RegistrationLearned
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
-from harrow.cluster_model.kraft.controller_channel import NodeToControllerChannel
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
@@ -88,11 +91,18 @@ class KRaftBrokerLifecycle:
         self._offline: frozenset[str] = frozenset()
         self._raft = RaftClient(-broker - 2, host, voters, log, quorum_config, self)
         timeout_us = config.controller_socket_timeout_us
-        self._channel = NodeToControllerChannel(host, voters, timeout_us, lambda: self._raft.leader)
-        self._heartbeats = NodeToControllerChannel(
-            host, voters, timeout_us, lambda: self._raft.leader, config.broker_session_timeout_us // 2
+        self._channel = NodeToControllerChannel(
+            host, kraft.server_name, kraft.CONTROLLER_LISTENER, timeout_us, lambda: self._raft.leader
         )
-        self.alter_partition_manager = KRaftAlterPartitionManager(
+        self._heartbeats = NodeToControllerChannel(
+            host,
+            kraft.server_name,
+            kraft.CONTROLLER_LISTENER,
+            timeout_us,
+            lambda: self._raft.leader,
+            config.broker_session_timeout_us // 2,
+        )
+        self.alter_partition_manager = DefaultAlterPartitionManager(
             broker, host, self._channel, lambda: self._broker_epoch
         )
         self._producer_ids = range(0)
@@ -303,6 +313,14 @@ class KRaftBrokerLifecycle:
         """Refuse: brokers ask controllers with heartbeats."""
         on_handled(ControlledShutdownResponse(errors.NOT_CONTROLLER))
 
+    def handle_alter_partition(
+        self,
+        request: AlterPartitionRequest,
+        on_handled: Callable[[AlterPartitionResponse], None],
+    ) -> None:
+        """Refuse: brokers ask controllers."""
+        on_handled(AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Leave the epoch behind, which proves next time that this was in good order.
 
@@ -319,77 +337,6 @@ class KRaftBrokerLifecycle:
         else:
             # A controller in this process goes on until then (``KafkaRaftServer.shutdown``).
             self._stop_controller(on_closed)
-
-
-class KRaftAlterPartitionManager:
-    """How a leader changes ISRs: it asks the controller, for all its partitions at once (``AlterPartitionManager.scala``)."""
-
-    def __init__(
-        self,
-        broker: int,
-        host: Host,
-        channel: NodeToControllerChannel,
-        broker_epoch: Callable[[], int],
-    ) -> None:
-        self._broker = broker
-        self._host = host
-        self._channel = channel
-        self._broker_epoch = broker_epoch
-        self._unsent: dict[str, tuple[kraft.AlterPartition, Callable[[int | None], None]]] = {}
-        self._is_under_way = False
-
-    def start(self) -> None:
-        """Nothing is done periodically."""
-
-    def submit(
-        self,
-        partition: str,
-        state: LeaderAndIsr,
-        controller_epoch: int,
-        on_altered: Callable[[int | None], None],
-        broker_epochs: Mapping[int, int],
-    ) -> None:
-        members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
-        wanted = kraft.AlterPartition(state.leader_epoch, state.partition_epoch, members)
-        if partition in self._unsent:
-            # What was wanted before the metadata log said something else is not answered yet (OPERATION_NOT_ATTEMPTED).
-            on_altered(INELIGIBLE)
-            return
-        self._unsent[partition] = (wanted, on_altered)
-        self._send()
-
-    def _send(self) -> None:
-        if self._is_under_way or not self._unsent:
-            return
-        self._is_under_way = True
-        sent = tuple(self._unsent)
-        request = kraft.AlterPartitionRequest(
-            self._broker, self._broker_epoch(), {name: self._unsent[name][0] for name in sent}
-        )
-
-        def answered(response: kraft.AlterPartitionResponse) -> None:
-            self._is_under_way = False
-            if response.error != errors.NONE:
-                # The broker is about to be registered anew; it asks again until it is.
-                self._host.set_timer(kraft.ALTER_PARTITION_RETRY_US, lambda _: self._send())
-                return
-            for name in sent:
-                _, on_altered = self._unsent.pop(name)
-                on_altered(_outcome(*response.partitions[name]))
-            self._send()
-
-        self._channel.send(request, answered)
-
-
-def _outcome(error: str, partition_epoch: int) -> int:
-    """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
-
-    Whoever was refused by a controller that knows more of the partition than it does hears of that by the metadata log. A
-    controller that knows less is no longer the controller, which the channel sees to.
-    """
-    if error == errors.INELIGIBLE_REPLICA:
-        return INELIGIBLE
-    return partition_epoch if error == errors.NONE else OUTDATED
 
 
 def _state_of(known: PartitionRecord) -> LeaderAndIsrPartitionState:

@@ -12,7 +12,7 @@ from harrow.cluster_model.kraft.records import (
     MetadataRecord,
     PartitionRecord,
 )
-from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.protocol import broker_path
 
@@ -32,6 +32,10 @@ class CommittedChanges:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         known = self._image.partitions.get(partition)
         return None if known is None else _leader_and_isr(known)
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        known = self._image.partitions.get(partition)
+        return None if known is None else known.assignment
 
     def partition(self, partition: str) -> PartitionRecord | None:
         return self._image.partitions.get(partition)
@@ -98,9 +102,14 @@ class CommittedChanges:
     def _tell(self, before: PartitionRecord | None, record: PartitionRecord) -> None:
         name, by_controller = record.partition, record.altered_by < 0
         leadership = (self._controller, name, record.leader, record.leader_epoch, record.isr)
+        is_assigned = before is not None and record.assignment != before.assignment
+        if is_assigned:
+            self._trace.emit(events.ReplicasAssigned, name, record.replicas, record.adding, record.removing)
         if before is None or record.leader_epoch != before.leader_epoch:
             unclean, reason = self._decided.pop((name, record.leader_epoch))
             self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
+        elif is_assigned and record.isr == before.isr:
+            pass  # Nobody leads, and nobody is in sync, who was not before.
         elif by_controller:
             self._trace.emit(events.IsrReduced, *leadership)
         else:

@@ -13,7 +13,7 @@ from harrow.cluster_model.kraft.partition_change import recovery_sets
 from harrow.cluster_model.kraft.protocol import server_name
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
-from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
@@ -102,6 +102,7 @@ class QuorumControlPlane:
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> KRaftBrokerLifecycle:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:
@@ -169,6 +170,16 @@ class QuorumControlPlane:
         else:
             active.elect_preferred_leaders()
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask for it (AlterPartitionReassignments) until there is a controller that does it."""
+        active = self._active_controller()
+        if active is None:
+            self._admin.set_timer(
+                _ADMIN_RETRY_US, lambda _: self.alter_partition_reassignment(partition, target)
+            )
+        else:
+            active.alter_partition_reassignment(partition, target)
+
     def expire_session(self, broker: int) -> None:
         """Have a broker fenced; of a controller in a process of its own have the office taken."""
         active = self._active_controller()
@@ -195,6 +206,10 @@ class QuorumControlPlane:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what is committed of a partition."""
         return self._changes.partition_state(partition)
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        """Return what is committed of a partition's replicas."""
+        return self._changes.assignment(partition)
 
     def electable(self, partition: str) -> tuple[int, ...]:
         """Return the ISR; where it is empty the ELR, or else who led last."""

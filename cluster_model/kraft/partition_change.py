@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, unique
 
 from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.protocol import ReplicaAssignment
 
 NO_LEADER = -1
 
@@ -37,26 +38,41 @@ def changed_partition(
     isr: tuple[int, ...],
     unclean_shutdown: Collection[int] = (),
     altered_by: int = -1,
+    assignment: ReplicaAssignment | None = None,
 ) -> tuple[PartitionRecord, bool] | None:
     """Return a partition with this ISR and whoever is to lead it now, and whether that election is unclean; None for no change.
+
+    With an *assignment* it gets other replicas, or begins to. A reassignment is complete with the ISR that has all target replicas.
 
     Without ELRs the last member stays in the ISR, so that it can lead again. *unclean_shutdown* are replicas that may have
     lost what they had.
     """
-    elr = _eligible(known, rules, isr, unclean_shutdown)
+    assigned = known
+    if assignment is not None:
+        assigned = replace(
+            known,
+            replicas=assignment.replicas,
+            adding=assignment.adding,
+            removing=assignment.removing,
+        )
+    assigned, isr = _completed(assigned, isr)
+    elr = _eligible(assigned, rules, isr, unclean_shutdown)
     if not isr and rules.elr_min_isr is None:
         isr = known.isr
     # Who led when the ISR became empty (maybeUpdateLastKnownLeader).
     last_known = known.leader if known.isr and not isr else known.last_known_leader
-    leader, is_unclean = _elect(replace(known, isr=isr, elr=elr, last_known_leader=last_known), rules)
+    leader, is_unclean = _elect(replace(assigned, isr=isr, elr=elr, last_known_leader=last_known), rules)
     if leader in elr:
         isr, elr = (leader,), tuple(member for member in elr if member != leader)
     elif is_unclean:
         isr = (leader,)
+    # Who still leads is told by a new epoch that replicas have gone (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
+    is_new_epoch = leader != known.leader or not set(known.replicas) <= set(assigned.replicas)
+    is_new_epoch = is_new_epoch and rules.raises_epoch
     changed = replace(
-        known,
+        assigned,
         leader=leader,
-        leader_epoch=known.leader_epoch + (leader != known.leader and rules.raises_epoch),
+        leader_epoch=known.leader_epoch + is_new_epoch,
         isr=isr,
         elr=elr,
         last_known_leader=-1 if leader >= 0 else last_known,
@@ -65,6 +81,28 @@ def changed_partition(
     if changed == replace(known, altered_by=altered_by):
         return None
     return replace(changed, partition_epoch=known.partition_epoch + 1), is_unclean
+
+
+def _completed(known: PartitionRecord, isr: tuple[int, ...]) -> tuple[PartitionRecord, tuple[int, ...]]:
+    """Return a partition and its ISR after its reassignment, if that is complete (``maybeCompleteReassignment``).
+
+    All target replicas are in the ISR then, and those that are to go leave it in the same record.
+    """
+    target = known.assignment.target
+    if not known.assignment.is_being_reassigned or not target or not set(target) <= set(isr):
+        return known, isr
+    reassigned = replace(known, replicas=target, adding=(), removing=())
+    return reassigned, tuple(member for member in isr if member in target)
+
+
+def reassignment(known: PartitionRecord, target: tuple[int, ...]) -> ReplicaAssignment:
+    """Return the replicas of a partition that is to get others (``PartitionReassignmentReplicas.java``).
+
+    What is there now counts, with what a reassignment before this one has added.
+    """
+    removing = tuple(sorted(set(known.replicas) - set(target)))
+    adding = tuple(sorted(set(target) - set(known.replicas)))
+    return ReplicaAssignment((*target, *removing), adding or known.adding, removing or known.removing)
 
 
 def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
@@ -92,7 +130,7 @@ def _eligible(
     return tuple(
         member
         for member in dict.fromkeys((*known.elr, *known.isr))
-        if member not in isr and member not in unclean_shutdown
+        if member not in isr and member not in unclean_shutdown and member in known.replicas
     )
 
 

@@ -9,12 +9,11 @@ from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft.records import MetadataRecord
-from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.protocol import AlterPartitionRequest, AlterPartitionResponse
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
-NO_NODE: Final = -1
 CONTROLLER_LISTENER: Final = "controller"
 PRODUCER_IDS_BLOCK: Final = 1_000
-ALTER_PARTITION_RETRY_US: Final = 50 * US_PER_MS
 CONTROLLED_SHUTDOWN_MAX_US: Final = 300 * US_PER_SECOND
 """How long a broker that stops waits for the controller (``BrokerServer.shutdown``)."""
 
@@ -161,34 +160,6 @@ class BrokerHeartbeatResponse:
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
-
-
-@dataclass(slots=True, frozen=True)
-class AlterPartition:
-    """An ISR that a leader wants: members with their broker epochs, -1 where it does not know them (KIP-903)."""
-
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[tuple[int, int], ...]
-
-
-@dataclass(slots=True, frozen=True)
-class AlterPartitionRequest:
-    """A leader wants other ISRs (KIP-497)."""
-
-    api: ClassVar[str] = "AlterPartition"
-    broker: int
-    broker_epoch: int
-    partitions: dict[str, AlterPartition]
-
-
-@dataclass(slots=True, frozen=True)
-class AlterPartitionResponse:
-    """For each partition an error and its partition epoch from now on."""
-
-    api: ClassVar[str] = "AlterPartition"
-    error: str
-    partitions: dict[str, tuple[str, int]]
 
 
 @dataclass(slots=True, frozen=True)

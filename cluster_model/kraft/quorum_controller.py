@@ -9,12 +9,18 @@ from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided
+from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT, REASSIGNMENT_API
+from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided, RequestRejected
 from harrow.cluster_model.kraft import protocol
-from harrow.cluster_model.kraft.broker_heartbeats import BrokerHeartbeats
-from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartbeats
+from harrow.cluster_model.kraft.cluster_image import BrokerRegistration, ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
-from harrow.cluster_model.kraft.partition_change import Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.partition_change import (
+    Election,
+    LeaderRules,
+    changed_partition,
+    reassignment,
+)
 from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
 from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -22,6 +28,12 @@ from harrow.cluster_model.kraft.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+)
+from harrow.cluster_model.protocol import (
+    AlterPartition,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -120,8 +132,8 @@ class QuorumController:
             answer: object = protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER)
         elif isinstance(request, protocol.BrokerHeartbeatRequest):
             answer = protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER)
-        elif isinstance(request, protocol.AlterPartitionRequest):
-            answer = protocol.AlterPartitionResponse(errors.NOT_CONTROLLER, {})
+        elif isinstance(request, AlterPartitionRequest):
+            answer = AlterPartitionResponse(errors.NOT_CONTROLLER, {})
         else:
             answer = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
         self._answer(message, answer)
@@ -204,16 +216,11 @@ class QuorumController:
         known = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
+            if not known.fenced:
+                # Nothing is known of what it has heard since (``BrokerHeartbeatManager.register``).
+                self._heartbeats.touch(request.broker, now_us)
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
-        is_leaving = (
-            known is not None and known.in_controlled_shutdown and self._behaviours.quick_reregistration
-        )
-        if (
-            known is not None
-            and not known.fenced
-            and not is_leaving
-            and self._heartbeats.has_session(request.broker, now_us)
-        ):
+        if known is not None and self._has_session(request.broker, known, now_us):
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
         if known is not None and not known.fenced:
@@ -228,10 +235,16 @@ class QuorumController:
                 *records[:1],
                 *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
             ]
+        self._heartbeats.is_new(request.broker)
         self._offline.pop(request.broker, None)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
+
+    def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
+        if self._behaviours.fenced_broker_keeps_session:
+            return self._heartbeats.was_heard_of(broker, now_us)
+        return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
     def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
         """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
@@ -261,6 +274,9 @@ class QuorumController:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
+        if known.fenced and not is_fenced:
+            # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
+            offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
         answer = protocol.BrokerHeartbeatResponse(errors.NONE, is_caught_up, is_fenced, should_shut_down)
         return records, answer
@@ -375,7 +391,7 @@ class QuorumController:
     def _decided(
         self, known: PartitionRecord, changed: PartitionRecord, is_unclean: bool, reason: str
     ) -> PartitionRecord:
-        if changed.leader != known.leader:
+        if (changed.leader, changed.leader_epoch) != (known.leader, known.leader_epoch):
             self._host.publish(
                 ElectionDecided, self.node, changed.partition, changed.leader_epoch, is_unclean, reason
             )
@@ -415,17 +431,55 @@ class QuorumController:
         records = self._changes(wanted, "preferred leader", election=Election.PREFERRED)
         self._write(records, lambda _: None)
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Give a partition other replicas, or with None those that it had before (``alterPartitionReassignment``)."""
+        known = self._image.partitions.get(partition)
+        error = errors.UNKNOWN_TOPIC_OR_PARTITION if known is None else self._refusal(known, target)
+        if known is None or error != errors.NONE:
+            self._host.emit(RequestRejected, self.node, REASSIGNMENT_API, partition, ADMIN, error)
+            return
+        isr = known.isr
+        if target is None:
+            assignment = ReplicaAssignment(known.assignment.origin)
+            isr = self._isr_without_added(known) or assignment.replicas[:1]
+        else:
+            assignment = reassignment(known, target)
+        rules = LeaderRules(
+            is_acceptable=self._image.is_active,
+            election=self._election(partition),
+            elr_min_isr=self._elr_min_isr(partition),
+        )
+        changed = changed_partition(known, rules, isr, assignment=assignment)
+        if changed is not None:
+            self._write((self._decided(known, *changed, REASSIGNMENT),), lambda _: None)
+
+    def _refusal(self, known: PartitionRecord, target: tuple[int, ...] | None) -> str:
+        """Return why a partition is not reassigned (``validateManualPartitionAssignment``, ``cancelPartitionReassignment``)."""
+        if target is not None:
+            is_valid = (
+                target and len(set(target)) == len(target) and self._image.brokers.keys() >= set(target)
+            )
+            return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
+        if not known.assignment.is_being_reassigned:
+            return errors.NO_REASSIGNMENT_IN_PROGRESS
+        # Were only added replicas in the ISR, one of the others would have to lead uncleanly (PartitionReassignmentRevert.java).
+        may_lead = self._isr_without_added(known) or self._election(known.partition) is Election.UNCLEAN
+        return errors.NONE if may_lead else errors.INVALID_REPLICA_ASSIGNMENT
+
+    def _isr_without_added(self, known: PartitionRecord) -> tuple[int, ...]:
+        return tuple(member for member in known.isr if member not in known.adding)
+
     def _balance(self, epoch: int) -> None:
         """After ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
         if epoch == self._active_epoch:
             self.elect_preferred_leaders()
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
-    def _alter_partitions(self, request: protocol.AlterPartitionRequest) -> Handled:
+    def _alter_partitions(self, request: AlterPartitionRequest) -> Handled:
         """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
-            return (), protocol.AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
+            return (), AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
         records: list[MetadataRecord] = []
         answers: dict[str, tuple[str, int]] = {}
         for name, wanted in request.partitions.items():
@@ -442,16 +496,18 @@ class QuorumController:
                 isr = tuple(member for member, _ in wanted.isr)
                 changed = changed_partition(known, rules, isr, altered_by=request.broker)
                 if changed is not None:
-                    records.append(self._decided(known, *changed, "broker failure"))
+                    reason = "broker failure" if known.replicas == changed[0].replicas else REASSIGNMENT
+                    records.append(self._decided(known, *changed, reason))
                     partition_epoch = changed[0].partition_epoch
                     if changed[0].leader_epoch != known.leader_epoch:
                         error = errors.FENCED_LEADER_EPOCH
             answers[name] = (error, partition_epoch)
-        return tuple(records), protocol.AlterPartitionResponse(errors.NONE, answers)
+        return tuple(records), AlterPartitionResponse(errors.NONE, answers)
 
-    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: protocol.AlterPartition) -> str:
+    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: AlterPartition) -> str:
         if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
             return errors.NOT_CONTROLLER
+        members = {member for member, _ in wanted.isr}
         if self._behaviours.alter_partition_fenced:
             if wanted.leader_epoch < known.leader_epoch:
                 return errors.FENCED_LEADER_EPOCH
@@ -459,8 +515,10 @@ class QuorumController:
                 return errors.INVALID_REQUEST
             if wanted.partition_epoch < known.partition_epoch:
                 return errors.INVALID_UPDATE_VERSION
-            if all(member != broker for member, _ in wanted.isr):
+            if broker not in members:
                 return errors.INVALID_REQUEST
+        if not members <= set(known.replicas):
+            return errors.INVALID_REQUEST
         if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE

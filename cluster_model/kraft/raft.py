@@ -12,11 +12,12 @@ from typing import Any, Final, Protocol, Self
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
-from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, NO_NODE, server_name
+from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from harrow.cluster_model.protocol import ReplicaAssignment
+
 NO_INCARNATION = -1
 
 
@@ -39,7 +41,7 @@ class PartitionRecord:
     """The whole state of a partition, as it is created or changed (``PartitionRecord``, ``PartitionChangeRecord``).
 
     ``elr`` are the eligible leader replicas (KIP-966); ``altered_by`` is the leader that has asked for the change, -1 where
-    it was the controller's own.
+    it was the controller's own. ``adding`` and ``removing`` are the replicas that a reassignment adds and removes (KIP-455).
     """
 
     partition: str
@@ -51,6 +53,12 @@ class PartitionRecord:
     elr: tuple[int, ...] = ()
     last_known_leader: int = -1
     altered_by: int = -1
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def assignment(self) -> ReplicaAssignment:
+        return ReplicaAssignment(self.replicas, self.adding, self.removing)
 
     @property
     def electable(self) -> tuple[int, ...]:

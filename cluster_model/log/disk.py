@@ -204,6 +204,8 @@ class Disk:
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories to which nothing can be written, whoever knows it."""
+    room_bytes: dict[int, int] = field(default_factory=dict)
+    """How much more can be written to log directories whose disks fill up."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
     """The partitions whose epoch checkpoint is not what the epoch cache has written."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
@@ -241,6 +243,28 @@ class Disk:
         """Return whether a partition's log can be appended to, and flushed."""
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
 
+    def limit_room(self, log_dir: int, room_bytes: int) -> None:
+        """Have a log directory take so much more; nothing at all once that is used up."""
+        if room_bytes <= 0:
+            self.failed_dirs[log_dir] = None
+        else:
+            self.room_bytes[log_dir] = room_bytes
+
+    def repair(self) -> None:
+        """Take whatever is written, at once, and have room enough."""
+        self.failed_dirs.clear()
+        self.room_bytes.clear()
+        self.write_us = 0
+
+    def take_room(self, partition: str, size_bytes: int) -> None:
+        """Use room of a log directory that fills up, or give it back; where there is not enough, it fails."""
+        log_dir = self.dir_of(partition)
+        left = self.room_bytes.get(log_dir)
+        if left is not None:
+            self.room_bytes[log_dir] = max(left - size_bytes, 0)
+            if size_bytes > left:
+                self.failed_dirs[log_dir] = None
+
     def lose(self) -> None:
         """Be another disk, an empty one; who holds a log file or an epoch checkpoint of this one holds the new one's."""
         for log_file in self.log_files.values():
@@ -251,8 +275,22 @@ class Disk:
         self.stale_epochs.clear()
         self.dir_by_partition.clear()
         self.failed_dirs.clear()
+        self.room_bytes.clear()
         self.unclean_dirs.clear()
         self.clean_shutdown_file = False
+
+    def delete(self, partition: str) -> int:
+        """Keep nothing of a partition's replica (``LogManager.asyncDelete``); return where its log ended.
+
+        Who still holds its log file holds what was deleted.
+        """
+        deleted = self.log_files.pop(partition, None)
+        self.epoch_checkpoints.pop(partition, None)
+        self.stale_epochs.pop(partition, None)
+        self.dir_by_partition.pop(partition, None)
+        for offsets in self.checkpoints.values():
+            offsets.pop(partition, None)
+        return 0 if deleted is None else deleted.log_end_offset
 
     def write_checkpoint(self, name: str, offsets: dict[str, int]) -> None:
         self.checkpoints[name] = offsets

@@ -10,6 +10,7 @@ from harrow.cluster_model.events import (
     CheckpointWritten,
     CorruptionCut,
     HighWatermarkSet,
+    LogDeleted,
     LogFlushed,
     LogOpened,
     LogStartedAnew,
@@ -33,6 +34,8 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _INITIAL_TASK_DELAY_US: Final = 30 * US_PER_SECOND
 """How long after its start a broker looks first (``LogManager.InitialTaskDelayMs``)."""
+_LOOK_AHEAD_US: Final = 60 * US_PER_SECOND
+"""How far ahead a look at old segments is planned: a timer holds all of its broker, also once that has died."""
 _NEVER_US: Final = 10**15
 """Longer than a campaign lasts."""
 
@@ -205,6 +208,12 @@ class LogManager:
         self._dir_failed(self._disk.dir_of(partition))
         return False
 
+    def can_append(self, partition: str, size_bytes: int) -> bool:
+        """Return whether a log takes so much more; for want of room, too, its directory is taken offline."""
+        if self._disk.room_bytes:
+            self._disk.take_room(partition, size_bytes)
+        return self.can_write(partition)
+
     def close_dir(self, log_dir: int) -> tuple[str, ...]:
         """Close the logs of a directory; return their partitions."""
         closed = tuple(name for name in self._logs if self._disk.dir_of(name) == log_dir)
@@ -219,6 +228,18 @@ class LogManager:
             self.offline_dirs[log_dir] = None
             self.is_halting = not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
             self._host.set_timer(0, self.on_dir_failure, log_dir)
+
+    def has(self, partition: str) -> bool:
+        """Return whether there is a log of a partition, open or not."""
+        return partition in self._disk.log_files
+
+    def delete(self, partition: str) -> None:
+        """Delete a log, which may be one that was not opened."""
+        self._logs.pop(partition, None)
+        self._dirty.pop(partition, None)
+        self._retained_until_us.pop(partition, None)
+        leo = self._disk.delete(partition)
+        self._host.emit(LogDeleted, self._broker, partition, leo)
 
     def log(self, partition: str) -> UnifiedLog:
         return self._logs[partition]
@@ -258,8 +279,9 @@ class LogManager:
 
     def truncate(self, partition: str, offset: int, reason: str) -> None:
         log = self._logs[partition]
-        before = log.log_end_offset
+        before, size = log.log_end_offset, self._size_bytes(partition)
         if log.truncate_to(offset):
+            self._free_room(partition, size)
             self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
             # At once, or after a crash a recovery point could be ahead of its log.
             self._checkpoint_recovery_points()
@@ -267,8 +289,9 @@ class LogManager:
     def truncate_fully_and_start_at(self, partition: str, offset: int) -> None:
         """Drop a log, and go on where the leader's begins (``LogManager.truncateFullyAndStartAt``)."""
         log = self._logs[partition]
-        leo = log.log_end_offset
+        leo, size = log.log_end_offset, self._size_bytes(partition)
         log.truncate_fully_and_start_at(offset)
+        self._free_room(partition, size)
         self._host.emit(LogStartedAnew, self._broker, partition, leo, offset)
         self._checkpoint_recovery_points()
 
@@ -307,6 +330,7 @@ class LogManager:
         at_us = began_us + max(0, -(-waited_us // self._config.retention_check_interval_us)) * (
             self._config.retention_check_interval_us
         )
+        at_us = min(at_us, now_us + _LOOK_AHEAD_US)
         if self._retention_at_us is None or at_us < self._retention_at_us:
             self._retention_at_us = at_us
             self._host.set_timer(at_us - now_us, self._delete_old_segments, at_us)
@@ -317,7 +341,9 @@ class LogManager:
             return
         self._retention_at_us = None
         queue, known, due = self._retention_queue, self._retained_until_us, []
-        while queue and queue[0][0] < at_us:
+        began_us = self._retention_began_us or 0
+        is_time = at_us >= began_us and (at_us - began_us) % self._config.retention_check_interval_us == 0
+        while is_time and queue and queue[0][0] < at_us:
             since_us, partition = heappop(queue)
             if known.get(partition) == since_us:
                 del known[partition]
@@ -330,7 +356,9 @@ class LogManager:
 
     def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
         topic, now_us, high_watermark = self._topics[partition], self._host.clock.now_us, log.high_watermark
+        size_before = self._size_bytes(partition)
         deleted = log.delete_old_segments(now_us, topic)
+        self._free_room(partition, size_before)
         for reason, offset, size in deleted:
             self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
         if deleted:
@@ -341,6 +369,14 @@ class LogManager:
             self._plan_retention(partition, log, now_us)  # What is not committed yet stays until it is.
         else:
             self._plan_retention(partition, log, log.retained_until_us(topic, by_latest=True))
+
+    def _size_bytes(self, partition: str) -> int:
+        """Return the size of a log, where it matters: on a disk that fills up."""
+        return self._disk.log_file(partition).size_bytes if self._disk.room_bytes else 0
+
+    def _free_room(self, partition: str, size_before: int) -> None:
+        if self._disk.room_bytes:
+            self._disk.take_room(partition, self._size_bytes(partition) - size_before)
 
     def _tell_high_watermark(self, partition: str, log: UnifiedLog, before: int) -> None:
         if log.high_watermark != before:

@@ -18,10 +18,15 @@ _OF_EPOCHS: Final = frozenset(
         events.LogTruncated,
         events.LogOpened,
         events.LogLost,
+        events.LogDeleted,
     )
 )
 _OF_OFFSETS: Final = frozenset(
-    kind.name for kind in (events.CheckpointWritten, events.CheckpointReverted, events.LogLost)
+    kind.name
+    for kind in (
+        *(events.CheckpointWritten, events.CheckpointReverted, events.LogLost),
+        events.LogDeleted,
+    )
 )
 
 
@@ -38,6 +43,8 @@ def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: in
                 offsets.update(written.offsets)
             case events.LogLost():
                 offsets.clear()
+            case events.LogDeleted() as deleted:
+                offsets.pop(deleted.partition, None)
     return offsets
 
 
@@ -64,6 +71,6 @@ def epochs_at(
                 cache.truncate_from_end(truncated.to_offset)
             case events.LogOpened() as opened:
                 cache.truncate_from_end(opened.leo)
-            case events.LogLost():
+            case events.LogLost() | events.LogDeleted():
                 cache.entries.clear()
     return {partition: cache.entries for partition, cache in caches.items()}

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-from harrow.cluster_model import events
+from harrow.cluster_model import errors, events
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.controller.assignment import topic_assignments
-from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
 from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
@@ -20,7 +20,7 @@ from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release import RELEASES, Behaviours, version_of
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -35,6 +35,8 @@ from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
 """The cluster is started this long before virtual time 0, when it is ready; a quorum has to elect a leader first."""
 _NEVER_US: Final = 5_000_000 * US_PER_SECOND
+_REASSIGNS_SINCE: Final = (2, 4)
+"""The first release that takes AlterPartitionReassignments (KIP-455)."""
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
@@ -56,7 +58,12 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.stop_broker,
         )
     return ZkControlPlane(
-        spec.zookeeper_tick_us, cluster.behaviours, cluster.host, cluster.network, cluster.trace
+        spec.zookeeper_tick_us,
+        cluster.behaviours,
+        cluster.host,
+        cluster.network,
+        cluster.trace,
+        cluster.processes,
     )
 
 
@@ -75,6 +82,7 @@ class Cluster:
     ) -> None:
         self.spec = spec
         self.release = release
+        self._version = version_of(release)
         self.behaviours = behaviours
         self.choices = choices
         self.metadata = spec.metadata or RELEASES[release].metadata
@@ -111,6 +119,7 @@ class Cluster:
         """The processes that may be struck: brokers, and controllers in processes of their own."""
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
+        self.assignment = self.control_plane.assignment
         self.controller = self.control_plane.controller
         self.partition_state = self.control_plane.partition_state
         self.electable = self.control_plane.electable
@@ -121,6 +130,10 @@ class Cluster:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
+        """Return the brokers that a partition is assigned to, those of a reassignment that is under way too."""
+        assignment = self.assignment(partition)
+        if assignment is not None:
+            return assignment.replicas
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
 
@@ -217,13 +230,14 @@ class Cluster:
         disk.lose()
         self.control_plane.lose_disk(broker)
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        """Have all writing to a log directory fail from now on; its broker finds out when it writes."""
-        self.disks[broker].failed_dirs[log_dir] = None
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
+        self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
         self.disks[broker].failed_dirs.pop(log_dir, None)
+        self.disks[broker].room_bytes.pop(log_dir, None)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
@@ -325,6 +339,16 @@ class Cluster:
             self.trace.emit(events.BrokerResumed, broker)
             self.simulator.resume(process)
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Have an administrator ask for other replicas, which a release without KIP-455 does not understand."""
+        if self._version < _REASSIGNS_SINCE:
+            controller = self.controller()
+            broker = events.NO_CONTROLLER if controller is None else controller
+            error = errors.UNSUPPORTED_VERSION
+            self.trace.emit(events.RequestRejected, broker, REASSIGNMENT_API, partition, ADMIN, error)
+        else:
+            self.control_plane.alter_partition_reassignment(partition, target)
+
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""
         controller = self.controller()
@@ -361,7 +385,7 @@ class Cluster:
         """
         self.resume_broker(broker)
         if broker in self.disks:
-            self.disks[broker].failed_dirs.clear()
+            self.disks[broker].repair()
         life = self.brokers.get(broker)
         if life is not None and (
             life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)

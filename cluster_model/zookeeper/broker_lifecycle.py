@@ -3,10 +3,15 @@
 from collections.abc import Callable
 from typing import Final
 
+from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
+from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import RegistrationLearned
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
@@ -15,10 +20,11 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import process_name
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.controlled_shutdown import ControlledShutdown
+from harrow.cluster_model.zookeeper.controlled_shutdown import INTER_BROKER_LISTENER, ControlledShutdown
 from harrow.cluster_model.zookeeper.producer_id_manager import ZkProducerIdManager
 
 REGISTRATION_RETRY_US: Final = US_PER_SECOND
@@ -36,6 +42,7 @@ class ZkBrokerLifecycle:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         on_registered: Callable[[int], None],
+        known_controller: Callable[[], int],
     ) -> None:
         self._broker = broker
         self._host = host
@@ -46,7 +53,21 @@ class ZkBrokerLifecycle:
         self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
-        self.alter_partition_manager = ZkAlterPartitionManager(host, self._zookeeper, behaviours)
+        self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(
+            host, self._zookeeper, behaviours
+        )
+        self._channel: NodeToControllerChannel | None = None
+        if behaviours.isr_altered_by_controller:
+            self._channel = NodeToControllerChannel(
+                host,
+                process_name,
+                INTER_BROKER_LISTENER,
+                config.controller_socket_timeout_us,
+                known_controller,
+            )
+            self.alter_partition_manager = DefaultAlterPartitionManager(
+                broker, host, self._channel, lambda: self._broker_epoch
+            )
 
     @property
     def is_active_controller(self) -> bool:
@@ -87,6 +108,16 @@ class ZkBrokerLifecycle:
         """Have this broker's controller do it."""
         self._controller.controlled_shutdown(request, on_handled)
 
+    def handle_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        """Have this broker's controller do it."""
+        self._controller.alter_partitions(request, on_handled)
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Have this broker's controller do it."""
+        self._controller.alter_partition_reassignment(partition, target)
+
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Leave a note that the controller watches for (``KafkaZkClient.propagateLogDirEvent``)."""
         note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)
@@ -95,6 +126,8 @@ class ZkBrokerLifecycle:
     def close(self, on_closed: Callable[[], None]) -> None:
         """Resign, then close the session: with it go the registration, and ``/controller`` if this was it."""
         self._controller.shutdown()
+        if self._channel is not None:
+            self._channel.close()
         self._zookeeper.close(on_closed)
 
     # Session

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from harrow.cluster_model.controller.control_plane import MetadataDelta
-from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import REGISTRATION_RETRY_US, ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.server import ZooKeeper
 from harrow.cluster_model.zookeeper.state_changes import StateChanges
+
+_ADMIN_RETRY_US: Final = 100 * US_PER_MS
 
 
 class ZkControlPlane:
@@ -29,7 +33,11 @@ class ZkControlPlane:
         host_of: Callable[[Process], Host],
         network: Network,
         trace: Trace,
+        brokers: Mapping[int, Process],
     ) -> None:
+        self._brokers = brokers
+        self._lives: dict[int, ZkBrokerLifecycle] = {}
+        self._admin = host_of(Process("admin"))
         self._tick_us = tick_us
         self._behaviours = behaviours
         process = Process("zookeeper")
@@ -55,17 +63,33 @@ class ZkControlPlane:
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
-        return ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, on_registered)
+        life = ZkBrokerLifecycle(
+            broker, host, config, topic_config, self._behaviours, on_registered, known_controller
+        )
+        self._lives[broker] = life
+        return life
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Create a topic as ``kafka-topics --zookeeper`` does: its assignment, and no more."""
-        self._zookeeper.apply(zk.Create(zk.topic_path(topic), assignment))
+        self._zookeeper.apply(zk.Create(zk.topic_path(topic), tuple(map(ReplicaAssignment, assignment))))
 
     def elect_preferred_leaders(self) -> None:
         """Create ``/admin/preferred_replica_election``."""
         self._zookeeper.apply(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask the active controller, until there is one that does it."""
+        controller = self.controller()
+        process = None if controller is None else self._brokers[controller]
+        if controller is not None and process is not None and process.running and not process.paused:
+            life = self._lives[controller]
+            if life.is_active_controller:
+                life.alter_partition_reassignment(partition, target)
+                return
+        self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.alter_partition_reassignment(partition, target))
 
     def expire_session(self, broker: int) -> None:
         self._zookeeper.expire_session_of(f"broker-{broker}")
@@ -85,6 +109,12 @@ class ZkControlPlane:
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what a partition's state znode has."""
         return self._zookeeper.partition_state(partition)
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        """Return what a topic's znode has of a partition."""
+        topic, _, number = partition.rpartition("-")
+        assigned = self._zookeeper.data(zk.topic_path(topic))
+        return assigned[int(number)] if isinstance(assigned, tuple) and int(number) < len(assigned) else None
 
     def electable(self, partition: str) -> tuple[int, ...]:
         state = self.partition_state(partition)

@@ -38,6 +38,11 @@ def state_path(partition: str) -> str:
     return f"{BROKER_TOPICS}/{topic}/partitions/{number}/state"
 
 
+def is_state_path(path: str) -> bool:
+    """Return whether a path is that of a partition's leader and ISR (see `state_path`)."""
+    return path.startswith(BROKER_TOPICS) and path.endswith("/state")
+
+
 def partition_of(state_path: str) -> str:
     """Return the partition whose leader and ISR stand at a path (see `state_path`)."""
     _, _, _, topic, _, number, _ = state_path.split("/")

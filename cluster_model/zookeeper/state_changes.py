@@ -5,6 +5,7 @@ ZooKeeper. So nobody but ZooKeeper can tell when it happened, and ZooKeeper know
 """
 
 from harrow.cluster_model import events
+from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
@@ -46,6 +47,8 @@ class StateChanges:
         if path == zk.CONTROLLER_EPOCH:
             # Written together with /controller, by the broker that stands there from then on.
             self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
+        if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
+            self._assigned(path.rpartition("/")[2], before, data)
         if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
             return
         broker, partition = zk.broker_of(client), zk.partition_of(path)
@@ -61,12 +64,25 @@ class StateChanges:
             self._present_epoch(),
         )
 
+    def _assigned(
+        self, topic: str, before: tuple[ReplicaAssignment, ...], data: tuple[ReplicaAssignment, ...]
+    ) -> None:
+        for number, assignment in enumerate(data):
+            if before[number : number + 1] != (assignment,):
+                self._trace.emit(
+                    events.ReplicasAssigned,
+                    f"{topic}-{number}",
+                    assignment.replicas,
+                    assignment.adding,
+                    assignment.removing,
+                )
+
     def _emit(
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
     ) -> None:
         if state.leader_epoch <= before.leader_epoch:
-            # A leader leaves the leader epoch as it is; controllers raise it with whatever they write.
-            self._trace.emit(events.IsrWritten, broker, partition, state.leader_epoch, state.isr)
+            # A leader, or a controller that writes for it, leaves the leader epoch as it is; else controllers raise it.
+            self._trace.emit(events.IsrWritten, state.leader, partition, state.leader_epoch, state.isr)
             return
         decision = self._decided.pop((broker, partition, state.leader_epoch), None)
         leadership = (broker, partition, state.leader, state.leader_epoch, state.isr)

@@ -25,6 +25,7 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 _ALL: Final = "all"
 _DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
+_RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _OFFSET_RESET: Final = "auto.offset.reset"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
@@ -164,6 +165,7 @@ def producer_settings(library: str, release: str, given: Mapping[str, Value]) ->
     settings.update({name: value for name, value in known.items() if name in settings})
     # Libraries of today have it on by default, also where the Java client could not be told of it.
     settings[IDEMPOTENCE] = config.idempotence
+    settings[_RETRY_BACKOFF_MAX] = config.retry_backoff_max_us // US_PER_MS
     return LIBRARIES[library].said(PRODUCER, settings)
 
 

@@ -378,7 +378,12 @@ class RealBroker:
             )
         )
         return {
-            "brokers": sorted(self._known_as(broker.node_id) for broker in answer.brokers),
+            # Those of a sequence for controllers are none of this one.
+            "brokers": sorted(
+                self._known_as(broker.node_id)
+                for broker in answer.brokers
+                if broker.node_id in (BROKER, self._follower)
+            ),
             **_partitions(
                 (
                     told.partition_index,

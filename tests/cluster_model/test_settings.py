@@ -112,6 +112,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (CONSUMER, "retry.backoff.ms"): by_release((ALL, 100)),
     **{(scope, "metadata.max.age.ms"): by_release((ALL, 300_000)) for scope in (PRODUCER, CONSUMER)},
     **{(scope, "reconnect.backoff.ms"): by_release((ALL, 50)) for scope in (PRODUCER, CONSUMER)},
+    **{(scope, "retry.backoff.max.ms"): by_release((ALL, 1_000)) for scope in (PRODUCER, CONSUMER)},
     **{(scope, "reconnect.backoff.max.ms"): by_release((ALL, 1_000)) for scope in (PRODUCER, CONSUMER)},
 }
 
@@ -128,6 +129,7 @@ def test_defaults(key: tuple[str, str]) -> None:
         ("enable.idempotence", ALL[1:]),  # KIP-98
         ("reconnect.backoff.max.ms", ALL[1:]),  # KIP-144
         ("delivery.timeout.ms", since("2.4")),  # KIP-91
+        ("retry.backoff.max.ms", since("3.9")),  # KIP-580
     ],
 )
 def test_when_a_setting_arrived(name: str, releases: tuple[str, ...]) -> None:

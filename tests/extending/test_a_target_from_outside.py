@@ -76,7 +76,13 @@ class OneLog(Clock):
     def elect_preferred_leaders(self) -> None:
         pass
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        pass
+
     # What can be seen
+
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        return ((0, 1, 2), (), ())
 
     def replica(self, partition: str, broker: int) -> StillReplica:
         end = len(self.log)

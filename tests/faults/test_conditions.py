@@ -55,6 +55,12 @@ class Seen:
         default_factory=lambda: {"t-0": (0, 4, (0, 2))}
     )
     events: list[TraceEvent] = field(default_factory=lambda: list(TRACE))
+    assignments: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = field(
+        default_factory=dict
+    )
+
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        return self.assignments.get(partition)
 
     def replica(self, partition: str, broker: int) -> StillReplica | None:
         return self.replicas.get((partition, broker))

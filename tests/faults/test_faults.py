@@ -16,6 +16,7 @@ from harrow.faults.catalogue import FAULTS
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
 from harrow.faults.disks.disk_slow import DiskSlow
 from harrow.faults.disks.log_dir_failure import LogDirFailure
@@ -70,8 +71,8 @@ class FakeEnvironment:
     def log_dirs(self) -> int:
         return 2
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
-        self.did.append(("fail dir", broker, log_dir))
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        self.did.append(("fail dir", broker, log_dir, room_bytes))
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         self.did.append(("repair dir", broker, log_dir))
@@ -221,7 +222,12 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
         ),
         (
             LogDirFailure(broker=0, log_dir=1, duration=(SECOND, SECOND)),
-            [("fail dir", 0, 1)],
+            [("fail dir", 0, 1, 0)],
+            [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
+        ),
+        (
+            DiskFull(broker=0, log_dir=1, room=500, duration=(SECOND, SECOND)),
+            [("fail dir", 0, 1, 500)],
             [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
         ),
         (
@@ -301,6 +307,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BitRot(broker=0, partition="t-0", offset=2),
         BitRot(broker=1, partition="t-0"),
         LogDirFailure(broker=0, log_dir=2),
+        DiskFull(broker=0, log_dir=2),
         DiskSlow(broker=2),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
@@ -531,6 +538,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "torn_write",
         "bit_rot",
         "log_dir_failure",
+        "disk_full",
         "disk_slow",
         "stale_checkpoint",
         "broker_pause",

@@ -5,15 +5,36 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.topology import KAFKA_PYTHON
+from harrow.checks.finding import HELD
+from harrow.cluster_model.events import KILLED, BrokerStopped, ControllerElected, ControllerResigned
+from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, KAFKA_PYTHON
 from harrow.live_cluster.conformity import AGREED, compared
+from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.live_run import StartedBrokers
 
 LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
 EVERYWHERE = (("ack-lost", None), ("ack-lost", "idempotent"), ("acks-1-leader-crash", None))
 """What is tried on every release; a variant of another release is tried as of the target's."""
+
+
+FAILOVERS = """
+name: failovers
+kafka: "{release}"
+settings: {{acks: all, min.insync.replicas: 2, retries: 1000}}
+cluster: {{brokers: 3, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
+script:
+  - at: 1s
+    do: [{{send: m0}}, {{controller_failover: {{how: crash, restart_after: 2s}}}}]
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: {{controller_failover: {{how: delete_znode}}}}
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: {{controller_failover: {{how: session_expiry}}}}
+  - when: {{event: {{controller_elected: {{}}}}}}
+    do: [{{send: m1}}, {{broker_pause: {{broker: controller, duration: 2s}}}}]
+  - when: {{acked: [m0, m1]}}
+"""
 
 
 @pytest.mark.parametrize(("name", "variant"), EVERYWHERE)
@@ -57,3 +78,21 @@ def test_a_committed_record_is_lost_before_leader_epochs_and_kept_since(
     lost = [str(finding.value) for finding in result.verdict.rules["lost-write"].findings]
     assert (result.verdict.reasons, result.expected) == ((), True)
     assert lost == (["m1"] if plan.kafka == "0.10.2" else [])
+
+
+def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(
+    brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    if brokers.metadata != KRAFT:
+        pytest.skip("with ZooKeeper it is a broker")
+    campaign = load_text(FAILOVERS.format(release=brokers.release.model_release), "failovers.yaml")
+    result = brokers.run(campaign.plans[0], 0, tmp_path)
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+    assert [fault.fault for fault in result.faults] == ["controller_failover"] * 3 + ["broker_pause"]
+    events = [event[1:] for event in result.evidence.trace]
+    assert (BrokerStopped.name, FIRST_CONTROLLER_ID, KILLED) in events
+    epochs = [event[2] for event in events if event[0] == ControllerElected.name]
+    resigned = [event[2] for event in events if event[0] == ControllerResigned.name]
+    # Killed, it is back in the next epoch; deposed, in one after that of the candidate that nobody has voted for.
+    assert (len(epochs), len(resigned)) == (4, 2)
+    assert set(resigned) <= set(epochs[:-1])

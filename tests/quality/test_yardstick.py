@@ -13,6 +13,7 @@ from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.disks.bit_rot import BitRot
+from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
 from harrow.faults.disks.log_dir_failure import LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
@@ -92,6 +93,7 @@ _OF_DISKS: tuple[tuple[Fault, ...], ...] = (
         StaleCheckpoint(broker="any", file="leader-epoch-checkpoint", restart_after=_BACK),
     ),
     tuple(LogDirFailure(broker="any", log_dir=number, duration=_BACK) for number in (0, 1)),
+    tuple(DiskFull(broker="any", log_dir=number, room=2_000, duration=_BACK) for number in (0, 1)),
 )
 
 

@@ -11,11 +11,14 @@ from harrow.cluster_model.controller.control_plane import ControlPlane, Metadata
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     InitProducerIdResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -64,6 +67,7 @@ class Oracle:
         topic_config: Callable[[str], TopicConfig],
         on_registered: Callable[[int], None],
         on_metadata: Callable[[MetadataDelta], None],
+        known_controller: Callable[[], int],
     ) -> "Believer":
         return Believer(self, broker, host, on_registered)
 
@@ -82,6 +86,12 @@ class Oracle:
                 replicas, f"{topic}-{number}", LeaderAndIsrPartitionState(CONTROLLER_EPOCH, state, replicas)
             )
         batch.send(tuple(self.registered))
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        raise NotImplementedError
+
+    def assignment(self, partition: str) -> ReplicaAssignment | None:
+        return None
 
     def elect_preferred_leaders(self) -> None:
         self.did.append("elect")
@@ -153,6 +163,11 @@ class Believer:
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
         """Nobody asks for that."""
+
+    def handle_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        raise NotImplementedError
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Do nothing: here no disk fails."""

@@ -262,7 +262,9 @@ class Moments:
         is_rolling = any(fault.fault == "rolling_restart" for fault in faults)
         assert struck <= down, where
         # One whose only log directory fails ends by itself.
-        without_disk = {fault.detail("broker") for fault in faults if fault.fault == "log_dir_failure"}
+        without_disk = {
+            fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
+        }
         assert len(down - struck - without_disk) <= is_rolling, where
         paused = sorted(fault.detail("broker") for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(broker for broker, known in cluster.processes.items() if known.paused), where

@@ -33,7 +33,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     references.add_clients(**clients)
     sections = SectionReader(draft, references)
     faults = FaultReader(draft, sections, workload.duration_us)
-    script = ScriptReader(draft, sections, faults)
+    script = ScriptReader(draft, sections, faults, references)
     sections.forms |= {
         ConditionMarker: ConditionReader(draft, references).read,
         FaultMarker: faults.one_fault,

@@ -44,6 +44,11 @@ class References:
             "workload", "consumers"
         )
 
+    def add_replicas(self, partition: str, replicas: Iterable[int]) -> None:
+        """Note that a script gives a partition other replicas: from there on those may be meant."""
+        if partition in self._replicas:
+            self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
+
     def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
         self._producers = tuple(producer.name for producer in producers)
         self._clients = frozenset(

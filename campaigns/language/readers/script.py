@@ -6,12 +6,14 @@ from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.faults import FaultReader
+from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader, only_entry
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS
+from harrow.faults.actions import ACTIONS, ReassignPartition
 from harrow.faults.catalogue import FAULTS
 
 _KEYS: Final = frozenset({"at", "after", "when", "do"})
@@ -20,8 +22,11 @@ _KEYS: Final = frozenset({"at", "after", "when", "do"})
 class ScriptReader:
     """Reads steps and checks what they refer to."""
 
-    def __init__(self, draft: Draft, sections: SectionReader, faults: FaultReader) -> None:
+    def __init__(
+        self, draft: Draft, sections: SectionReader, faults: FaultReader, references: References
+    ) -> None:
         self._draft = draft
+        self._references = references
         self._sections = sections
         self._faults = faults
         self._last_at_us = 0
@@ -58,8 +63,14 @@ class ScriptReader:
         if name in FAULTS:
             return self._faults.fault(name, value, place)
         kind = ACTIONS[name]
+        release = self._draft.body.kafka or DEFAULT_RELEASE
+        if self._draft.is_intact("kafka") and not kind.exists_in(release):
+            message = f"Kafka {release} has no {name}; it came with {kind.since}"
+            self._draft.problem(place, message, at_key=True)
         if kind.whole is None:
             action: Action = self._sections.read(kind, value, place)
+            if isinstance(action, ReassignPartition):
+                self._references.add_replicas(action.partition, action.replicas)
             return action
         (item,) = fields_of(kind)
         return kind(**{item.attribute: self._sections.value(item, value, place)})

@@ -155,7 +155,7 @@ class _Rehearsal:
     def log_dirs(self) -> int:
         return self._real.log_dirs()
 
-    def fail_log_dir(self, broker: int, log_dir: int) -> None:
+    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self.stop_broker(broker)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:

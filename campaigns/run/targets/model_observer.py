@@ -89,6 +89,10 @@ class ClusterObserver:
         state = self._cluster.partition_state(partition)
         return None if state is None else (state.leader, state.leader_epoch, state.isr)
 
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        found = self._cluster.assignment(partition)
+        return None if found is None else (found.replicas, found.adding, found.removing)
+
     def broker_state(self, broker: int) -> str:
         process = self._cluster.nodes[broker]
         if not process.running:

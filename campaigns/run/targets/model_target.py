@@ -37,6 +37,7 @@ class ModelTarget:
         self.watch_messages = self.cluster.network.watch_messages
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
+        self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
         self.broker_config = self.cluster.broker_config
 
     def heal(self) -> None:

@@ -114,6 +114,9 @@ class Target(Protocol):
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as an administrator does."""
 
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+
     def heal(self) -> None:
         """End every fault, start what is down, and call back no more."""
 

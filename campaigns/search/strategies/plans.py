@@ -111,6 +111,8 @@ def plans(
         waits=conditions_of(plan),
         producers=[producer.name for producer in plan.producers],
         partitions=plan.cluster.partition_names(),
+        brokers=[broker.id for broker in plan.cluster.brokers],
+        kafka=plan.kafka,
         size=steps,
     )
     limit_us = min(plan.script_limit_us, SCRIPT_LIMIT_US) if base is None else plan.script_limit_us

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.search.strategies.field_values import USUAL, Values, specs
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.action import Action
 from harrow.faults.actions import ACTIONS, Send
@@ -34,6 +35,8 @@ def scripts(
     waits: st.SearchStrategy[Condition] | None = None,
     producers: Sequence[str] = ("producer-0",),
     partitions: Sequence[str] = (),
+    brokers: Sequence[int] = (0, 1, 2),
+    kafka: str = DEFAULT_RELEASE,
     size: tuple[int, int] = (0, STEPS_MAX),
 ) -> tuple[Step, ...]:
     """Draw steps: records, called m0, m1, ... in their order, restarts of producers, and elections.
@@ -44,7 +47,9 @@ def scripts(
     between; one that finds nothing to act on is a missed expectation there, as in any script, which
     it is not in a schedule.
     """
-    actions = st.lists(_actions(struck, producers, partitions), min_size=1, max_size=ACTIONS_MAX).map(tuple)
+    actions = st.lists(
+        _actions(struck, producers, partitions, brokers, kafka), min_size=1, max_size=ACTIONS_MAX
+    ).map(tuple)
     pauses = st.sampled_from(PAUSES_US).map(lambda us: {"after_us": us or None})
     moments: st.SearchStrategy[dict[str, Any]] = pauses
     if waits is not None:
@@ -54,17 +59,22 @@ def scripts(
 
 
 def _actions(
-    struck: st.SearchStrategy[Fault] | None, producers: Sequence[str], partitions: Sequence[str]
+    struck: st.SearchStrategy[Fault] | None,
+    producers: Sequence[str],
+    partitions: Sequence[str],
+    brokers: Sequence[int],
+    kafka: str,
 ) -> st.SearchStrategy[Action]:
     known: Values = {
         **USUAL,
         kinds.ClientMarker: st.sampled_from(list(producers)) if producers else st.nothing(),
         kinds.PartitionMarker: st.sampled_from(list(partitions)) if partitions else st.nothing(),
+        kinds.BrokerIdMarker: st.sampled_from(list(brokers)),
         str: st.just(""),
     }
     sends = specs(Send, known, count=None)
     # What a run notes by itself is a record, a fault, or nothing that changes anything.
-    others = [specs(kind, known) for kind in ACTIONS.values() if not kind.is_noted]
+    others = [specs(kind, known) for kind in ACTIONS.values() if not kind.is_noted and kind.exists_in(kafka)]
     found = [sends, *([] if struck is None else [struck]), *others]
     return st.one_of([strategy for strategy in found if not strategy.is_empty])
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.comparison import ComparedSequence, Exchange, where
@@ -89,11 +90,11 @@ class _Controller:
             )
             for member in step.isr
         )
-        return protocol.AlterPartitionRequest(
+        return AlterPartitionRequest(
             broker,
             self._epoch(broker, stale=step.stale),
             {
-                name: protocol.AlterPartition(
+                name: AlterPartition(
                     known.leader_epoch + step.leader_epoch,
                     known.partition_epoch + step.partition_epoch,
                     isr,

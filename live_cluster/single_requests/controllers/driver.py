@@ -2,11 +2,8 @@
 
 from typing import Any, Protocol
 
-from harrow.cluster_model.kraft.protocol import (
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-)
+from harrow.cluster_model.kraft.protocol import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from harrow.cluster_model.protocol import AlterPartitionRequest
 from harrow.live_cluster.single_requests.answers import Answer
 
 RequestToController = BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest

@@ -9,6 +9,7 @@ from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.protocol import AlterPartitionResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
@@ -142,7 +143,7 @@ def described(answer: protocol.ControllerResponse) -> Answer:
             is_fenced=answer.is_fenced,
             should_shut_down=answer.should_shut_down,
         )
-    assert isinstance(answer, protocol.AlterPartitionResponse)
+    assert isinstance(answer, AlterPartitionResponse)
     return {
         "error": answer.error,
         "partitions": {name: altered(error, epoch) for name, (error, epoch) in answer.partitions.items()},

@@ -12,6 +12,7 @@ from kafka.errors import for_code
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.protocol import AlterPartitionRequest
 from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.control_requests import ControlRequests
 from harrow.live_cluster.single_requests.controllers.driver import PartitionsSeen, RequestToController
@@ -156,7 +157,7 @@ class RealController:
             should_shut_down=answer.should_shut_down,
         )
 
-    def _alter_partition(self, request: protocol.AlterPartitionRequest) -> Answer:
+    def _alter_partition(self, request: AlterPartitionRequest) -> Answer:
         kind = ALTER_PARTITION
         topic = kind.TopicData
         partitions = [

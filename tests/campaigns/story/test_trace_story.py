@@ -60,7 +60,13 @@ def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
 
 def test_each_event_of_a_run_has_words_of_its_own() -> None:
     samples: dict[str, object] = {
-        **dict.fromkeys(("isr", "values", "offsets", "brokers", "details", "records", "partitions"), ()),
+        **dict.fromkeys(
+            (
+                *("isr", "values", "offsets", "brokers", "details", "records", "partitions"),
+                *("replicas", "adding", "removing"),
+            ),
+            (),
+        ),
         **dict.fromkeys(("sender", "receiver"), "broker-1"),
         **dict.fromkeys(("kind", "reason", "cause", "phase", "action", "client", "error", "fault"), "x"),
     }

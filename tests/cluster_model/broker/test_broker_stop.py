@@ -36,7 +36,7 @@ class Office:
         self.closed: Callable[[], None] | None = None
 
     def join(self, *parts: Any) -> "Office":
-        self.on_registered: Callable[[int], None] = parts[-2]
+        self.on_registered: Callable[[int], None] = parts[-3]
         return self
 
     def start(self) -> None:

@@ -10,6 +10,7 @@ from harrow.cluster_model.protocol import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsr,
+    ReplicaAssignment,
 )
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
@@ -189,7 +190,7 @@ def test_a_new_controller_knows_of_no_shutdown() -> None:
 
 def test_only_what_has_other_replicas_is_acted_on() -> None:
     context = ControllerContext()
-    context.add_topic("t", ((0, 1), (1, 0), (0,), (1, 2), (0, 2)))
+    context.add_topic("t", tuple(map(ReplicaAssignment, ((0, 1), (1, 0), (0,), (1, 2), (0, 2)))))
     for number, leader in enumerate((0, 1, 0, 1)):
         context.leadership[f"t-{number}"] = LeaderAndIsr(leader, 0, (leader,), 0)
     assert context.replicated(0) == (["t-0"], ["t-1"])

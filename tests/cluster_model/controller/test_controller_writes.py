@@ -16,6 +16,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
+    ReplicaAssignment,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
@@ -38,7 +39,7 @@ class Office:
         self.context = ControllerContext()
         self.context.epoch = 5
         self.context.live_brokers = {1: 1, 2: 1}
-        self.context.add_topic("t", ((0, 1),))
+        self.context.add_topic("t", (ReplicaAssignment((0, 1)),))
         self.context.offline_partitions = {"t-0"}
         channels = ControllerChannelManager(self.host, 2, CONFIG.controller_socket_timeout_us)
         self.machine = PartitionStateMachine(
@@ -87,8 +88,10 @@ class Unwatched:
     """A control plane as far as a broker sees it that never reaches it."""
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
-        config, topic_config, on_registered, _ = rest
-        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), on_registered)
+        config, topic_config, on_registered, _, known_controller = rest
+        return ZkBrokerLifecycle(
+            broker, host, config, topic_config, Behaviours(), on_registered, known_controller
+        )
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])

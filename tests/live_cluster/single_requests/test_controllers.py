@@ -101,9 +101,29 @@ def test_epochs_are_relative_to_what_the_controller_has() -> None:
 
 def test_a_broker_stops_once_everybody_has_heard_that_it_leads_nothing() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
-    first, _, _, last = answers(STOPS, *alive, STOPS)
-    assert (first["should_shut_down"], last["should_shut_down"]) == (False, True)
+    first, again, _, _, last = answers(STOPS, STOPS, *alive, STOPS)
+    # The others have sent none since they were unfenced.
+    assert [told["should_shut_down"] for told in (first, again, last)] == [False, False, True]
     assert partition(0, STOPS) == [2, 1, [2, 3], []]
+
+
+def test_one_that_stops_is_not_taken_back_and_asks_no_more() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    wants_fence, goes = HeartbeatStep(broker=1, want_fence=True), HeartbeatStep(broker=1)
+    first, second, *_, last = answers(STOPS, wants_fence, *alive, goes)
+    assert (first["is_fenced"], second["is_fenced"], last["should_shut_down"]) == (False, False, True)
+
+
+def test_one_that_wants_to_be_fenced_and_to_stop_may_at_once() -> None:
+    (answer,) = answers(replace(STOPS, want_fence=True))
+    assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
+
+
+def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    amends = RegisterStep(broker=3, again=True)
+    *_, early, _, late = answers(*alive, amends, STOPS, STOPS, HeartbeatStep(broker=3), STOPS)
+    assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
 def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:

@@ -1,25 +1,20 @@
 """How a broker reaches the active controller (``NodeToControllerChannelManagerImpl``)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.kraft.protocol import (
-    CONTROLLER_LISTENER,
-    NO_NODE,
-    AlterPartitionResponse,
-    ControllerRequest,
-    ControllerResponse,
-    server_name,
-)
+from harrow.cluster_model.protocol import AlterPartitionResponse
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 RECONNECT_BACKOFF_US: Final = 50 * US_PER_MS
 NO_CONTROLLER_BACKOFF_US: Final = 100 * US_PER_MS
 """How long it waits where no controller is known (``NodeToControllerRequestThread.doWork``)."""
+
+NO_NODE: Final = -1
 
 OnAnswer = Callable[[Any], None]
 """Called with the answer, or with None where the time was over before there was one."""
@@ -28,13 +23,15 @@ OnAnswer = Callable[[Any], None]
 class NodeToControllerChannel:
     """Requests in their order, one under way, each repeated until the active controller has answered it.
 
-    With *retry_timeout_us* none is repeated any more after so long.
+    *server_of* is what a controller listens as, *listener* on what; *active_controller* who that is, as far as is known. With
+    *retry_timeout_us* none is repeated any more after so long.
     """
 
     def __init__(
         self,
         host: Host,
-        voters: Iterable[int],
+        server_of: Callable[[int], str],
+        listener: str,
         timeout_us: int,
         active_controller: Callable[[], int],
         retry_timeout_us: int | None = None,
@@ -42,17 +39,17 @@ class NodeToControllerChannel:
         self._host = host
         if retry_timeout_us is not None:
             timeout_us = min(timeout_us, retry_timeout_us)
-        self._clients = {
-            voter: NetworkClient(host, server_name(voter), CONTROLLER_LISTENER, timeout_us)
-            for voter in voters
-        }
+        self._server_of = server_of
+        self._listener = listener
+        self._timeout_us = timeout_us
+        self._clients: dict[int, NetworkClient] = {}
         self._active_controller = active_controller
         self._retry_timeout_us = retry_timeout_us
-        self._queue: deque[tuple[ControllerRequest, OnAnswer, int]] = deque()
+        self._queue: deque[tuple[Any, OnAnswer, int]] = deque()
         self._is_sending = False
         self._is_closed = False
 
-    def send(self, request: ControllerRequest, on_answer: OnAnswer) -> None:
+    def send(self, request: Any, on_answer: OnAnswer) -> None:
         """Send a request after those before it."""
         self._queue.append((request, on_answer, self._host.clock.now_us))
         if not self._is_sending:
@@ -78,7 +75,15 @@ class NodeToControllerChannel:
         if controller == NO_NODE:
             self._host.set_timer(NO_CONTROLLER_BACKOFF_US, self._send_next)
         else:
-            self._clients[controller].send(request, self._answered)
+            self._client_of(controller).send(request, self._answered)
+
+    def _client_of(self, controller: int) -> NetworkClient:
+        client = self._clients.get(controller)
+        if client is None:
+            client = self._clients[controller] = NetworkClient(
+                self._host, self._server_of(controller), self._listener, self._timeout_us
+            )
+        return client
 
     def _answered(self, response: Any, _: Any) -> None:
         if response is None or _is_of_other_controller(response):
@@ -94,9 +99,9 @@ class NodeToControllerChannel:
         self._send_next(None)
 
 
-def _is_of_other_controller(response: ControllerResponse) -> bool:
+def _is_of_other_controller(response: Any) -> bool:
     """Return whether somebody answers who is not, or is behind, the active controller (``errorCounts`` has both)."""
-    return response.error == errors.NOT_CONTROLLER or (
+    return bool(response.error == errors.NOT_CONTROLLER) or (
         isinstance(response, AlterPartitionResponse)
         and any(error == errors.NOT_CONTROLLER for error, _ in response.partitions.values())
     )

@@ -1,0 +1,93 @@
+"""How a leader has the controller change its ISRs (``DefaultAlterPartitionManager``, KIP-497).
+
+With ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself (`zookeeper.alter_partition_manager`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED
+from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    AlterPartition,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    LeaderAndIsr,
+)
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+
+_RETRY_US: Final = 50 * US_PER_MS
+
+
+class DefaultAlterPartitionManager:
+    """The changes of one broker: one request is under way, for all the partitions that have waited for the one before."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        channel: NodeToControllerChannel,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._channel = channel
+        self._broker_epoch = broker_epoch
+        self._unsent: dict[str, tuple[AlterPartition, Callable[[int | None], None]]] = {}
+        self._is_under_way = False
+
+    def start(self) -> None:
+        """Nothing is done periodically."""
+
+    def submit(
+        self,
+        partition: str,
+        state: LeaderAndIsr,
+        controller_epoch: int,
+        on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
+    ) -> None:
+        members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
+        wanted = AlterPartition(state.leader_epoch, state.partition_epoch, members)
+        if partition in self._unsent:
+            # What was wanted before the partition changed is not answered yet (OPERATION_NOT_ATTEMPTED).
+            on_altered(INELIGIBLE)
+            return
+        self._unsent[partition] = (wanted, on_altered)
+        self._send()
+
+    def _send(self) -> None:
+        if self._is_under_way or not self._unsent:
+            return
+        self._is_under_way = True
+        sent = tuple(self._unsent)
+        request = AlterPartitionRequest(
+            self._broker, self._broker_epoch(), {name: self._unsent[name][0] for name in sent}
+        )
+
+        def answered(response: AlterPartitionResponse) -> None:
+            self._is_under_way = False
+            if response.error != errors.NONE:
+                # The broker is about to be registered anew; it asks again until it is.
+                self._host.set_timer(_RETRY_US, lambda _: self._send())
+                return
+            for name in sent:
+                _, on_altered = self._unsent.pop(name)
+                on_altered(_outcome(*response.partitions[name]))
+            self._send()
+
+        self._channel.send(request, answered)
+
+
+def _outcome(error: str, partition_epoch: int) -> int:
+    """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
+
+    Whoever was refused by a controller that knows more of the partition than it does hears of that by the metadata log, or from the
+    controller. A controller that knows less is no longer the controller, which the channel sees to.
+    """
+    if error == errors.INELIGIBLE_REPLICA:
+        return INELIGIBLE
+    return partition_epoch if error == errors.NONE else OUTDATED

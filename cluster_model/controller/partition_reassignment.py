@@ -1,0 +1,144 @@
+"""Partitions get other replicas (KIP-455): the part of the controller on ZooKeeper (``KafkaController.onPartitionReassignment``).
+
+Every method that is a part of the processing of a controller event yields ZooKeeper operations and goes on with their
+results (see `kafka_controller`). Letters such as A1 are those of Kafka's own description.
+"""
+
+from collections.abc import Callable, Generator
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT, REASSIGNMENT_API
+from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
+from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.partition_state_machine import (
+    PartitionStateMachine,
+    Processing,
+    Wanted,
+)
+from harrow.cluster_model.events import RequestRejected
+from harrow.cluster_model.protocol import ReplicaAssignment
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper import protocol as zk
+
+
+class PartitionReassignments:
+    """The reassignments of one controller's term of office."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        context: ControllerContext,
+        channels: ControllerChannelManager,
+        partitions: PartitionStateMachine,
+        *,
+        watches_isrs: bool,
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._context = context
+        self._channels = channels
+        self._partitions = partitions
+        # Where leaders write ISRs themselves: else the controller knows (``isAlterPartitionEnabled``).
+        self._watches_isrs = watches_isrs
+
+    def alter(self, partition: str, target: tuple[int, ...] | None) -> Processing:
+        """Have a partition get these replicas, in place of what another reassignment wants; None cancels that."""
+        context = self._context
+        error = self._refusal(partition, target)
+        if error != errors.NONE:
+            self._host.emit(RequestRejected, self._broker, REASSIGNMENT_API, partition, ADMIN, error)
+            return
+        current = context.assignment(partition)
+        yield from self._reassign(
+            partition, current.reassigned_to(current.origin if target is None else target)
+        )
+
+    def _refusal(self, partition: str, target: tuple[int, ...] | None) -> str:
+        """Return why a partition is not reassigned (``replicasAreValid``): new replicas have to be on live brokers."""
+        context = self._context
+        if partition not in context.leadership:
+            return errors.UNKNOWN_TOPIC_OR_PARTITION
+        current = context.assignment(partition)
+        if target is None:
+            return errors.NONE if current.is_being_reassigned else errors.NO_REASSIGNMENT_IN_PROGRESS
+        adding = current.reassigned_to(target).adding
+        is_valid = target and len(set(target)) == len(target) and context.can_lead().issuperset(adding)
+        return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
+
+    def resume(self, concerns: Callable[[ReplicaAssignment], bool]) -> Processing:
+        """Go on with reassignments: a new controller with all of them, with those of a broker when it is back."""
+        context = self._context
+        for partition in tuple(context.reassigning):
+            assignment = context.assignment(partition)
+            if concerns(assignment) and partition in context.leadership:
+                yield from self._reassign(partition, assignment)
+
+    def complete(self, partition: str) -> Processing:
+        """The ISR of a partition has changed: complete its reassignment if the target replicas are in it."""
+        context = self._context
+        if partition in context.reassigning:
+            assignment = context.assignment(partition)
+            is_complete = yield from self._is_complete(partition, assignment)
+            if is_complete:
+                yield from self._reassign(partition, assignment)
+
+    def _reassign(self, partition: str, wanted: ReplicaAssignment) -> Processing:
+        context = self._context
+        yield from self._take_over(partition, wanted)
+        is_complete = yield from self._is_complete(partition, wanted)
+        if not is_complete:
+            # A1: those that lead, follow and are to follow hear of it; the new ones begin to fetch (A2).
+            yield from self._partitions.raise_leader_epoch(partition)
+            return
+        # B2: from now on only the target replicas count, as far as this controller knows.
+        context.assign(partition, ReplicaAssignment(wanted.target))
+        leader = context.leadership[partition].leader
+        # B3: another leader if the present one is to go.
+        if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
+            yield from self._partitions.raise_leader_epoch(partition)
+        else:
+            yield from self._partitions.elect_leaders([partition], REASSIGNMENT, REASSIGNMENT)
+        # B4, B5: the others leave the ISR, and are deleted.
+        yield from self._stop(partition, wanted.removing)
+        # B6: if this controller goes before, the next one begins again with what stands in ZooKeeper.
+        yield self._write(partition), False, True
+        context.reassigning.pop(partition, None)
+        self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
+
+    def _take_over(self, partition: str, wanted: ReplicaAssignment) -> Processing:
+        """Write who is to have a replica, and stop those that a former reassignment has added in vain (``updateCurrentReassignment``)."""
+        context = self._context
+        current = context.assignment(partition)
+        if current != wanted:
+            context.assign(partition, wanted)
+            yield self._write(partition), False, True
+            yield from self._stop(partition, tuple(b for b in current.replicas if b not in wanted.replicas))
+        if partition not in context.reassigning:
+            context.reassigning[partition] = None
+
+    def _is_complete(
+        self, partition: str, assignment: ReplicaAssignment
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, bool]:
+        """Return whether all target replicas are in the ISR; until they are, be told when that changes."""
+        if not assignment.is_being_reassigned:
+            return True
+        response = yield (zk.GetData(zk.state_path(partition), watch=self._watches_isrs),), False, False
+        state = response.results[0]
+        return state.error == zk.OK and set(assignment.target) <= set(state.data.isr)
+
+    def _stop(self, partition: str, replicas: tuple[int, ...]) -> Processing:
+        """Take replicas out of the ISR, and have them deleted (``stopRemovedReplicasOfReassignedPartition``)."""
+        for replica in replicas:
+            yield from self._partitions.remove_from_isrs(replica, [partition])
+            batch = self._batch()
+            batch.add_deletion(replica, partition)
+            batch.send(self._context.live())
+
+    def _write(self, partition: str) -> tuple[zk.ZooKeeperOperation, ...]:
+        """Return what writes the assignment of a partition's topic (``updateReplicaAssignmentForPartition``)."""
+        topic = partition.rpartition("-")[0]
+        return (zk.SetData(zk.topic_path(topic), self._context.topic_assignment(topic)),)
+
+    def _batch(self) -> RequestBatch:
+        return RequestBatch(self._broker, self._context.epoch, self._channels)

@@ -1,0 +1,26 @@
+"""What faults of a log directory have in common: somebody ends them, and restarts the broker."""
+
+from dataclasses import dataclass
+
+from harrow.cluster_model.fields import Broker, Lasts, Skip, described
+from harrow.faults.fault import Environment, LastingFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirFault(LastingFault):
+    """Something keeps a broker from writing to one of its log directories."""
+
+    broker: Broker = described("Whose disk.")
+    log_dir: Skip = described(
+        "Which log directory, from 0; `cluster.disk.log_dirs` says how many there are.", default=0
+    )
+    duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
+
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker) and self.log_dir < environment.log_dirs()
+
+    def end(self, environment: Environment) -> None:
+        environment.repair_log_dir(self.broker, self.log_dir)
+        if environment.is_running(self.broker) and not environment.is_stopping(self.broker):
+            environment.stop_broker(self.broker)
+        environment.start_broker(self.broker)

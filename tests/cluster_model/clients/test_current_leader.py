@@ -1,0 +1,69 @@
+"""A broker that refuses a client says who leads now, and the client goes there at once (KIP-951, from 3.7 on)."""
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model import errors
+from harrow.cluster_model.events import RequestRejected, SendFailed, SentAgain
+from harrow.cluster_model.protocol import ProduceResponse
+from harrow.cluster_model.trace import select
+from tests.cluster_model.clients.test_producer import App, P
+from tests.cluster_model.fakes import MS
+
+REFUSALS = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
+
+
+def refuse(app: App, error: str, current_leader: tuple[int, int]) -> None:
+    app.ready = False  # No other answer tells who leads.
+    sent = app.host.take("Produce")
+    sent.answer(ProduceResponse({P: (error, -1)}, {P: current_leader}))
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_a_batch_goes_to_the_new_leader_without_a_backoff(error: str) -> None:
+    app = App("3.9", enable_idempotence=False)
+    app.send("a")
+    app.pause(5 * MS)
+    former = app.host.requests("Produce")[0].connection
+    refuse(app, error, (1, app.epoch + 1))
+    (sent,) = app.host.requests("Produce")
+    assert sent.connection is not former
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_leader_of_the_past_is_not_believed(epoch: int) -> None:
+    app = App("3.9", enable_idempotence=False)
+    app.send("a")
+    app.pause(5 * MS)
+    refuse(app, errors.NOT_LEADER_FOR_PARTITION, (1, app.epoch + epoch))
+    assert app.under_way() == []
+
+
+MOVED = """
+name: moved
+kafka: "{release}"
+settings: {{acks: all, enable.idempotence: true}}
+cluster: {{brokers: 3, topics: [{{name: t, assignment: [[0, 1, 2]]}}]}}
+workload: {{duration: 10s, producers: [{{name: p, rate: 100/s}}], consumers: [{{}}]}}
+script:
+  - at: 3s
+    do: {{reassign_partition: {{partition: t-0, replicas: [1, 0, 2]}}}}
+  - after: 1s
+    do: elect_preferred_leaders
+  - when: {{leader: {{t-0: 1}}}}
+expect: {{verdict: held}}
+"""
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("3.6", False), ("3.9", True)])
+def test_a_client_knows_the_new_leader_with_the_refusal(release: str, is_told: bool) -> None:
+    (plan,) = load_text(MOVED.format(release=release), "moved.yaml").plans
+    result = run_plan(plan, 0)
+    assert result.expected
+    trace = result.evidence.trace
+    assert any(rejected.sender.startswith("consumer") for rejected in select(trace, RequestRejected))
+    failed = {failed.values: failed.at_us for failed in select(trace, SendFailed)}
+    assert failed
+    waits = [again.at_us - failed[again.values] for again in select(trace, SentAgain)]
+    assert all(wait < 2 * MS for wait in waits) == is_told

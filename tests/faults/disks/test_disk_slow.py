@@ -1,0 +1,59 @@
+"""A slow disk: whoever waits for it and for its threads, and what is well again when it ends."""
+
+from itertools import pairwise
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import select
+
+CAMPAIGN = """
+name: slow
+cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+settings: {acks: all, enable.idempotence: true, min.insync.replicas: 2}
+workload:
+  duration: 20s
+  producers: [{name: p, rate: 10/s}]
+  consumers: [{name: c}]
+"""
+
+
+def run(fault: str, kafka: str = "2.4") -> RunResult:
+    text = f'{CAMPAIGN}kafka: "{kafka}"\nfaults: [{{at: 5s, do: {{disk_slow: {fault}}}}}]\n'
+    (plan,) = load_text(text, "slow.yaml").plans
+    return run_plan(plan, 0)
+
+
+def appended_s(result: RunResult, broker: int) -> list[float]:
+    """Return the times at which a broker appended, in seconds."""
+    found = select(result.evidence.trace, events.BatchAppended, events.BatchReplicated)
+    return sorted({event.at_us / 1e6 for event in found if event.broker == broker})
+
+
+@pytest.mark.parametrize("kafka", ["2.4", "4.3"])
+@pytest.mark.parametrize("broker", [0, 1])
+def test_appends_of_a_leader_and_of_a_follower_wait_for_their_disk(broker: int, kafka: str) -> None:
+    result = run(f"{{broker: {broker}, delay: 700ms, duration: 6s}}", kafka)
+    times = appended_s(result, broker)
+    slow = [at for at in times if 5.8 < at < 11]
+    assert all(later - earlier > 0.699 for earlier, later in pairwise(slow))
+    assert len(slow) >= 5
+    assert len([at for at in times if 14 < at < 19]) > 40
+    assert result.verdict.status == HELD
+
+
+@pytest.mark.parametrize("kafka", ["2.4", "4.3"])
+def test_a_disk_that_is_slow_to_the_end_is_well_when_all_is_healed(kafka: str) -> None:
+    result = run("{broker: 0, delay: 20s}", kafka)
+    healed_s = next(iter(select(result.evidence.trace, events.Healed))).at_us / 1e6
+    assert max(appended_s(result, 0)) < healed_s + 25
+    assert result.verdict.status == HELD
+
+
+def test_a_slow_disk_costs_a_broker_no_session() -> None:
+    trace = run("{broker: 0, delay: 3s, duration: 15s}").evidence.trace
+    assert not list(select(trace, events.SessionExpired))
