@@ -50,7 +50,7 @@ WHY: Final[dict[str, str]] = {
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
 }
-"""Why a campaign goes otherwise than it says on one of the releases; of one that is not here its own text says so."""
+"""Why a campaign goes otherwise than it says on one of the releases."""
 
 
 def library_table() -> str:
@@ -74,9 +74,11 @@ def _rows_of(name: str) -> Iterator[tuple[str, ...]]:
     for plan in plans:
         outcomes = tuple(outcome(plan, *column) for column in COLUMNS)
         variants.setdefault(outcomes, []).append(plan.variant or "base")
+    differs = any(cell.endswith(("otherwise", NOT_THERE)) for outcomes in variants for cell in outcomes)
+    assert differs == (name in WHY), f"{name}: WHY has to say why, and only where something differs"
     for outcomes, names in variants.items():
         differs = any(cell.endswith(("otherwise", NOT_THERE)) for cell in outcomes)
-        yield f"`{name}`", ", ".join(names), *outcomes, WHY.get(name, "") if differs else ""
+        yield f"`{name}`", ", ".join(names), *outcomes, WHY[name] if differs else ""
 
 
 def outcome(plan: Plan, release: str, metadata: Metadata) -> str:
