@@ -11,9 +11,11 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.replay.partition_state import (
     ACKED,
     CORRUPTION,
+    DELETED,
     DISK_LOSS,
     LEADER,
     POWER_LOSS,
+    RETENTION,
     TRUNCATED,
     LogEntry,
     PartitionState,
@@ -32,6 +34,8 @@ _VERBS: Final = {
     TRUNCATED: "truncates",
     DISK_LOSS: "loses its disk",
     CORRUPTION: "recovers",
+    RETENTION: "deletes old segments",
+    DELETED: "deletes its log",
 }
 
 
@@ -158,6 +162,8 @@ def _life(replica: ReplicaState, entry: LogEntry, copy: LogEntry | None) -> str:
     if copy is None:
         return "never had it"
     came = f"{seconds(copy.at_us)} {'copied' if copy.is_copy else 'appended'} it (epoch {copy.leader_epoch})"
+    if copy.removed is None and copy.damaged:
+        return f"{came}, has it with damaged bytes"
     if copy.removed is None:
         return f"{came}, has it"
     life = f"{came}; {seconds(copy.removed.at_us)} {_removal(copy.removed)}"
@@ -174,6 +180,10 @@ def _removal(removed: RemovedEntry) -> str:
         return "lost it with its disk"
     if removed.cause == CORRUPTION:
         return f"cut it off when it recovered: a bad CRC at {removed.to_offset}"
+    if removed.cause == RETENTION:
+        return f"deleted it with all below {removed.to_offset} ({removed.reason})"
+    if removed.cause == DELETED:
+        return "deleted its log, being no replica any more"
     why = {
         "high watermark": f"its own HW, to follow broker {removed.leader}",
         "leader epoch": f"where leader {removed.leader} says its epoch ends",

@@ -11,6 +11,7 @@ from typing import Final
 from harrow.checks.replay.partition_state import (
     ACKED,
     FAILED,
+    RETENTION,
     SENDING,
     UNKNOWN,
     LogEntry,
@@ -52,7 +53,8 @@ class RecordFate:
     run sent. ``acks`` is "all", "1" or "0", None where no broker answered; ``isr`` is the ISR of the broker that
     answered. ``acked_us`` and ``acked_offset`` are from the answer: with retries the offset may be that of another
     copy. ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
-    that have the record, at whatever offset; ``on_leader`` says whether the leader is one of them.
+    that have the record, at whatever offset, and can read it; ``on_leader`` says whether the leader is one of them.
+    ``expired`` says that consumers had read it when retention deleted it.
     """
 
     entry: LogEntry
@@ -65,11 +67,12 @@ class RecordFate:
     readers: tuple[str, ...]
     held_by: tuple[int, ...]
     on_leader: bool
+    expired: bool
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was acked and consumers cannot get it from the partition's leader."""
-        return self.status == ACKED and not self.on_leader
+        """Whether it was acked and consumers cannot get it from the partition's leader, and that not for its age."""
+        return self.status == ACKED and not self.on_leader and not self.expired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,7 @@ class Fates:
     def __init__(self, partition: PartitionState) -> None:
         self._partition = partition
         self._held = {
-            broker: frozenset(entry.value for entry in replica.log)
+            broker: frozenset(entry.value for entry in replica.log if entry.damaged is None)
             for broker, replica in sorted(partition.replicas.items())
         }
 
@@ -132,6 +135,8 @@ class Fates:
             # Without acks there is no answer; an answer for another offset is of another copy.
             acks = "0" if send.offset is None else None
         held_by = tuple(broker for broker, values in self._held.items() if entry.value in values)
+        readers = tuple(partition.reads.get(place, ()))
+        copies = partition.by_value.get(entry.value, ())
         return RecordFate(
             entry=entry,
             status=None if send is None else send.status,
@@ -140,9 +145,11 @@ class Fates:
             acked_us=send.ended_us if send is not None and send.status == ACKED else None,
             acked_offset=None if send is None else send.offset,
             error=None if send is None else send.error,
-            readers=tuple(partition.reads.get(place, ())),
+            readers=readers,
             held_by=held_by,
             on_leader=self._is_on_leader(held_by),
+            expired=bool(readers)
+            and any(copy.removed is not None and copy.removed.cause == RETENTION for copy in copies),
         )
 
     def _is_on_leader(self, held_by: tuple[int, ...]) -> bool:
