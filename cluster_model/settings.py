@@ -28,6 +28,8 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
+NO_LISTENER: Final = "none"
+"""Kafka's null."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -152,9 +154,9 @@ _CATALOGUE: Final = (
             "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
     Setting("queued.max.requests", BROKER, "int", _always(500),
             "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
-    Setting("control.plane.listener.name", BROKER, "choice", _always(""),
+    Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
-            "where it hears the other brokers (KIP-291).", choices=(CONTROL_PLANE,), since="2.2"),
+            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),

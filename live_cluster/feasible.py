@@ -17,7 +17,14 @@ from harrow.cluster_model.release import (
     value_in,
     version_of,
 )
-from harrow.cluster_model.settings import CONSUMER, LONG_MAX, PRODUCER, broker_config, topic_config
+from harrow.cluster_model.settings import (
+    CONSUMER,
+    CONTROL_PLANE,
+    LONG_MAX,
+    PRODUCER,
+    broker_config,
+    topic_config,
+)
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.actions import CancelReassignment, ReassignPartition
@@ -136,8 +143,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
-    given = (plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers))
-    if any(_CONTROL_PLANE_LISTENER in settings for settings in given):
+    given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
+    if any(settings.get(_CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
         yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.events import RequestQueueFull
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.settings import CONTROL_PLANE, BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 
@@ -58,7 +58,9 @@ class RequestChannels:
 
         self._data_plane = channel(config.network_threads, config.queued_requests_max, config.io_threads)
         self._control_plane = (
-            channel(1, _CONTROL_PLANE_QUEUE, 1) if config.control_plane_listener else self._data_plane
+            channel(1, _CONTROL_PLANE_QUEUE, 1)
+            if config.control_plane_listener == CONTROL_PLANE
+            else self._data_plane
         )
 
     @property

@@ -56,6 +56,10 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),  # KIP-106
     (TOPIC, "unclean.leader.election.enable"): by_release((("0.10.2",), True), (ALL[1:], False)),
     (BROKER, "min.insync.replicas"): by_release((ALL, 1)),
+    (BROKER, "num.network.threads"): by_release((ALL, 3)),
+    (BROKER, "num.io.threads"): by_release((ALL, 8)),
+    (BROKER, "queued.max.requests"): by_release((ALL, 500)),
+    (BROKER, "control.plane.listener.name"): by_release((ALL, "none")),
     (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
     (BROKER, "replica.lag.time.max.ms"): changed_in("2.8", 10_000, 30_000),  # KIP-537, 2.5
     (BROKER, "zookeeper.session.timeout.ms"): changed_in("2.8", 6_000, 18_000),  # KIP-537, 2.5
