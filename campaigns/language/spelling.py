@@ -6,7 +6,7 @@ from functools import lru_cache
 
 # Beyond these a suggestion is no help, and a hostile file could make it expensive.
 _LONGEST_WORD = 60
-_MOST_NAMES = 400
+_MOST_NAMES = 1_000
 _MOST_NAMES_LISTED = 12
 
 

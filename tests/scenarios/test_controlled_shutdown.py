@@ -51,7 +51,7 @@ expect:
 OF_THE_CONTROLLER: Final = """
 name: of-the-controller
 kafka: "{release}"
-settings: {{acks: all, retries: 9}}
+settings: {{acks: all, retries: 9, request.timeout.ms: 60s}}
 cluster: {{brokers: 3, controller: 0, topics: [{{name: t, assignment: [[0, 1]]}}]}}
 workload: {{producers: [{{name: producer-0}}]}}
 script:

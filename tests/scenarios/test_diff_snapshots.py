@@ -108,7 +108,7 @@ def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
     check("loss-by-hw-truncation-releases", width, text_on(console))
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if name != "swarm[base]"])
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.swarm is None])
 def test_every_lost_record_of_the_library_is_told_of(name: str, recorded: Recorded) -> None:
     run = recorded(name)
     lost = {

@@ -43,6 +43,7 @@ from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 from harrow.cluster_model.zookeeper.protocol import CONTROLLER_EPOCH
 from harrow.faults.fault import process_name
+from harrow.faults.links.link_ends import ZOOKEEPER
 from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
@@ -267,17 +268,28 @@ class Moments:
         }
         assert len(down - struck - without_disk) <= is_rolling, where
         paused = sorted(fault.detail("broker") for fault in faults if fault.fault == "broker_pause")
-        assert paused == sorted(broker for broker, known in cluster.processes.items() if known.paused), where
+        assert paused == sorted(node for node, known in cluster.nodes.items() if known.paused), where
         if self._is_core_healed:
             # Of what goes on with the others, links within the core are free, and no end is planned.
             return
         self._compare_strikes()
         cuts: Counter[tuple[str, str]] = Counter()
         for fault in faults:
-            cuts.update(links_of(fault, tuple(cluster.processes)))
+            cuts.update(self._cut_links(fault))
         assert cuts == cluster.network._cuts, where
         rules = {rule.strike for rule in (*cluster.network._rules, *cluster.network._holding)}
         assert {fault.strike for fault in faults if fault.fault in RULES} == rules, where
+
+    def _cut_links(self, fault: FaultInForce) -> Iterator[tuple[str, str]]:
+        """Yield the links that a fault cuts; the control plane may be several processes."""
+
+        def processes_at(end: str) -> tuple[str, ...]:
+            return self._cluster.control_plane.process_names if end == ZOOKEEPER else (end,)
+
+        for sender, receiver in links_of(fault, tuple(self._cluster.processes)):
+            for one, other in product(processes_at(sender), processes_at(receiver)):
+                if one != other:
+                    yield one, other
 
     def _compare_strikes(self) -> None:
         """Compare which faults are in force with what was injected, and for how long."""

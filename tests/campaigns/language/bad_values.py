@@ -153,10 +153,10 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     # Settings
     "settings": (
-        "settings:\n  acs: all\n  num.io.threads: 8\n  acks: 2\n  min.insync.replicas: 0\n",
+        "settings:\n  acs: all\n  num.replica.fetchers: 8\n  acks: 2\n  min.insync.replicas: 0\n",
         [
             ("2:3", "unknown setting `acs`; did you mean `acks`?"),
-            ("3:3", "unknown setting `num.io.threads`"),
+            ("3:3", "unknown setting `num.replica.fetchers`"),
             ("4:9", "acks: `2` is not one of 0, 1, all"),
             ("5:24", "min.insync.replicas: 0 is too small: at least 1"),
         ],

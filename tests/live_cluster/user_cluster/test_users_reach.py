@@ -160,6 +160,6 @@ def test_a_campaign_about_a_cluster_has_its_brokers_topics_and_settings(metadata
     assert [(broker.id, broker.rack) for broker in found.cluster.brokers] == [(1, "b"), (2, "c"), (3, "a")]
     (topic,) = found.cluster.topics
     assert (topic.name, topic.assignment) == ("orders", ((1, 2, 3), (2, 3, 1)))
-    assert topic.settings == {"unclean.leader.election.enable": True}
+    assert topic.settings == {"unclean.leader.election.enable": True, "retention.ms": 5}
     of_zookeeper = {"zookeeper.session.timeout.ms": 9000} if metadata == ZOOKEEPER else {}
     assert found.cluster.settings == {"min.insync.replicas": 2, **of_zookeeper}
