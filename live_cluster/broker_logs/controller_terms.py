@@ -10,8 +10,11 @@ _BEGINS: Final = re.compile(
 )
 # KafkaController.onControllerResignation: "Broker 2 resigned as the controller" up to 0.11, "Resigned" since.
 _ENDS: Final = re.compile(rf"(?:Broker \d+ resigned as the controller|\] Resigned ){_KAFKA_CONTROLLER}")
-# QuorumController.QuorumMetaLogListener.handleLeaderChange, of KRaft.
-_RENOUNCES: Final = re.compile(r"Renouncing the leadership.* We were the leader at epoch (?P<epoch>\d+)")
+# QuorumController.QuorumMetaLogListener.handleLeaderChange, of KRaft; or handleEventException, where an event has met it first.
+_RENOUNCES: Final = re.compile(
+    r"Renouncing the leadership.* We were the leader at epoch (?P<epoch>\d+)"
+    r"|at epoch (?P<met_at>\d+) in .*Renouncing leadership"
+)
 # KafkaServer.startup. A process that was killed has not resigned, and what it was is over.
 _STARTS: Final = re.compile(r" starting \(kafka\.server\.KafkaServer\)")
 
@@ -29,7 +32,7 @@ class ControllerTerms:
 
     def read(self, line: str) -> None:
         if (renounces := _RENOUNCES.search(line)) is not None:
-            self._resignations.append(int(renounces["epoch"]))
+            self._resignations.append(int(renounces["epoch"] or renounces["met_at"]))
         elif (begins := _BEGINS.search(line)) is not None:
             self._controller_epoch = int(begins["epoch"])
         elif _STARTS.search(line) is not None:

@@ -51,3 +51,13 @@ def test_a_voter_of_kraft_says_from_which_epoch_it_has_resigned() -> None:
         " (org.apache.kafka.controller.QuorumController)"
     )
     assert terms.resignations() == [1]
+
+
+def test_a_voter_of_kraft_may_notice_in_the_middle_of_an_event_that_it_leads_no_more() -> None:
+    terms = ControllerTerms()
+    terms.read(
+        "[2026-11-24 01:28:55,722] INFO [QuorumController id=3000] registerController: event failed with NotLeaderException (treated as"
+        " NotControllerException) at epoch 2 in 9047 microseconds. Renouncing leadership and reverting to the last committed offset 38."
+        " Exception message: Flush failed because the replica is not the current leader (org.apache.kafka.controller.QuorumController)"
+    )
+    assert terms.resignations() == [2]
