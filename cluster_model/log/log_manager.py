@@ -340,19 +340,24 @@ class LogManager:
         if self._retention_at_us != at_us or self._is_stopped:
             return
         self._retention_at_us = None
-        queue, known, due = self._retention_queue, self._retained_until_us, []
         began_us = self._retention_began_us or 0
-        is_time = at_us >= began_us and (at_us - began_us) % self._config.retention_check_interval_us == 0
-        while is_time and queue and queue[0][0] < at_us:
+        if at_us >= began_us and (at_us - began_us) % self._config.retention_check_interval_us == 0:
+            for partition in self._due_for_retention(at_us):
+                log = self._logs.get(partition)
+                if log is not None and self.can_write(partition):
+                    self._delete_segments_of(partition, log)
+        self._plan_retention_check()
+
+    def _due_for_retention(self, at_us: int) -> list[str]:
+        """Return the logs of which something was old before a time, and take them from the queue."""
+        queue, known = self._retention_queue, self._retained_until_us
+        due: list[str] = []
+        while queue and queue[0][0] < at_us:
             since_us, partition = heappop(queue)
             if known.get(partition) == since_us:
                 del known[partition]
                 due.append(partition)
-        for partition in due:
-            log = self._logs.get(partition)
-            if log is not None and self.can_write(partition):
-                self._delete_segments_of(partition, log)
-        self._plan_retention_check()
+        return due
 
     def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
         topic, now_us, high_watermark = self._topics[partition], self._host.clock.now_us, log.high_watermark
