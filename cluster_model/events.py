@@ -935,6 +935,13 @@ class CommittedMetadataCut(Event):
     high_watermark: Offset
 
 
+@notice("clean_shutdown_noted")
+class CleanShutdownNoted(Event):
+    """A broker has flushed its logs and noted that; whatever ends its process now, it has stopped cleanly (``.kafka_cleanshutdown``)."""
+
+    broker: BrokerId
+
+
 @notice("broker_change_processed")
 class BrokerChangeProcessed(Event):
     """A controller has dealt with registrations: the broker epochs there, and those that it goes by."""

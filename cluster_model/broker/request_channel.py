@@ -123,17 +123,19 @@ class RequestChannel:
         self._kept: list[_Kept] = [deque() for _ in range(network_threads)]
         # Those that wait for a place, in the order in which they came to it.
         self._blocked: deque[_Kept] = deque()
+        # The one that goes on now: what comes in meanwhile, for an answer lets the next request in, comes after what it has.
+        self._going_on: _Kept | None = None
         self._is_dispatching = False
 
     @property
     def is_idle(self) -> bool:
         """Whether every thread waits for something to do."""
-        return not self._queue and not self._under_way
+        return not self._queue and not self._under_way and not self._blocked
 
     def put(self, message: Message) -> None:
         """Take a request that has come."""
         kept = self._kept_by(message)
-        if kept:
+        if kept or kept is self._going_on:
             kept.append((message, True, None))
         else:
             self._enqueue(message, kept)
@@ -142,7 +144,7 @@ class RequestChannel:
     def answer(self, message: Message, body: Any) -> None:
         """Have the network thread of a request send its answer."""
         kept = self._kept_by(message)
-        if kept:
+        if kept or kept is self._going_on:
             kept.append((message, False, body))
         else:
             self._send(message, body)
@@ -192,13 +194,14 @@ class RequestChannel:
         """Let the network thread that has waited longest go on: there is a place."""
         if not self._blocked:
             return
-        kept = self._blocked.popleft()
+        self._going_on = kept = self._blocked.popleft()
         while kept:
             message, is_request, body = kept.popleft()
             if not is_request:
                 self._send(message, body)
             elif not self._enqueue(message, kept):
-                return
+                break
+        self._going_on = None
 
     def _end(self, message: Message) -> None:
         """Handle a request whose time is over; its thread takes the next one."""

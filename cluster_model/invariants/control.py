@@ -187,6 +187,7 @@ class UncleanReplicaNotElected:
         self._isrs: dict[str, tuple[int, ...]] = {}
         trace = checks.trace
         trace.subscribe(events.BrokerStopped, self._broker_stopped)
+        trace.subscribe(events.CleanShutdownNoted, self._has_closed_logs)
         trace.subscribe(events.RegistrationLearned, self._serves)
         trace.subscribe(events.BrokerRegistered, self._registered)
         trace.subscribe(events.IsrWritten, self._isr_written)
@@ -202,6 +203,10 @@ class UncleanReplicaNotElected:
             self._stopped.discard(broker)
         else:
             self._stopped.add(broker)
+
+    def _has_closed_logs(self, at_us: int, broker: int) -> None:
+        """Take it for stopped cleanly, also where a controller in its process is killed before that ends."""
+        self._broker_stopped(at_us, broker, events.SHUT_DOWN)
 
     def _serves(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
         self._serving.add(broker)

@@ -11,7 +11,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
-from harrow.cluster_model.events import RegistrationLearned
+from harrow.cluster_model.events import CleanShutdownNoted, RegistrationLearned
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -329,6 +329,7 @@ class KRaftBrokerLifecycle:
         self._state = BrokerPhase.SHUTTING_DOWN
         if self._has_published:
             self._log.clean_shutdown_epoch = self._broker_epoch
+            self._host.publish(CleanShutdownNoted, self._broker)
         self._raft.close()
         self._channel.close()
         self._heartbeats.close()

@@ -223,6 +223,8 @@ class Cluster:
 
     def lose_disk(self, broker: int) -> None:
         """Have a broker that is down find an empty disk when it comes back."""
+        if broker not in self.disks:
+            return  # A controller in a process of its own has no logs of partitions.
         disk = self.disks[broker]
         for partition, log_file in disk.log_files.items():
             if log_file.log_end_offset:
@@ -232,15 +234,21 @@ class Cluster:
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
+        if broker not in self.disks:
+            return  # A controller in a process of its own has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int) -> None:
         """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
+        if broker not in self.disks:
+            return
         self.disks[broker].failed_dirs.pop(log_dir, None)
         self.disks[broker].room_bytes.pop(log_dir, None)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
+        if broker not in self.disks:
+            return  # A controller in a process of its own has no logs of partitions.
         self.disks[broker].write_us = write_us
         process = self.processes[broker]
         if write_us and process.running:
@@ -254,6 +262,8 @@ class Cluster:
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
         """Have a broker that is down find a checkpoint file as it was so long ago; None: not at all."""
+        if broker not in self.disks:
+            return  # A controller in a process of its own has no logs of partitions.
         disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
         if name == LEADER_EPOCH_CHECKPOINT:
             changed = self._revert_epochs(broker, disk, at_us)

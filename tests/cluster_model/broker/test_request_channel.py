@@ -154,6 +154,26 @@ def test_a_full_queue_keeps_network_threads_and_the_answers_that_they_would_send
     assert threads.run(10) == [(3, "c"), (4, "d")]
 
 
+def test_a_request_that_an_answer_lets_in_waits_for_its_place_once() -> None:
+    threads = Threads(num_io_threads=1, num_network_threads=1, queued_max_requests=1)
+    pipelined = ["d"]
+
+    def send(message: Message, body: Any) -> None:
+        threads.sent.append((threads.host.clock.now_us / SECOND, body))
+        if pipelined:
+            threads.channels.put((message[0], 2, produce(pipelined.pop())))
+
+    threads.channels._data_plane._send = send
+    for client, value in enumerate(("a", "b", "c")):
+        threads.put(client, produce(value))
+    threads.answer(5, "an answer")
+    assert threads.run(1.5) == [(1, "a")]
+    assert threads.sent == [(1, "an answer")]
+    assert threads.run(10) == [(2, "b"), (3, "c"), (4, "d")]
+    assert threads.channels.are_idle
+    assert threads.host.named("request_queue_full") == [(0, 1), (0, 1)]
+
+
 def test_network_threads_take_the_places_of_a_queue_in_the_order_in_which_they_came_to_it() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=3, queued_max_requests=1)
     for client, value in enumerate(("a", "b", "c", "d")):

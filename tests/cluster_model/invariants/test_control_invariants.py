@@ -6,6 +6,7 @@ from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     BrokerRegistered,
     BrokerStopped,
+    CleanShutdownNoted,
     CommittedMetadataCut,
     ControllerElected,
     ControlRequestObeyed,
@@ -185,6 +186,15 @@ class TestUncleanReplicaNotElected:
         self, watched: Watched
     ) -> None:
         watched.emit(BrokerStopped, 1, "process")
+        self.elect(watched, 1)
+        assert watched.broken == []
+
+    def test_one_that_is_killed_when_its_logs_are_closed_has_stopped_in_good_order(
+        self, watched: Watched
+    ) -> None:
+        watched.emit(RegistrationLearned, 1, 6)
+        watched.emit(CleanShutdownNoted, 1)
+        self.back(watched, 1, "process")
         self.elect(watched, 1)
         assert watched.broken == []
 

@@ -57,3 +57,19 @@ def test_a_disk_that_is_slow_to_the_end_is_well_when_all_is_healed(kafka: str) -
 def test_a_slow_disk_costs_a_broker_no_session() -> None:
     trace = run("{broker: 0, delay: 3s, duration: 15s}").evidence.trace
     assert not list(select(trace, events.SessionExpired))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "disk_slow: {broker: controller, duration: 2s}",
+        "disk_full: {broker: controller, duration: 2s}",
+        "log_dir_failure: {broker: controller, duration: 2s}",
+        "stale_checkpoint: {broker: controller, restart_after: 2s}",
+        "disk_loss: {broker: controller, restart_after: 2s}",
+    ],
+)
+def test_a_controller_in_a_process_of_its_own_has_no_logs_that_a_disk_could_lose(fault: str) -> None:
+    text = f'{CAMPAIGN}kafka: "4.3"\nfaults: [{{at: 5s, do: {{{fault}}}}}]\n'
+    (plan,) = load_text(text, "slow.yaml").plans
+    assert run_plan(plan, 0).verdict.status == HELD
