@@ -21,6 +21,7 @@ from harrow.cluster_model.log.unified_log import (
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
+from tests.plain_model import patches_the_model
 
 V2_4 = RELEASES["2.4"].behaviours
 P = "t-0"
@@ -308,6 +309,7 @@ def test_what_is_not_committed_when_a_broker_looks_is_deleted_later() -> None:
     assert host.named("log_start") == [(1, P, 1, RETENTION_BYTES, 0)]
 
 
+@patches_the_model
 def test_a_broker_looks_at_no_log_of_which_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 500 partitions and a week of retention nothing happens every five minutes."""
     never = 10**12
