@@ -64,3 +64,8 @@ def test_what_retention_deletes_is_no_broken_promise(by: str, release: str, numb
     assert not accused
     assert deleted
     assert begun_anew
+
+
+def test_a_leader_that_began_anew_may_take_a_record_once_more_that_its_follower_had_before() -> None:
+    """KAFKA-7190: it knows nothing of producers whose records retention deleted before it came back."""
+    assert run_plan(retaining("age", "2.4"), 16).verdict.status != VIOLATED

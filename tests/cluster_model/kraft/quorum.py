@@ -87,6 +87,7 @@ class Quorum:
         self._choices = choices
         self.nodes = [Node(number, Process(f"controller-{number}")) for number in range(voters + observers)]
         self._leaders: dict[int, int] = {}
+        self._stopping: set[int] = set()
         self.chosen: list[tuple[int, MetadataRecord]] = []
         for node in self.nodes:
             self._begin(node)
@@ -110,6 +111,7 @@ class Quorum:
         process = self.nodes[node].process
         if not process.running:
             process.start()
+            self._stopping.discard(node)
             self._begin(self.nodes[node])
 
     def resign(self, node: int) -> None:
@@ -120,6 +122,7 @@ class Quorum:
     def stop(self, node: int) -> None:
         raft = self.nodes[node].raft
         if raft is not None and not self.nodes[node].process.paused:
+            self._stopping.add(node)
             raft.shutdown(lambda: self.crash(node))
 
     def pause(self, node: int) -> None:
@@ -136,6 +139,10 @@ class Quorum:
         self.network.cut(self.nodes[one].process.name, self.nodes[other].process.name)
 
     def heal(self) -> None:
+        # One that is about to end would do so after it has been healed.
+        for stopping in sorted(self._stopping):
+            self.resume(stopping)
+            self.crash(stopping)
         self.network.restore_all()
         for node in self.nodes:
             self.resume(node.id)
