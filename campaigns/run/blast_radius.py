@@ -152,7 +152,7 @@ class _Rehearsal:
         broker: int,
         *,
         power_loss: bool,  # noqa: ARG002 - either way it is gone
-        torn_after: int | None = None,  # noqa: ARG002
+        torn_after: int | None = None,  # noqa: ARG002 - torn or not, it is gone
     ) -> None:
         self.stop_broker(broker)
 

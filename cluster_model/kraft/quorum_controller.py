@@ -69,9 +69,9 @@ class QuorumController:
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._handlers: dict[str, Callable[[object], Handled]] = {
             "BrokerRegistration": self._register,  # type: ignore[dict-item]  # each takes its own kind
-            "BrokerHeartbeat": self._heartbeat,  # type: ignore[dict-item]
-            "AlterPartition": self._alter_partitions,  # type: ignore[dict-item]
-            "AllocateProducerIds": self._allocate_producer_ids,  # type: ignore[dict-item]
+            "BrokerHeartbeat": self._heartbeat,  # type: ignore[dict-item]  # the same
+            "AlterPartition": self._alter_partitions,  # type: ignore[dict-item]  # the same
+            "AllocateProducerIds": self._allocate_producer_ids,  # type: ignore[dict-item]  # the same
         }
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 

@@ -84,7 +84,7 @@ def test_in_a_majorities_ring_each_node_reaches_another_majority(count: int) -> 
 @pytest.mark.parametrize(("shape", "least"), [("halves", 2), ("bridge", 3), ("majorities_ring", 4)])
 def test_a_shape_takes_so_many_nodes(shape: str, least: int) -> None:
     for count in range(1, 6):
-        split = NetworkSplit(shape=shape, nodes=tuple(range(count)), order="given")  # type: ignore[arg-type]
+        split = NetworkSplit(shape=shape, nodes=tuple(range(count)), order="given")  # type: ignore[arg-type]  # drawn from its literals
         assert (split.problem() is None) == split.applies(FakeEnvironment()) == (count >= least)
 
 

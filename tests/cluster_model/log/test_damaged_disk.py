@@ -218,7 +218,7 @@ def _delays_of(host: FakeHost) -> list[int]:
         delays.append(delay_us)
         set_timer(delay_us, callback, argument)
 
-    host.set_timer = noted  # type: ignore[method-assign]
+    host.set_timer = noted  # type: ignore[method-assign]  # it notes what is asked of it
     return delays
 
 

@@ -407,7 +407,7 @@ def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
     pair.network.cut("server", "client")
     sent_us = pair.leader.session.last_fetch_us - 3  # what the leader has got was under way for as long
     ended: list[int] = []
-    pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]
+    pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]  # this pair alone
     (correlation_id, deadline_us, _, context) = pair.client.in_flight.popleft()
     pair.client.in_flight.append((correlation_id, deadline_us, pair.fetched, context))
     pair.run_until(sent_us + TIMEOUT_US - 1)
