@@ -216,6 +216,18 @@ class Network:
 
 
 @pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return how long proxies would have slept: here no time passes."""
+    delays: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        delays.append(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return delays
+
+
+@pytest.fixture
 def network(caplog: pytest.LogCaptureFixture) -> Iterator[Network]:
     with ExitStack() as opened:
         yield Network(opened)
@@ -295,15 +307,7 @@ def test_a_held_answer_holds_up_what_follows_it_and_all_arrive_in_order(network:
 
 
 @pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
-def test_a_delayed_message_passes_after_its_time(
-    network: Network, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    slept: list[float] = []
-
-    async def sleep(delay_s: float) -> None:
-        slept.append(delay_s)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+def test_a_delayed_message_passes_after_its_time(network: Network, slept: list[float], kind: str) -> None:
     network.rule(DELAY, kind=kind, delay_us=2_500_000, count=1)
     client = network.client()
     client.send(1, 2)
@@ -536,15 +540,7 @@ def test_what_is_done_in_the_loop_gives_its_result_or_its_error(network: Network
         network.proxies.in_loop(lambda _: 1 // 0)
 
 
-def test_a_slow_link_delays_what_is_sent_together_once(
-    network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slept: list[float] = []
-
-    async def sleep(delay_s: float) -> None:
-        slept.append(delay_s)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+def test_a_slow_link_delays_what_is_sent_together_once(network: Network, slept: list[float]) -> None:
     quality = LinkQuality(latency_us=2_500_000)
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, quality))
     client = network.client()
@@ -577,15 +573,7 @@ def test_what_follows_on_a_slow_link_is_read_while_the_first_is_on_its_way(
     assert sum(delay_s for delay_s in slept if delay_s > 0) < 30 * 0.3
 
 
-def test_a_slow_server_takes_requests_one_after_the_other(
-    network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slept: list[float] = []
-
-    async def sleep(delay_s: float) -> None:
-        slept.append(delay_s)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+def test_a_slow_server_takes_requests_one_after_the_other(network: Network, slept: list[float]) -> None:
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, LinkQuality(request_us=700_000)))
     client = network.client()
     client.send(1, 2)
