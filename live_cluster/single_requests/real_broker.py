@@ -97,6 +97,7 @@ class RealBrokers:
                     ClusterSpec(
                         brokers=(BrokerSpec(id=BROKER),),
                         topics=(),
+                        voters=1,
                         settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
                     ),
                     java=started.java,
@@ -113,7 +114,7 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(control.address))
+                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
