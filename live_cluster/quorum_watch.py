@@ -1,14 +1,12 @@
 """Who is the active controller of a cluster with KRaft, asked of its controllers again and again by a thread of its own."""
 
-import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from harrow.live_cluster.broker_watch import rest_s
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.quorum import QuorumLeader, quorum_leader
 
@@ -32,27 +30,15 @@ class QuorumWatch:
         self._controllers = controllers
         self._connections = connections
         self._last = _NO_LEADER
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="quorum", daemon=True)
+        self._watch = RepeatedLook("quorum", self._look)
 
     def start(self) -> None:
         """Begin to ask."""
-        self._thread.start()
+        self._watch.start()
 
     def close(self) -> None:
         """Ask no more."""
-        self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        # Not before: the thread would make them again.
-        for connection in self._connections.values():
-            connection.close()
-
-    def _watch(self) -> None:
-        while not self._over.is_set():
-            began_s = time.monotonic()
-            self._look()
-            self._over.wait(rest_s(time.monotonic() - began_s))
+        self._watch.close(self._connections.values())
 
     def _look(self) -> None:
         leaders: list[QuorumLeader] = []
