@@ -81,7 +81,7 @@ SEEN: Final = frozenset(
 )
 """The events that a run on real brokers has in its trace."""
 
-UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LogTruncated.name: frozenset({"reason"}),
     events.LeaderElected.name: frozenset({"reason"}),
 }

@@ -8,11 +8,11 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 
 from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import BrokerSpec
-from harrow.live_cluster.broker_logs import log_lines
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
@@ -50,7 +50,7 @@ class StartedCluster:
         given = self._surroundings
         report = given.report
         by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
-        default_reason = log_lines.HIGH_WATERMARK if by_high_watermark else log_lines.LEADER_EPOCH
+        default_reason = HIGH_WATERMARK_TRUNCATION if by_high_watermark else LEADER_EPOCH_TRUNCATION
         self._broker_logs = {
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
             for broker in given.plan.cluster.brokers

@@ -18,16 +18,10 @@ from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
-from harrow.checks.promise import (
-    ACKS_0,
-    ACKS_1,
-    DISK_FAILURE,
-    FLUSH_INTERVAL,
-    RETENTION_MS,
-    UNCLEAN_ELECTION,
-)
+from harrow.checks.promise import ACKS_0, ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
+from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 

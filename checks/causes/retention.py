@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.promise import RETENTION_BYTES, RETENTION_MS
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
 from harrow.cluster_model.events import BecameLeader, LeaderElected, LogStartRaised
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 

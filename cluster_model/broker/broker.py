@@ -5,6 +5,7 @@ handled at a time; the next waits until the first is answered, as in ``SocketSer
 requests wait for a thread only while the disk is slow (`request_channel`).
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,8 @@ class Broker:
             behaviours.requests_after_registration or behaviours.sockets_opened_last
         )
         self._early_requests: list[Message] = []
+        # What waits for appends, the oldest first.
+        self._pending_metadata: deque[MetadataDelta] = deque()
         self._is_shut_down = False
         self._disk = disk
         # While appends wait for the disk, and others for their threads.
@@ -136,13 +139,18 @@ class Broker:
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        What changes a partition waits for the appends to it that have begun (``Partition.leaderIsrUpdateLock``).
+        What changes a partition waits for the appends to it that have begun (``Partition.leaderIsrUpdateLock``), and what
+        comes after that for its turn, also when nothing else is in its way: one thread obeys (``MetadataLoader``'s queue).
         """
         wait_us = self.replicas.logs.appends_wait_us()
-        if wait_us:
-            self._host.set_timer(wait_us, self._apply_metadata, delta)
+        if wait_us or self._pending_metadata:
+            self._pending_metadata.append(delta)
+            self._host.set_timer(wait_us, self._apply_next_metadata)
         else:
             self._apply_metadata(delta)
+
+    def _apply_next_metadata(self, _: None) -> None:
+        self._apply_metadata(self._pending_metadata.popleft())
 
     def _apply_metadata(self, delta: MetadataDelta) -> None:
         if not self._is_shut_down:

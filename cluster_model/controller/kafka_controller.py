@@ -22,6 +22,7 @@ from harrow.cluster_model.controller.partition_state_machine import (
     Operations,
     PartitionStateMachine,
     Processing,
+    StateChangeFailed,
     Wanted,
 )
 from harrow.cluster_model.events import (
@@ -148,15 +149,17 @@ class KafkaController:
             self._processing = self._events.popleft()()
             self._advance(None)
 
-    def _advance(self, response: zk.ZooKeeperResponse | None) -> None:
+    def _advance(self, response: zk.ZooKeeperResponse | None, *, has_moved: bool = False) -> None:
         """Run the event's processing up to the next ZooKeeper operations."""
         assert self._processing is not None
         try:
             if response is None:
                 operations, atomic, guarded = next(self._processing)
+            elif has_moved:
+                operations, atomic, guarded = self._processing.throw(ControllerMoved())
             else:
                 operations, atomic, guarded = self._processing.send(response)
-        except StopIteration:
+        except (StopIteration, StateChangeFailed):
             self._processing = None
             return
         except ControllerMoved:
@@ -172,7 +175,8 @@ class KafkaController:
         def answered(answer: zk.ZooKeeperResponse) -> None:
             # After the session's expiry this event is history.
             if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
-                self._advance(answer)
+                has_moved = guard is not None and answer.error == zk.BAD_VERSION
+                self._advance(answer, has_moved=has_moved)
                 self._process_next()
 
         self._zookeeper.submit(operations, answered, atomic=atomic, guard=guard)
@@ -207,7 +211,11 @@ class KafkaController:
         self._begin_term(epoch, version + 1)
         self.is_active = True
         self._host.emit(ControllerElected, self._broker, epoch)
-        yield from self._on_controller_failover()
+        try:
+            yield from self._on_controller_failover()
+        except StateChangeFailed:
+            # It has failed because there is a newer one (``KafkaController.elect``, triggerControllerMove).
+            raise ControllerMoved from None
 
     def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
         """Begin with nothing known but the controller epoch."""

@@ -243,7 +243,7 @@ class QuorumController:
 
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
         if self._behaviours.fenced_broker_keeps_session:
-            return self._heartbeats.was_heard_of(broker, now_us)
+            return self._heartbeats.had_contact(broker, now_us)
         return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
     def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
@@ -262,12 +262,14 @@ class QuorumController:
         should_shut_down = want_shut_down and (
             known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
-        # First, for nobody is to be elected who cannot serve.
-        records = self._take_offline(broker, request.offline)
+        # First, for nobody is to be elected who cannot serve, and taken over before the broker's own state changes:
+        # a partition of both must not be changed twice from what it was before.
+        self._write(self._take_offline(broker, request.offline), lambda _: None)
+        records: tuple[MetadataRecord, ...] = ()
         is_fenced = known.fenced
         if known.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
-                records, is_fenced = (*records, *self._unfence(broker)), False
+                records, is_fenced = self._unfence(broker), False
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:

@@ -437,7 +437,7 @@ class RealBroker:
         }
         self._zookeeper.unregister(self._follower)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
         self._until("the end of a registration", lambda: FOLLOWER not in self._brokers())
 
     def elect_follower(self) -> None:
@@ -458,7 +458,7 @@ class RealBroker:
         self._zookeeper.ask_for_preferred_leaders(f"{self._topic}-{number}" for number in PARTITIONS)
         self._until("the end of an election", self._zookeeper.has_no_preferred_election)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return what ZooKeeper has.
@@ -489,7 +489,7 @@ class RealBroker:
                 ]
         return found
 
-    def _until_told(self, expected: dict[str, list[Any]]) -> None:
+    def _await_metadata(self, expected: dict[str, list[Any]]) -> None:
         """Wait until the broker has obeyed the controller: UpdateMetadata comes after LeaderAndIsr."""
         version = self._version(MetadataRequest, _METADATA)
         told = {

@@ -413,3 +413,31 @@ def test_what_is_wrong_with_where_it_was_found() -> None:
         "2:31: hw-monotonic is not judged, for `invariants` leaves it out"
     ]
     assert problems("found: 3") == ["1:8: found: expected a mapping (`key: value`), not a single value"]
+
+
+@pytest.mark.parametrize(
+    ("release", "switches", "is_refused"),
+    [
+        ("3.6", "", True),
+        ("3.9", "", False),
+        ("4.3", "", False),
+        ("4.3", "min_isr_limited_to_replicas: false", True),
+        ("3.6", "min_isr_limited_to_replicas: true", False),
+    ],
+)
+def test_acks_all_that_no_leader_takes_is_refused_as_the_release_has_it(
+    release: str, switches: str, is_refused: bool
+) -> None:
+    """Since 3.7 no more replicas than there are have to be in sync (KAFKA-15583)."""
+    text = f"""\
+        kafka: "{release}"
+        behaviours: {{{switches}}}
+        cluster: {{brokers: 2, topics: [{{name: t, replication_factor: 2}}]}}
+        settings: {{acks: all, min.insync.replicas: 3}}
+        """
+    if is_refused:
+        assert [
+            "impossible: with min.insync.replicas=3 and 2 replicas" in each for each in problems(text)
+        ] == [True]
+    else:
+        assert plan(text).cluster.topics[0].replication_factor == 2

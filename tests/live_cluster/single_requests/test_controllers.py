@@ -24,7 +24,7 @@ from harrow.live_cluster.single_requests.controllers.steps import (
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS
 from harrow.live_cluster.single_requests.recording import recording, steps_of
-from harrow.live_cluster.single_requests.sequences import drawn_sequences
+from harrow.live_cluster.single_requests.sequences import seed_sequences
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)
@@ -57,7 +57,7 @@ def partition(number: int, *steps: ControllerStep) -> Any:
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
-    for steps in drawn_sequences(0, controller_sequences()):
+    for steps in seed_sequences(0, controller_sequences()):
         found = compared(steps, release)
         assert found.difference is None
         assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
