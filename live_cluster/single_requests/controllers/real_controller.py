@@ -23,8 +23,8 @@ from harrow.live_cluster.wire.controller_requests import ALTER_PARTITION, HEARTB
 from harrow.live_cluster.wire.metadata import broker_metadata, elect_preferred_leaders, eligible_leaders
 from harrow.live_cluster.wire.topics import create_topic
 
-SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 50}
-"""Nobody is fenced because nothing is heard of it; the broker that is there says soon what it has heard."""
+SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 10}
+"""Nobody is fenced because nothing is heard of it; the broker that is there says soon what it has heard, for each step waits for that."""
 
 _REGISTRATION_VERSION: Final = 4
 _ALTER_PARTITION_VERSION: Final = 3
