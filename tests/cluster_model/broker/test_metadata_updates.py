@@ -45,7 +45,9 @@ class Life:
         )
 
     def hear(self, *live_brokers: int) -> None:
-        self.reader.listener.metadata_changed(MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), {}))
+        self.reader.listener.metadata_changed(
+            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), {})
+        )
 
     def append(self) -> None:
         self.broker.replicas.logs.append_wait_us(["t-0"])
