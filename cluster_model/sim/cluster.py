@@ -368,7 +368,7 @@ class Cluster:
 
     def create_partitions(self, topic: str, total: int) -> None:
         """Have an administrator ask that a topic have so many partitions."""
-        created = len(self.assignments[topic])
+        created = len(self.assignments.get(topic, ()))
         self._added.update((f"{topic}-{number}", None) for number in range(created, total))
         racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
         self.control_plane.create_partitions(topic, total, racks)

@@ -80,6 +80,15 @@ def test_a_topic_never_has_fewer_partitions_than_before(release: str, metadata: 
 
 
 @on_both
+def test_a_topic_that_is_not_there_gets_none(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    growing.cluster.create_partitions("u", 2)
+    growing.passes()
+    assert growing.refusals() == [("u-0", errors.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert growing.cluster.partition_names() == ("t-0",)
+
+
+@on_both
 def test_as_many_brokers_have_to_be_there_as_a_partition_has_replicas(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     for broker in (1, 2):
