@@ -27,6 +27,7 @@ ADMIN: Final = "admin"
 REASSIGNMENT: Final = "reassignment"
 """Why leaders are elected when a partition gets other replicas."""
 REASSIGNMENT_API: Final = "AlterPartitionReassignments"
+CREATE_PARTITIONS_API: Final = "CreatePartitions"
 
 INELIGIBLE: Final = -1
 """An ISR has a member that may not be in it (INELIGIBLE_REPLICA), or was not asked for: the partition is as it was."""
@@ -171,6 +172,9 @@ class ControlPlane(Protocol):
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that they stay as they were (KIP-455, from 2.4 on)."""
+
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        """Ask that a topic have so many partitions (KIP-195; ``kafka-topics --alter`` before 1.0)."""
 
     def expire_session(self, broker: int) -> None:
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""

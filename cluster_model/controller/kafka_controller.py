@@ -133,6 +133,9 @@ class KafkaController:
             self._put(self._process_preferred_replica_election)
         elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
             self._put(self._process_log_dir_event_notification)
+        elif zk.is_topic_path(event.path):
+            topic = zk.topic_of(event.path)
+            self._put(lambda: self._process_partition_modifications(topic))
         elif zk.is_state_path(event.path):
             partition = zk.partition_of(event.path)
             self._put(lambda: self._process_reassignment_isr_change(partition))
@@ -291,7 +294,8 @@ class KafkaController:
 
     def _read_topics(self, topics: Iterable[str]) -> Processing:
         names = list(topics)
-        response = yield tuple(zk.GetData(zk.topic_path(topic)) for topic in names), False, False
+        reads = tuple(zk.GetData(zk.topic_path(topic), watch=True) for topic in names)
+        response = yield reads, False, False
         for topic, result in zip(names, response.results, strict=True):
             self._context.add_topic(topic, result.data)
 
@@ -406,6 +410,17 @@ class KafkaController:
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
         yield from self._partitions.trigger_online_partitions("topic creation")
+
+    def _process_partition_modifications(self, topic: str) -> Processing:
+        """A topic's znode has been written, by this controller or because it has more partitions: give new ones leaders."""
+        if not self.is_active:
+            return
+        yield from self._read_topics((topic,))
+        context = self._context
+        names = (f"{topic}-{number}" for number in range(context.topics[topic]))
+        new = [name for name in names if name not in context.leadership]
+        if new:
+            yield from self._partitions.initialize_leader_and_isr(new)
 
     def _process_isr_change_notification(self) -> Processing:
         """Leaders have changed ISRs: pass that on as metadata."""

@@ -81,12 +81,12 @@ class PartitionStateMachine:
         context = self._context
         new = [p for p in context.assignments if p not in context.leadership]
         if new:
-            yield from self._initialize_leader_and_isr(new)
+            yield from self.initialize_leader_and_isr(new)
         offline = [p for p in context.assignments if p in context.offline_partitions]
         if offline:
             yield from self.elect_leaders(offline, OFFLINE, reason)
 
-    def _initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
+    def initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
         """A new partition: the first live replica leads, the live ones are the ISR."""
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}

@@ -177,6 +177,19 @@ class QuorumControlPlane:
         else:
             active.alter_partition_reassignment(partition, target)
 
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        """Ask for it (CreatePartitions) until there is a controller that has it committed."""
+        active = self._active_controller()
+        if active is None:
+            self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.create_partitions(topic, total, racks))
+        else:
+            active.create_partitions(
+                topic,
+                total,
+                racks,
+                lambda done: None if done else self.create_partitions(topic, total, racks),
+            )
+
     def expire_session(self, broker: int) -> None:
         """Have a broker fenced; of a controller in a process of its own have the office taken."""
         active = self._active_controller()

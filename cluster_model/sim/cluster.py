@@ -111,6 +111,8 @@ class Cluster:
         }
         self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        # Those that somebody has asked for since the topics were created.
+        self._added: dict[str, None] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
@@ -136,6 +138,11 @@ class Cluster:
             return assignment.replicas
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Return the partitions that there are: those that topics have been created with, and those that were added."""
+        created = (name for name in self._added if self.assignment(name) is not None)
+        return (*self.spec.partition_names(), *created)
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]
@@ -356,6 +363,13 @@ class Cluster:
             self.trace.emit(events.RequestRejected, broker, REASSIGNMENT_API, partition, ADMIN, error)
         else:
             self.control_plane.alter_partition_reassignment(partition, target)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Have an administrator ask that a topic have so many partitions."""
+        created = len(self.assignments.get(topic, ()))
+        self._added.update((f"{topic}-{number}", None) for number in range(created, total))
+        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
+        self.control_plane.create_partitions(topic, total, racks)
 
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""

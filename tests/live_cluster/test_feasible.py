@@ -46,6 +46,14 @@ def test_a_plain_campaign_has_none() -> None:
 @pytest.mark.parametrize(
     ("text", "obstacle"),
     [
+        (
+            CLUSTER + action("add_partitions: {topic: t, partitions: 2}"),
+            "no partitions are added on real brokers",
+        ),
+        (
+            CLUSTER + action("reassign_partition: {partition: t-0, replicas: [0, 1]}"),
+            "partitions are not reassigned on real brokers",
+        ),
         ("core: {}", "a core of the brokers cannot be healed alone"),
         (
             "behaviours: {controller_epoch_fencing: false}",

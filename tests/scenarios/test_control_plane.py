@@ -88,6 +88,9 @@ class Oracle:
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         raise NotImplementedError
 
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        raise NotImplementedError
+
     def assignment(self, partition: str) -> ReplicaAssignment | None:
         return None
 
