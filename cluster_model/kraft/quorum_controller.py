@@ -217,7 +217,8 @@ class QuorumController:
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
             if not known.fenced:
-                # Nothing is known of what it has heard since (``BrokerHeartbeatManager.register``).
+                # The record begins anew what is known of it: neither what it has heard of, nor that it stops (``ClusterControlManager.replay``).
+                self._heartbeats.forget(request.broker)
                 self._heartbeats.touch(request.broker, now_us)
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
         if known is not None and self._has_session(request.broker, known, now_us):

@@ -131,6 +131,14 @@ def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
     assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
+def test_one_that_registers_again_is_not_known_to_stop() -> None:
+    """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
+    _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
+    assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
+    *_, goes_on = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
+    assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
+
+
 def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
     assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
