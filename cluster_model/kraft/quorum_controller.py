@@ -307,7 +307,10 @@ class QuorumController:
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
         """Let a broker lead and join ISRs again; it leads what nobody else could."""
         known = self._image.brokers[broker]
-        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, False, False)
+        # That it was stopping stays until it registers anew: the record changes nothing of it (``BrokerRegistration.cloneWith``).
+        change = BrokerRegistrationChangeRecord(
+            broker, known.broker_epoch, False, known.in_controlled_shutdown
+        )
         return (
             change,
             *self._changes(tuple(self._image.leaderless), "broker startup", also_acceptable=broker),
@@ -326,7 +329,9 @@ class QuorumController:
         """Fence a broker: it leaves the ISRs and leads nothing (``ReplicationControlManager.handleBrokerFenced``)."""
         known = self._image.brokers[broker]
         self._heartbeats.forget(broker)
-        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, True, False, expired)
+        change = BrokerRegistrationChangeRecord(
+            broker, known.broker_epoch, True, known.in_controlled_shutdown, expired
+        )
         return (change, *self._without(broker))
 
     def expire_session(self, broker: int) -> None:

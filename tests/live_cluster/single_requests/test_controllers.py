@@ -139,6 +139,19 @@ def test_one_that_registers_again_is_not_known_to_stop() -> None:
     assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
 
 
+def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
+    """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
+    let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    unfenced = HeartbeatStep(broker=1)
+    *_, back, refused = answers(*let_go, unfenced, joins)
+    assert not back["is_fenced"]
+    assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
+    # From 4.0 on that has to wait until the session is over.
+    anew = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
+    assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+
+
 def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
     assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
