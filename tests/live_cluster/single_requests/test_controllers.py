@@ -148,7 +148,7 @@ def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_a
     assert not back["is_fenced"]
     assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
     # From 4.0 on that has to wait until the session is over.
-    anew = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
+    anew: tuple[ControllerStep, ...] = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
     assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
 
 
