@@ -50,6 +50,7 @@ FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
+BY_REQUEST: Final = "DeleteRecords"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -141,6 +142,10 @@ BY_RETENTION = (
         setting=RETENTION_BYTES,
         when="when the log is as large without the segment that has it, read or not",
         prevented_by=(preventions.KEEPING_MORE,),
+    ),
+    Permission(
+        setting=BY_REQUEST,
+        when="when the record is below the offset that an administrator names, read or not",
     ),
 )
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)

@@ -36,6 +36,9 @@ class Operator(Protocol):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
 
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
+
     def inject(self, fault: Any) -> bool:
         """Inject a fault; return False when there was nothing to do it to."""
 

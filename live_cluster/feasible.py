@@ -27,7 +27,7 @@ from harrow.cluster_model.settings import (
 )
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.actions import CancelReassignment, ReassignPartition
+from harrow.faults.actions import CancelReassignment, DeleteRecords, ReassignPartition
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -198,6 +198,8 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
 def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
     if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
         yield "partitions are not reassigned on real brokers"
+    if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
+        yield "records are not deleted by request on real brokers"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

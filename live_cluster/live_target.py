@@ -179,6 +179,15 @@ class LiveTarget:
         """
         raise CannotDoError("partitions are not reassigned on real brokers")
 
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Refuse: which of the records that a real log has no more were deleted by request cannot be seen.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError("records are not deleted by request on real brokers")
+
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
 

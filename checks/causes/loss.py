@@ -21,6 +21,7 @@ from harrow.checks.link import Link
 from harrow.checks.promise import (
     ACKS_0,
     ACKS_1,
+    BY_REQUEST,
     DISK_FAILURE,
     FLUSH_INTERVAL,
     RETENTION_MS,
@@ -150,6 +151,13 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:
         return None
+    if deletion.setting == BY_REQUEST and deletion.was_due:
+        return Cause((catalogue.deleted_by_request.conclude(value=value),), BY_REQUEST)
+    if deletion.setting == BY_REQUEST:
+        beyond = catalogue.deleted_beyond_request.conclude(value=value)
+        return Cause(
+            (beyond,), None, prevention.by_behaviour(story.evidence, ("deleted_records_end_at_offset",))
+        )
     if not deletion.was_due:
         too_early = catalogue.deleted_too_early.conclude(value=value, setting=deletion.setting)
         return Cause(

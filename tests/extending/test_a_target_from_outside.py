@@ -79,6 +79,9 @@ class OneLog(Clock):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         pass
 
+    def delete_records(self, partition: str, offset: int) -> None:
+        pass
+
     # What can be seen
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
