@@ -238,7 +238,7 @@ class Behaviours:
         "an administrator has shortened. Before, its fetcher failed.",
         "KAFKA-6975, Partition.appendRecordsToFollowerOrFutureReplica",
         meaning="a follower may begin in the middle of a batch (KAFKA-6975)",
-        before=(("2.0", False),),
+        before=(("1.0", False),),
     )
     deleted_records_end_at_offset: bool = _switch(
         "DeleteRecords takes what is below the offset that it names, and nothing else.",

@@ -178,8 +178,8 @@ def test_an_administrator_goes_on_to_the_next_leader_when_the_one_that_he_has_as
     assert (answered.broker, answered.error) == (1, errors.NONE)
 
 
-@pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("2.0", 0), ("2.4", 0)])
-def test_a_follower_that_comes_back_with_nothing_begins_in_the_middle_of_a_batch_since_2_0(
+@pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
+def test_a_follower_that_comes_back_with_nothing_begins_in_the_middle_of_a_batch_since_1_1(
     kafka: str, begins: int | None
 ) -> None:
     loss = "{do: {disk_loss: {broker: 2, restart_after: 20s}}}"
