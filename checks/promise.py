@@ -12,6 +12,8 @@ from typing import Final
 from harrow.checks import prevention as preventions
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.permission import Permission, Promise
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET, IN_FLIGHT
 
 LOST_WRITE: Final = "lost-write"
 DUPLICATE: Final = "duplicate"
@@ -43,14 +45,9 @@ TRANSACTIONAL_ID: Final = "transactional.id"
 NOT_TRANSACTIONAL: Final = "no transactional.id"
 READ_COMMITTED: Final = "isolation.level=read_committed"
 READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
-IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
-AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
-RETENTION_MS: Final = "retention.ms"
-RETENTION_BYTES: Final = "retention.bytes"
-BY_REQUEST: Final = "DeleteRecords"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -58,7 +55,6 @@ BROKER_EPOCH: Final = "broker epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
 LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 REGISTRATION: Final = "/brokers/ids"
-MIN_ISR: Final = "min.insync.replicas"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
@@ -144,7 +140,7 @@ BY_RETENTION = (
         prevented_by=(preventions.KEEPING_MORE,),
     ),
     Permission(
-        setting=BY_REQUEST,
+        setting=DELETE_RECORDS,
         when="when the record is below the offset that an administrator names, read or not",
     ),
 )

@@ -579,7 +579,7 @@ class LogStartReverted(Event):
 
 @event("offset_reset")
 class OffsetReset(Event):
-    """A consumer whose position is out of range goes where ``auto.offset.reset`` says."""
+    """A consumer whose ``position`` is out of range, or that has none (-1), goes where ``auto.offset.reset`` says."""
 
     client: ProcessName
     partition: PartitionName

@@ -39,6 +39,9 @@ class Operator(Protocol):
     def delete_records(self, partition: str, offset: int) -> None:
         """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
 
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Ask that a topic have so many partitions."""
+
     def inject(self, fault: Any) -> bool:
         """Inject a fault; return False when there was nothing to do it to."""
 

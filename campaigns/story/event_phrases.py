@@ -11,6 +11,7 @@ from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, br
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
+from harrow.cluster_model.clients.consumer import NO_POSITION
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
@@ -253,6 +254,12 @@ def _log_start_reverted(event: events.LogStartReverted, at: EventContext) -> str
     return f"begins its log{at.of} AGAIN at offset {event.to_offset}: that it began at {event.from_offset} was in no checkpoint yet"
 
 
+def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
+    if event.position == NO_POSITION:
+        return f"BEGINS to read{at.of} at offset {event.offset} (auto.offset.reset={event.policy})"
+    return f"RESET its position{at.of} from {event.position} to {event.offset} (auto.offset.reset={event.policy})"
+
+
 def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
@@ -443,7 +450,7 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.OffsetReset,
         "rejection",
-        "RESET its position{of} from {position} to {offset} (auto.offset.reset={policy})",
+        _offset_reset,
         "offset reset",
     ),
     Phrase(

@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.promise import BY_REQUEST, RETENTION_BYTES, RETENTION_MS
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
 from harrow.cluster_model.events import BecameLeader, DeleteRecordsObeyed, LeaderElected, LogStartRaised
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
-from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START
+from harrow.cluster_model.log.unified_log import (
+    DELETE_RECORDS,
+    LEADER_LOG_START,
+    RETENTION_BYTES,
+    RETENTION_MS,
+)
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A record went with the beginning of a log: by which setting, or `BY_REQUEST`, and whether that promised no more."""
+    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether that promised no more."""
 
     setting: str
     was_due: bool
@@ -50,7 +54,7 @@ def deletion_of(
         copy.number < number < removed.number and copy.offset < asked.offset
         for number, asked in index.events(DeleteRecordsObeyed, partition=partition)
     ):
-        return Deletion(BY_REQUEST, was_due=True)
+        return Deletion(DELETE_RECORDS, was_due=True)
     age_us = removed.at_us - (copy.at_us if sent_us is None else sent_us)
     due = {
         RETENTION_MS: 0 <= config.retention_us < age_us,
@@ -59,7 +63,7 @@ def deletion_of(
     by_size = due[RETENTION_BYTES] and (removed.reason == RETENTION_BYTES or not due[RETENTION_MS])
     setting = RETENTION_BYTES if by_size else RETENTION_MS
     if removed.reason == DELETE_RECORDS and not due[setting]:
-        setting = BY_REQUEST
+        setting = DELETE_RECORDS
     return Deletion(setting, due.get(setting, False))
 
 

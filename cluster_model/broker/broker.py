@@ -30,7 +30,7 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 
-_OF_CONTROLLERS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
 
 
@@ -52,8 +52,11 @@ class Broker:
         self._config = config
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
-        self._accepts_requests = not behaviours.requests_after_registration
+        self._accepts_requests = not (
+            behaviours.requests_after_registration or behaviours.sockets_opened_last
+        )
         self._early_requests: list[Message] = []
+        # What waits for appends, the oldest first.
         self._is_shut_down = False
         self._disk = disk
         # While appends wait for the disk, and others for their threads.
@@ -61,10 +64,8 @@ class Broker:
         # What the metadata log says, while what it has said before waits for appends; the first of them is under way.
         self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache()
-        self._lifecycle = control_plane.join(
-            *(broker, host, config, topic_config, self._registered, self._obey_metadata),
-            self._known_controller,
-        )
+        self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
+        self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
             broker,
             host,
@@ -107,27 +108,45 @@ class Broker:
         """Whether it has begun to stop and never ends by itself."""
         return self._is_shut_down and self.replicas.hangs
 
-    def start(self) -> None:
-        """Register with the control plane; everything else follows from that."""
+    def start(self, open_sockets: Callable[[], None]) -> None:
+        """Register with the control plane; everything else follows from that. Nobody can connect before *open_sockets*."""
+        if self._behaviours.sockets_opened_last:
+            self._open_sockets = open_sockets
+        else:
+            open_sockets()
         self._host.emit(BrokerStarted, self.id)
         if self._disk.write_us:
             self.disk_slowed()
         self.replicas.start()
         self._lifecycle.start()
 
-    def _known_controller(self) -> int:
-        """Return the controller that has sent metadata last, while that has it for alive."""
+    @property
+    def known_controller(self) -> int:
+        """The controller that has sent metadata last, while that has it for alive."""
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
-    def _registered(self, broker_epoch: int) -> None:
+    def registered(self, broker_epoch: int) -> None:
+        """Begin to handle requests, unless the sockets are opened last; those that came earlier have waited in the sockets."""
         self._broker_epoch = broker_epoch
-        self._accept_requests()
+        if self._open_sockets is None:
+            self._accepts_requests = True
+            early, self._early_requests = self._early_requests, []
+            for message in early:
+                self.receive_request(message)
 
-    def _obey_metadata(self, delta: MetadataDelta) -> None:
+    def unfenced(self) -> None:
+        """Everything is ready: open the sockets, if they are not open."""
+        if self._open_sockets is not None and not self._is_shut_down:
+            open_sockets, self._open_sockets = self._open_sockets, None
+            self._accepts_requests = True
+            open_sockets()
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
         """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        What changes a partition waits for the appends to it that have begun, and what comes after it waits, too.
+        What changes a partition waits for the appends to it that have begun, and what comes after that for its turn: one thread
+        obeys (``MetadataLoader``'s queue).
         """
         if not self._deltas and self.replicas.append_locks.are_free:
             self._apply_metadata(delta)
@@ -153,13 +172,6 @@ class Broker:
         if not self._is_shut_down:
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
-
-    def _accept_requests(self) -> None:
-        """Begin to handle requests; those that came earlier have waited in the sockets."""
-        self._accepts_requests = True
-        early, self._early_requests = self._early_requests, []
-        for message in early:
-            self.receive_request(message)
 
     def delete_records(
         self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
@@ -244,7 +256,7 @@ class Broker:
         api = message[2].api
         if api == "Produce":
             yield from self.replicas.produce_steps(message)
-        elif api not in _OF_CONTROLLERS or self._control_error(message[2]) != errors.NONE:
+        elif api not in _CONTROLLER_APIS or self._control_error(message[2]) != errors.NONE:
             self._handlers[api](message)
         elif api == "UpdateMetadata":
             yield from self.replicas.append_locks.wait_for_change()

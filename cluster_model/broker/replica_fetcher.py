@@ -14,7 +14,12 @@ from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandl
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
-from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_EPOCH_TRUNCATION,
+    OUT_OF_RANGE_TRUNCATION,
+    UnexpectedAppendOffset,
+)
 from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
@@ -131,7 +136,7 @@ class ReplicaFetcher:
                 continue
             latest = state.partition.log.epochs.latest_epoch()
             if latest == UNDEFINED_EPOCH:
-                self._truncate_to(state, state.fetch_offset, "high watermark")
+                self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
             else:
                 epochs[state.partition.name] = (state.leader_epoch, latest)
         if epochs:
@@ -210,24 +215,24 @@ class ReplicaFetcher:
         """Truncate by the leader's answer (``getOffsetTruncationState``)."""
         log = state.partition.log
         if end_offset == UNDEFINED_EPOCH_OFFSET:
-            self._truncate_to(state, state.fetch_offset, "high watermark")
+            self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
             return
         if leader_epoch == UNDEFINED_EPOCH:
-            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
             return
         own_epoch, own_end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
         if own_end == UNDEFINED_EPOCH_OFFSET:
-            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         elif own_epoch != leader_epoch:
             # An epoch that this log does not have: cut to the end of the largest smaller
             # one and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
-                state.partition.truncate_to(min(own_end, log.log_end_offset), "leader epoch")
+                state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
             else:
-                self._truncate_to(state, min(own_end, log.log_end_offset), "leader epoch")
+                self._truncate_to(state, min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         else:
             offset = min(own_end, end_offset, log.log_end_offset)
-            self._truncate_to(state, offset, "leader epoch")
+            self._truncate_to(state, offset, LEADER_EPOCH_TRUNCATION)
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
         state.partition.truncate_to(offset, reason)
@@ -365,7 +370,7 @@ class ReplicaFetcher:
                 return
             elif error == errors.NONE:
                 self._delayed.pop(name, None)
-                self._truncate_to(state, end_offset, "out of range")
+                self._truncate_to(state, end_offset, OUT_OF_RANGE_TRUNCATION)
         self._work()
 
     def _start_offset_answered(

@@ -26,7 +26,7 @@ from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.unified_log import NO_OFFSET
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -37,8 +37,8 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-_OF_ANOTHER_LEADER: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
-_OF_LEADERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
+_LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
 
@@ -366,7 +366,11 @@ class ReplicaManager:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
             if partition is not None:
                 error = partition.check_epoch(cached.leader_epoch)
-            if partition is None or error not in _OF_LEADERS or not partition.is_replica(session.replica_id):
+            if (
+                partition is None
+                or error not in _LEADER_ANSWERS
+                or not partition.is_replica(session.replica_id)
+            ):
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
@@ -704,7 +708,7 @@ class ReplicaManager:
 
     def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
         """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
-        if error not in _OF_ANOTHER_LEADER or not self._behaviours.leader_in_answer:
+        if error not in _LEADER_CHANGE_ERRORS or not self._behaviours.leader_in_answer:
             return None
         partition = self.partitions.get(name)
         if partition is not None:
@@ -758,7 +762,7 @@ class ReplicaManager:
     def _follow(self, partition: Partition) -> None:
         self._fetchers.remove(partition.name)
         if self._behaviours.follower_truncation == HIGH_WATERMARK:
-            partition.truncate_to(partition.log.high_watermark, "high watermark")
+            partition.truncate_to(partition.log.high_watermark, HIGH_WATERMARK_TRUNCATION)
         self._fetchers.add(partition)
 
     # ISR

@@ -18,10 +18,10 @@ from harrow.cluster_model.sim.host import Host
 
 _CONTROL_PLANE_QUEUE: Final = 20
 """How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
-_OF_CONTROLLERS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What controllers send."""
 
-_Kept = deque[tuple[Message, bool, Any]]
+_Backlog = deque[tuple[Message, bool, Any]]
 """What a network thread has not come to: requests (True), and answers with their bodies."""
 
 
@@ -76,7 +76,7 @@ class RequestChannels:
         self._control_plane.close()
 
     def _channel_of(self, message: Message) -> "RequestChannel":
-        return self._control_plane if message[2].api in _OF_CONTROLLERS else self._data_plane
+        return self._control_plane if message[2].api in _CONTROLLER_APIS else self._data_plane
 
 
 class RequestChannel:
@@ -106,11 +106,11 @@ class RequestChannel:
         self._under_way: list[Steps] = []
         self._queue: deque[Message] = deque()
         # One for each network thread; the first thing in it is a request that has no place in the queue.
-        self._kept: list[_Kept] = [deque() for _ in range(network_threads)]
+        self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
         # Those that wait for a place, in the order in which they came to it.
-        self._blocked: deque[_Kept] = deque()
+        self._blocked: deque[_Backlog] = deque()
         # The one that goes on now: what comes in meanwhile, for an answer lets the next request in, comes after what it has.
-        self._going_on: _Kept | None = None
+        self._draining: _Backlog | None = None
         self._is_dispatching = False
 
     @property
@@ -120,18 +120,18 @@ class RequestChannel:
 
     def put(self, message: Message) -> None:
         """Take a request that has come."""
-        kept = self._kept_by(message)
-        if kept or kept is self._going_on:
-            kept.append((message, True, None))
+        backlog = self._backlog_of(message)
+        if backlog or backlog is self._draining:
+            backlog.append((message, True, None))
         else:
-            self._enqueue(message, kept)
+            self._enqueue(message, backlog)
             self._dispatch()
 
     def answer(self, message: Message, body: Any) -> None:
         """Have the network thread of a request send its answer."""
-        kept = self._kept_by(message)
-        if kept or kept is self._going_on:
-            kept.append((message, False, body))
+        backlog = self._backlog_of(message)
+        if backlog or backlog is self._draining:
+            backlog.append((message, False, body))
         else:
             self._send(message, body)
 
@@ -147,17 +147,17 @@ class RequestChannel:
             for _ in steps:
                 pass
 
-    def _kept_by(self, message: Message) -> _Kept:
+    def _backlog_of(self, message: Message) -> _Backlog:
         """Return what the network thread of a connection has not come to; connections take turns."""
-        return self._kept[message[0].id % len(self._kept)]
+        return self._backlogs[message[0].id % len(self._backlogs)]
 
-    def _enqueue(self, message: Message, kept: _Kept) -> bool:
+    def _enqueue(self, message: Message, backlog: _Backlog) -> bool:
         """Put a request into the queue; return False where it has no place, and its network thread waits for one."""
         if len(self._queue) < self._requests_max:
             self._queue.append(message)
             return True
-        kept.appendleft((message, True, None))
-        self._blocked.append(kept)
+        backlog.appendleft((message, True, None))
+        self._blocked.append(backlog)
         self._host.emit(RequestQueueFull, self._broker, len(self._queue))
         return False
 
@@ -168,7 +168,7 @@ class RequestChannel:
         self._is_dispatching = True
         while self._queue and len(self._under_way) < self._io_threads:
             message = self._queue.popleft()
-            self._go_on()
+            self._drain_next()
             steps = self._handle(message)
             self._under_way.append(steps)
             self._work(steps)
@@ -187,15 +187,15 @@ class RequestChannel:
             self._work(steps)
             self._dispatch()
 
-    def _go_on(self) -> None:
+    def _drain_next(self) -> None:
         """Let the network thread that has waited longest go on: there is a place."""
         if not self._blocked:
             return
-        self._going_on = kept = self._blocked.popleft()
-        while kept:
-            message, is_request, body = kept.popleft()
+        self._draining = backlog = self._blocked.popleft()
+        while backlog:
+            message, is_request, body = backlog.popleft()
             if not is_request:
                 self._send(message, body)
-            elif not self._enqueue(message, kept):
+            elif not self._enqueue(message, backlog):
                 break
-        self._going_on = None
+        self._draining = None

@@ -29,6 +29,11 @@ LEADER_LOG_START: Final = "log start offset"
 DELETE_RECORDS: Final = "DeleteRecords"
 """Why a log begins later than before: its retention, that its leader's does, or that an administrator wanted that."""
 
+HIGH_WATERMARK_TRUNCATION: Final = "high watermark"
+LEADER_EPOCH_TRUNCATION: Final = "leader epoch"
+OUT_OF_RANGE_TRUNCATION: Final = "out of range"
+"""What a follower goes by that truncates its log: its high watermark, where its leader says that an epoch ends, where its leader's log ends."""
+
 
 class UnexpectedAppendOffset(Exception):
     """A follower's batch does not begin at its LEO: this log and the leader's have parted."""

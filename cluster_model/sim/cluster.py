@@ -19,7 +19,7 @@ from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
-from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.release import RELEASES, Behaviours, version_of
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
@@ -27,7 +27,7 @@ from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
-from harrow.cluster_model.sim.record_deletion import DELETE_RECORDS_API, RecordDeletion
+from harrow.cluster_model.sim.record_deletion import RecordDeletion
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, ClusterSpec
@@ -116,6 +116,8 @@ class Cluster:
         }
         self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        # Those that somebody has asked for since the topics were created.
+        self._added: dict[str, None] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
@@ -141,6 +143,11 @@ class Cluster:
             return assignment.replicas
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Return the partitions that there are: those that topics have been created with, and those that were added."""
+        created = (name for name in self._added if self.assignment(name) is not None)
+        return (*self.spec.partition_names(), *created)
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]
@@ -182,8 +189,8 @@ class Cluster:
             self.control_plane,
         )
         self.brokers[broker] = life
-        self.network.listen(process, life)
-        life.start()
+        self.network.add(process)
+        life.start(lambda: self.network.listen(process, life))
         if self.spec.disk.writeback_us is not None:
             phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
             self.simulator.schedule(
@@ -366,7 +373,7 @@ class Cluster:
         """Have an administrator ask for what is below an offset to be deleted, which a release without KIP-107 does not understand."""
         if self._version < _DELETES_RECORDS_SINCE:
             broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
-            self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS_API, partition, ADMIN, error)
+            self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
             return
 
         def after(delay_us: int, callback: Callable[[None], None]) -> None:
@@ -385,6 +392,13 @@ class Cluster:
         process = self.processes.get(leader)
         answers = process is not None and process.running and not process.paused
         return leader, self.brokers.get(leader) if answers else None
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Have an administrator ask that a topic have so many partitions."""
+        created = len(self.assignments.get(topic, ()))
+        self._added.update((f"{topic}-{number}", None) for number in range(created, total))
+        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
+        self.control_plane.create_partitions(topic, total, racks)
 
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""

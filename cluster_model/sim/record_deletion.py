@@ -7,10 +7,10 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ADMIN
 from harrow.cluster_model.events import DeleteRecordsAnswered, RequestRejected
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.trace import Trace
 
-DELETE_RECORDS_API: Final = "DeleteRecords"
 _TIMEOUT_US: Final = 60 * US_PER_SECOND
 """``default.api.timeout.ms`` of an administrator's client: then it gives up."""
 _RETRY_US: Final = 100 * US_PER_MS
@@ -72,7 +72,7 @@ class RecordDeletion:
                 return
             self._asked = None
             if error in _RETRIED:
-                self._trace.emit(RequestRejected, broker, DELETE_RECORDS_API, self._partition, ADMIN, error)
+                self._trace.emit(RequestRejected, broker, DELETE_RECORDS, self._partition, ADMIN, error)
                 self._after(_RETRY_US, self.ask)
             else:
                 self._end(broker, offset, error)

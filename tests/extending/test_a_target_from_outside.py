@@ -82,7 +82,13 @@ class OneLog(Clock):
     def delete_records(self, partition: str, offset: int) -> None:
         pass
 
+    def create_partitions(self, topic: str, total: int) -> None:
+        pass
+
     # What can be seen
+
+    def partition_names(self) -> tuple[str, ...]:
+        return ("t-0",)
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         return ((0, 1, 2), (), ())

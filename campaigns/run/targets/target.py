@@ -5,7 +5,7 @@ A run knows nothing of a cluster but what stands here. What acts on it goes thro
 `Target.evidence`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -119,6 +119,12 @@ class Target(Protocol):
 
     def delete_records(self, partition: str, offset: int) -> None:
         """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Ask that a topic have so many partitions."""
+
+    def partition_names(self) -> Sequence[str]:
+        """Return the partitions that there are now."""
 
     def heal(self) -> None:
         """End every fault, start what is down, and call back no more."""

@@ -7,7 +7,6 @@ import pytest
 
 from harrow.checks.causes.retention import Deletion, deletion_of, is_read_and_expired
 from harrow.checks.index import Index
-from harrow.checks.promise import BY_REQUEST
 from harrow.checks.replay.partition_state import RETENTION
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,
@@ -72,10 +71,10 @@ def test_a_deletion_was_due_when_the_settings_promised_no_more(
 @pytest.mark.parametrize(
     ("asked", "reason", "wanted"),
     [
-        (1, DELETE_RECORDS, Deletion(BY_REQUEST, was_due=True)),
-        (1, RETENTION_MS, Deletion(BY_REQUEST, was_due=True)),
-        (0, DELETE_RECORDS, Deletion(BY_REQUEST, was_due=False)),
-        (None, DELETE_RECORDS, Deletion(BY_REQUEST, was_due=False)),
+        (1, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=True)),
+        (1, RETENTION_MS, Deletion(DELETE_RECORDS, was_due=True)),
+        (0, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=False)),
+        (None, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=False)),
     ],
 )
 def test_what_an_administrator_has_deleted_is_what_is_below_the_offset_that_he_named(
@@ -96,7 +95,7 @@ def test_a_request_excuses_nothing_that_was_stored_after_it() -> None:
     run.at(1)
     run.write(producer, "m0", 0, 1)
     expired(run, 0, DELETE_RECORDS)
-    assert found(judged(run, {RETENTION_MS: -1})) == Deletion(BY_REQUEST, was_due=False)
+    assert found(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
 
 
 def test_what_is_still_there_was_not_deleted() -> None:

@@ -19,7 +19,7 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.trace import select
-from tests.cluster_model.broker.test_broker_stop import Life
+from tests.cluster_model.broker.test_broker_life import Life
 from tests.cluster_model.fakes import SECOND
 
 P = "t-0"

@@ -9,7 +9,7 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     StopReplicaRequest,
 )
-from tests.cluster_model.broker.test_broker_stop import Life
+from tests.cluster_model.broker.test_broker_life import Life
 from tests.cluster_model.fakes import SECOND, batch
 
 P, Q = "t-0", "t-1"

@@ -18,7 +18,7 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.sim.connection import Connection
-from tests.cluster_model.broker.test_broker_stop import Life
+from tests.cluster_model.broker.test_broker_life import Life
 from tests.cluster_model.fakes import SECOND, FakeHost, batch
 
 P, Q = "t-0", "t-1"
