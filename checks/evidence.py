@@ -17,7 +17,8 @@ class FinalLog:
 
     One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
     its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark. Of ``damaged`` batches,
-    by base offset, the CRC is wrong: nobody can read them.
+    by base offset, the CRC is wrong: nobody can read them. Where ``begins_at`` is in the middle of a batch, what that has before was
+    deleted (DeleteRecords).
     """
 
     leo: int
@@ -27,18 +28,26 @@ class FinalLog:
     batches: tuple[RecordBatch, ...]
     in_sync: bool = True
     damaged: frozenset[int] = frozenset()
+    begins_at: int = 0
 
     @property
     def log_start(self) -> int:
         """The offset at which the log begins: retention may have deleted what was before."""
+        return max(self.first_offset, self.begins_at)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first record that is stored, be it deleted or not."""
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
         """Return the records' values by offset, None for control records and for what has been deleted or damaged."""
-        values: list[str | None] = [None] * self.log_start if self.batches else []
+        values: list[str | None] = [None] * self.first_offset if self.batches else []
         for batch in self.batches:
             is_read = batch.values and batch.base_offset not in self.damaged
             values += batch.values if is_read else (None,) * record_count(batch.values)
+        deleted = min(self.log_start, len(values))
+        values[:deleted] = [None] * deleted
         return values
 
 

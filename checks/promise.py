@@ -12,7 +12,7 @@ from typing import Final
 from harrow.checks import prevention as preventions
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.permission import Permission, Promise
-from harrow.cluster_model.log.unified_log import RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_BYTES, RETENTION_MS
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, IN_FLIGHT
 
 LOST_WRITE: Final = "lost-write"
@@ -138,6 +138,10 @@ BY_RETENTION = (
         setting=RETENTION_BYTES,
         when="when the log is as large without the segment that has it, read or not",
         prevented_by=(preventions.KEEPING_MORE,),
+    ),
+    Permission(
+        setting=DELETE_RECORDS,
+        when="when the record is below the offset that an administrator names, read or not",
     ),
 )
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)

@@ -548,6 +548,25 @@ class LogStartedAnew(Event):
     offset: Offset
 
 
+@event("delete_records_obeyed")
+class DeleteRecordsObeyed(Event):
+    """A leader does what an administrator asks for: nobody gets records below an offset any more (DeleteRecords, KIP-107)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+
+
+@event("delete_records_answered")
+class DeleteRecordsAnswered(Event):
+    """An administrator hears what became of a DeleteRecords: all live replicas have deleted what is below an offset, or an error."""
+
+    broker: BrokerId
+    partition: PartitionName
+    offset: Offset
+    error: Text
+
+
 @event("log_start_reverted")
 class LogStartReverted(Event):
     """A broker that has started begins a log earlier than before: nothing of the later start was in a checkpoint yet."""

@@ -258,6 +258,13 @@ _MUTANTS: Final = (
     ),
     # What a leader knows of producers
     Mutant(
+        name="deletion-takes-whole-batches",
+        switch="deleted_records_end_at_offset",
+        doc="DeleteRecords deletes the whole batch that has the offset it names: records at that offset and after it go, too.",
+        source="Partition.deleteRecordsOnLeader, KIP-107",
+        noticed_by=("lost-write",),
+    ),
+    Mutant(
         name="retention-ignores-age",
         switch="retention_spares_recent",
         doc="retention.ms deletes every segment that is complete, however new its records are.",

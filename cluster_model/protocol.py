@@ -63,6 +63,8 @@ class FetchRequest:
     ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a follower that leaves it to the leader
     to say whether their logs have parted (KIP-595).
 
+    ``log_starts`` says of partitions where the follower's log begins, where that is not at 0 (KIP-107).
+
     ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch`` (KIP-903), or -1 for a consumer,
     which has an isolation level. With a session epoch above
     0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
@@ -79,6 +81,11 @@ class FetchRequest:
     forgotten: tuple[str, ...] = ()
     last_epochs: dict[str, int] = field(default_factory=dict)
     replica_epoch: int = NO_EPOCH
+    log_starts: dict[str, int] = field(default_factory=dict)
+
+
+DELETE_TO_HIGH_WATERMARK: Final = -1
+"""The offset of a DeleteRecords that is to delete all that is committed (``DeleteRecordsRequest.HIGH_WATERMARK``)."""
 
 
 @dataclass(slots=True)

@@ -241,6 +241,18 @@ class Behaviours:
         before=(("0.11", False),),
         is_repair=False,
     )
+    follower_begins_with_batch: bool = _switch(
+        "A follower that has no records, and is to begin in the middle of a batch, begins with that batch: so a leader's log may begin that "
+        "an administrator has shortened. Before, its fetcher failed.",
+        "KAFKA-6975, Partition.appendRecordsToFollowerOrFutureReplica",
+        meaning="a follower may begin in the middle of a batch (KAFKA-6975)",
+        before=(("1.0", False),),
+    )
+    deleted_records_end_at_offset: bool = _switch(
+        "DeleteRecords takes what is below the offset that it names, and nothing else.",
+        "KIP-107, Partition.deleteRecordsOnLeader",
+        meaning="DeleteRecords takes what is below its offset alone",
+    )
     retention_spares_recent: bool = _switch(
         "retention.ms deletes a segment when its latest record is older than that.",
         "KIP-33, Log.deleteRetentionMsBreachedSegments",

@@ -36,6 +36,9 @@ class Operator(Protocol):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
 
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
+
     def create_partitions(self, topic: str, total: int) -> None:
         """Ask that a topic have so many partitions."""
 

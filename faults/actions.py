@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, Topic, described
+from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, Skip, Topic, described
+from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.topology import PARTITIONS_MAX
 from harrow.faults.action import Action, Operator
@@ -122,6 +123,29 @@ class CancelReassignment(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecords(Action):
+    """An administrator has the oldest records of a partition deleted (kafka-delete-records, DeleteRecords).
+
+    The leader's log begins at the offset from then on, for all who read, and the logs of its followers with their next fetches. He is
+    answered when all live replicas have done so: the event `delete_records_answered` says with what. From 0.11 on (KIP-107).
+    """
+
+    name: ClassVar[str] = "delete_records"
+    since: ClassVar[str] = "0.11"
+
+    partition: Partition = described("Of which partition.")
+    offset: Skip | None = described(
+        "The first offset that stays; by default all that is committed is deleted.", default=None
+    )
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.delete_records(
+            self.partition, DELETE_TO_HIGH_WATERMARK if self.offset is None else self.offset
+        )
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitions(Action):
     """An administrator gives a topic more partitions (kafka-topics --alter, CreatePartitions, KIP-195).
 
@@ -168,7 +192,7 @@ ACTIONS: Final[Registry[str, type[Action]]] = Registry(
     (action.name, action)
     for action in (
         *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
-        *(AddPartitions, Expect, Wait),
+        *(DeleteRecords, AddPartitions, Expect, Wait),
     )
 )
 """Action classes by the name that a campaign uses."""

@@ -27,7 +27,7 @@ from harrow.cluster_model.settings import (
 )
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.actions import AddPartitions, CancelReassignment, ReassignPartition
+from harrow.faults.actions import AddPartitions, CancelReassignment, DeleteRecords, ReassignPartition
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -88,6 +88,7 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
+NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
@@ -202,6 +203,8 @@ def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
         yield NO_REASSIGNMENT
     if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
         yield NO_PARTITIONS_ADDED
+    if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
+        yield NO_RECORDS_DELETED
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

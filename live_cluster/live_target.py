@@ -22,7 +22,7 @@ from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import NO_PARTITIONS_ADDED, NO_REASSIGNMENT
+from harrow.live_cluster.feasible import NO_PARTITIONS_ADDED, NO_REASSIGNMENT, NO_RECORDS_DELETED
 from harrow.live_cluster.happenings import Happenings, WallClock
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
@@ -191,6 +191,15 @@ class LiveTarget:
 
     def partition_names(self) -> Sequence[str]:
         return self._cluster.spec.partition_names()
+
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Refuse: which of the records that a real log has no more were deleted by request cannot be seen.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_RECORDS_DELETED)
 
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())

@@ -140,6 +140,7 @@ def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
         for batch in log.batches
         for value in batch.values or ("(marker)",)
     ]
+    del values[: log.log_start - log.first_offset]
     if log.log_start:
         values.insert(0, f"(deleted up to {log.log_start - 1})")
     if len(values) <= shown_max:

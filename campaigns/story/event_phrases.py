@@ -243,6 +243,13 @@ def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
     return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){gone}"
 
 
+def _delete_records_answered(event: events.DeleteRecordsAnswered, at: EventContext) -> str:
+    what = f"DeleteRecords{at.of} below offset {event.offset}"
+    if event.error == NONE:
+        return f"answers that {what} is done on all live replicas"
+    return f"answers {what}: {event.error}"
+
+
 def _log_start_reverted(event: events.LogStartReverted, at: EventContext) -> str:
     return f"begins its log{at.of} AGAIN at offset {event.to_offset}: that it began at {event.from_offset} was in no checkpoint yet"
 
@@ -432,6 +439,12 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.CorruptionCut, "truncation", _corruption_cut),
     Phrase(events.LogStartRaised, "truncation", _log_start_raised),
+    Phrase(
+        events.DeleteRecordsObeyed,
+        "truncation",
+        "DELETES what is below offset {offset}{of}, as an administrator wants",
+    ),
+    Phrase(events.DeleteRecordsAnswered, "truncation", _delete_records_answered),
     Phrase(events.LogStartReverted, "truncation", _log_start_reverted),
     Phrase(events.LogStartedAnew, "truncation", _log_started_anew),
     Phrase(

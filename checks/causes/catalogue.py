@@ -116,6 +116,18 @@ def retention_passed(*, value: RecordValue, setting: Text) -> str:
     return f"{setting} promised no more: {value} was deleted before a consumer had read it"
 
 
+@cause("deleted-by-request")
+def deleted_by_request(*, value: RecordValue) -> str:
+    """An administrator had a record deleted before anybody had read it."""
+    return f"an administrator had {value} deleted (DeleteRecords) before a consumer had read it"
+
+
+@cause("deleted-beyond-request")
+def deleted_beyond_request(*, value: RecordValue) -> str:
+    """A broker deleted more than an administrator had asked for."""
+    return f"{value} was deleted although it is not below the offset that DeleteRecords named"
+
+
 @cause("deleted-too-early")
 def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
     """A record was deleted that retention had promised to keep."""

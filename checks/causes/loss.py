@@ -18,10 +18,16 @@ from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
-from harrow.checks.promise import ACKS_0, ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.promise import (
+    ACKS_0,
+    ACKS_1,
+    DISK_FAILURE,
+    FLUSH_INTERVAL,
+    UNCLEAN_ELECTION,
+)
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
-from harrow.cluster_model.log.unified_log import RETENTION_MS
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_MS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
@@ -144,6 +150,13 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:
         return None
+    if deletion.setting == DELETE_RECORDS and deletion.was_due:
+        return Cause((catalogue.deleted_by_request.conclude(value=value),), DELETE_RECORDS)
+    if deletion.setting == DELETE_RECORDS:
+        beyond = catalogue.deleted_beyond_request.conclude(value=value)
+        return Cause(
+            (beyond,), None, prevention.by_behaviour(story.evidence, ("deleted_records_end_at_offset",))
+        )
     if not deletion.was_due:
         too_early = catalogue.deleted_too_early.conclude(value=value, setting=deletion.setting)
         return Cause(

@@ -2,7 +2,8 @@
 
 Retention is no loss: a record is kept for ``retention.ms``, or until the log is ``retention.bytes`` large without it, whether
 somebody has read it or not. Whether that was so is told from the settings, from when the record was sent, and from
-how large the log was afterwards; the reason that a broker gives is not believed.
+how large the log was afterwards; the reason that a broker gives is not believed. What an administrator has deleted
+(DeleteRecords) is no loss either, as far as he asked for it.
 """
 
 from collections.abc import Sequence
@@ -12,16 +13,21 @@ from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
-from harrow.cluster_model.events import BecameLeader, LeaderElected, LogStartRaised
+from harrow.cluster_model.events import BecameLeader, DeleteRecordsObeyed, LeaderElected, LogStartRaised
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.log.unified_log import (
+    DELETE_RECORDS,
+    LEADER_LOG_START,
+    RETENTION_BYTES,
+    RETENTION_MS,
+)
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A record went with the beginning of a log: by which setting, and whether that promised no more."""
+    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether that promised no more."""
 
     setting: str
     was_due: bool
@@ -44,6 +50,11 @@ def deletion_of(
     event = decode(index.evidence.trace[removed.number - 1])
     if config is None or not isinstance(event, LogStartRaised):
         return None
+    if any(
+        copy.number < number < removed.number and copy.offset < asked.offset
+        for number, asked in index.events(DeleteRecordsObeyed, partition=partition)
+    ):
+        return Deletion(DELETE_RECORDS, was_due=True)
     age_us = removed.at_us - (copy.at_us if sent_us is None else sent_us)
     due = {
         RETENTION_MS: 0 <= config.retention_us < age_us,
@@ -51,7 +62,9 @@ def deletion_of(
     }
     by_size = due[RETENTION_BYTES] and (removed.reason == RETENTION_BYTES or not due[RETENTION_MS])
     setting = RETENTION_BYTES if by_size else RETENTION_MS
-    return Deletion(setting, due[setting])
+    if removed.reason == DELETE_RECORDS and not due[setting]:
+        setting = DELETE_RECORDS
+    return Deletion(setting, due.get(setting, False))
 
 
 def _last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:

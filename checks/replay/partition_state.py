@@ -384,8 +384,7 @@ class PartitionState:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
         replica.forget_given_up()
-        replica.leo = replica.flushed = event.offset
-        replica.raise_high_watermark(max(replica.high_watermark, event.offset))
+        replica.leo = replica.flushed = replica.high_watermark = event.offset
 
     def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
         cause, reason = (POWER_LOSS, "torn") if event.torn else (CORRUPTION, "bad CRC")

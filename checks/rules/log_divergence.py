@@ -55,7 +55,7 @@ def _records(log: FinalLog, start: int, end: int) -> list[_Record]:
         for batch in log.batches
         for record in batch.values or (f"the marker of {batch.control_type}",)
     ]
-    return records[start - log.log_start : max(end, start) - log.log_start]
+    return records[start - log.first_offset : max(end, start) - log.first_offset]
 
 
 def _extents(records: Mapping[int, list[_Record]], start: int) -> list[tuple[int, int]]:

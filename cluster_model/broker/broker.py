@@ -173,6 +173,15 @@ class Broker:
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
 
+    def delete_records(
+        self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
+    ) -> None:
+        """Do what an administrator asks for, if it is served: *respond* as in `ReplicaManager.delete_records`."""
+        if self._accepts_requests:
+            self.replicas.delete_records(partition, offset, timeout_us, respond)
+        else:
+            respond(errors.NOT_LEADER_FOR_PARTITION, offset, -1)
+
     def stop(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Stop in good order (``KafkaServer.shutdown``); *end* ends the process, and says why.
 

@@ -1,6 +1,6 @@
-"""Requests in the purgatory: fetches that wait for data, produces that wait for replicas.
+"""Requests in the purgatory: fetches that wait for data, produces and deletions that wait for replicas.
 
-After ``DelayedFetch.scala`` and ``DelayedProduce.scala``.
+After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
 """
 
 from collections.abc import Callable, Mapping
@@ -140,6 +140,35 @@ class DelayedProduce:
                 ack.error = errors.REQUEST_TIMED_OUT
         self.completed = True
         self.complete(self.message, self.acks)
+
+
+@dataclass(slots=True, eq=False)
+class DelayedDeleteRecords:
+    """A DeleteRecords that waits until all live replicas begin their logs where it says (``DelayedDeleteRecords.scala``).
+
+    ``low_watermark`` returns below which offset none has anything, or why this broker cannot know; ``respond`` is given the
+    error and that offset.
+    """
+
+    deadline_us: int
+    required_offset: int
+    low_watermark: Callable[[], tuple[str, int]]
+    respond: Callable[[str, int], None]
+    completed: bool = False
+
+    def try_complete(self) -> bool:
+        """Answer if nothing is waited for any more."""
+        error, low_watermark = self.low_watermark()
+        if error == errors.NONE and low_watermark < self.required_offset:
+            return False
+        self.completed = True
+        self.respond(error, low_watermark)
+        return True
+
+    def expire(self) -> None:
+        """Answer that it took too long; what the leader has deleted stays deleted."""
+        self.completed = True
+        self.respond(errors.REQUEST_TIMED_OUT, self.low_watermark()[1])
 
 
 class TimedOperation(Protocol):

@@ -11,7 +11,7 @@ from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, 
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.log.unified_log import AppendResult, UnifiedLog
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.sim.host import Host
 
@@ -264,6 +264,30 @@ class Partition:
             needed = min(needed, len(self.replicas))
         return len(isr) < needed
 
+    def delete_records(self, offset: int) -> tuple[str, int]:
+        """Have the log begin at an offset, or where its high watermark is (`DELETE_TO_HIGH_WATERMARK`); return the error, and the offset.
+
+        After ``deleteRecordsOnLeader`` (KIP-107). Records of a batch before that offset are there still, and nobody gets them.
+        """
+        if self.leader != self.broker:
+            return self._not_leader(), offset
+        requested = self.log.high_watermark if offset == protocol.DELETE_TO_HIGH_WATERMARK else offset
+        if not 0 <= requested <= self.log.high_watermark:
+            return errors.OFFSET_OUT_OF_RANGE, requested
+        self.host.emit(events.DeleteRecordsObeyed, self.broker, self.name, requested)
+        begin = requested
+        if not self.behaviours.deleted_records_end_at_offset:
+            begin = min(self.log.next_batch_offset(requested), self.log.high_watermark)
+        self.logs.increment_log_start(self.name, begin, DELETE_RECORDS)
+        return errors.NONE, requested
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> tuple[str, int]:
+        """Return below which offset no live replica has anything, as far as the leader knows (``lowWatermarkIfLeader``)."""
+        if self.leader != self.broker:
+            return self._not_leader(), NO_OFFSET
+        starts = [r.log_start_offset for r in self.remote_replicas.values() if is_alive(r.broker)]
+        return errors.NONE, min([self.log.log_start_offset, *starts])
+
     # As follower
 
     def append_as_follower(
@@ -281,6 +305,8 @@ class Partition:
         if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
             raise KafkaStorageError
         for batch in batches:
+            if self._begins_with(batch):
+                self.logs.truncate_fully_and_start_at(self.name, batch.base_offset)
             self.log.append_as_follower(batch)
             self.host.emit(
                 events.BatchReplicated,
@@ -298,6 +324,18 @@ class Partition:
         if leader_log_start and self.behaviours.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
 
+    def _begins_with(self, batch: RecordBatch) -> bool:
+        """Return whether a log without records begins in the middle of a batch: it has to begin with that one (KAFKA-6975).
+
+        So it is where the leader's log begins there, for it was asked to delete records (DeleteRecords).
+        """
+        log = self.log
+        return (
+            batch.base_offset < log.log_end_offset < batch.next_offset
+            and log.log_start_offset == log.log_end_offset
+            and self.behaviours.follower_begins_with_batch
+        )
+
     def truncate_to(self, offset: int, reason: str) -> None:
         """Cut the log back to *offset*."""
         self.logs.truncate(self.name, offset, reason)
@@ -309,15 +347,22 @@ class Partition:
     # As leader of followers
 
     def update_follower(
-        self, broker: int, fetch_offset: int, leader_leo: int, broker_epoch: int = protocol.NO_EPOCH
+        self,
+        broker: int,
+        fetch_offset: int,
+        leader_leo: int,
+        broker_epoch: int = protocol.NO_EPOCH,
+        log_start: int | None = None,
     ) -> bool:
-        """Note a follower's fetch; return whether the HW rose."""
+        """Note a follower's fetch, and where its log begins if it says so; return whether the HW rose."""
         replica = self.remote_replicas.get(broker)
         if replica is None:
             return False
         previous_leo = replica.log_end_offset
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
         replica.broker_epoch = broker_epoch
+        if log_start is not None:
+            replica.log_start_offset = log_start
         if broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
             self._start_isr_change((*self.isr, broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()

@@ -11,10 +11,11 @@ UNKNOWN_OFFSET: Final = -1
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A remote replica: its LEO as its fetches tell, and when it was last caught up."""
+    """A remote replica: where its log ends and begins, as its fetches tell, and when it was last caught up."""
 
     broker: int
     log_end_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
@@ -51,6 +52,7 @@ class Replica:
         self.last_caught_up_us = now_us if in_isr else _LONG_AGO_US
         if forgets_positions:
             self.log_end_offset = UNKNOWN_OFFSET
+            self.log_start_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
             self.broker_epoch = NO_EPOCH

@@ -165,8 +165,10 @@ class ReplicaFetcher:
 
     def _ask_for(self, state: FetchState) -> None:
         """Have the next fetch ask for a partition where it is now."""
-        last_epoch = state.partition.log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
-        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch)
+        log = state.partition.log
+        last_epoch = log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
+        log_start = log.log_start_offset if self._behaviours.log_start_follows_leader else 0
+        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start)
 
     def _wait_until(self, at_us: int) -> None:
         if self._wake_at_us is None or at_us < self._wake_at_us:
@@ -295,6 +297,7 @@ class ReplicaFetcher:
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
         partition = state.partition
+        log_start = partition.log.log_start_offset
         try:
             partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
@@ -303,9 +306,16 @@ class ReplicaFetcher:
             # The partition is failed, and with its log directory about to go offline.
             self._forget(partition.name)
         else:
-            if fetched.batches:
+            if fetched.batches or partition.log.log_start_offset != log_start:
                 state.fetch_offset = partition.log.log_end_offset
                 self._ask_for(state)
+
+    def log_start_raised(self, name: str) -> None:
+        """Have the next fetch say that a log begins later: retention has deleted something."""
+        state = self._states.get(name)
+        if state is not None and not state.truncating and name not in self._delayed:
+            self._client.stop_repeating()
+            self._ask_for(state)
 
     def _refuse_corrupt(self, state: FetchState, offset: int) -> None:
         """Append nothing of what has come, not even the good batches before the bad one, and ask again later.
@@ -443,6 +453,12 @@ class ReplicaFetcherManager:
         """Stop following a partition."""
         for fetcher in self._fetchers.values():
             fetcher.remove(name)
+
+    def log_start_raised(self, name: str) -> None:
+        """Tell the leader of a partition that its log begins later here (KIP-107)."""
+        if self._behaviours.log_start_follows_leader:
+            for fetcher in self._fetchers.values():
+                fetcher.log_start_raised(name)
 
     def shutdown(self) -> None:
         """Stop following everything."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.delayed_requests import (
+    DelayedDeleteRecords,
     DelayedFetch,
     DelayedProduce,
     OperationTimer,
@@ -25,7 +26,7 @@ from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -80,6 +81,7 @@ class ReplicaManager:
         self._isr_shrinking = PeriodicTask(host, config.replica_lag_time_max_us // 2, self._shrink_isrs)
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
+        self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.append_locks)
@@ -88,7 +90,7 @@ class ReplicaManager:
         self._is_shutting_down = False
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
-        self.logs.on_log_start = self._fetch_watchers.check
+        self.logs.on_log_start = self._log_start_raised
         self.on_unblocked: Callable[[Message], None] = self.handle_produce
         """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
@@ -182,6 +184,7 @@ class ReplicaManager:
             )
         if hw_rose:
             self._produce_purgatory.check(name)
+            self._delete_purgatory.check(name)
         self._suspect_isr(name)
         required_offset = result.base_offset + len(batch.values)
         if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
@@ -244,11 +247,11 @@ class ReplicaManager:
         if request.max_wait_us <= 0 or self._can_answer(session, request):
             answer = self._read(message, session)
             if request.replica_id >= 0:
-                self._update_follower(session)
+                self._update_follower(session, request)
             self._rest(session, request)
             self._respond(message, answer)
             return
-        hw_rose = request.replica_id >= 0 and self._update_follower(session)
+        hw_rose = request.replica_id >= 0 and self._update_follower(session, request)
         delayed = DelayedFetch(
             message,
             self._host.clock.now_us,
@@ -353,8 +356,8 @@ class ReplicaManager:
             log_start_offset=log.log_start_offset,
         )
 
-    def _update_follower(self, session: FetchSession) -> bool:
-        """Note what a follower has; return whether something that waited for that was tried again."""
+    def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
+        """Note what a follower has, and where its logs begin of which a request says anything; return whether some HW rose."""
         hw_rose = False
         session.last_fetch_us = self._host.clock.now_us
         for name in tuple(session.news):
@@ -383,14 +386,16 @@ class ReplicaManager:
                 self._suspect_isr(name)
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
             partition.take_from_other_session(session)
+            log_start = None if told is None or name not in told.partitions else told.log_starts.get(name, 0)
             if partition.update_follower(
-                session.replica_id, cached.offset, leader_leo, session.replica_epoch
+                session.replica_id, cached.offset, leader_leo, session.replica_epoch, log_start
             ):
                 hw_rose = True
                 self._produce_purgatory.check(name)
                 self._fetch_watchers.check(name)
             if name in self._isr_writes:
                 self._fetch_watchers.wake(name)
+            self._delete_purgatory.check(name)
         return hw_rose
 
     def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
@@ -485,6 +490,47 @@ class ReplicaManager:
             answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
         self._respond(message, protocol.ListOffsetsResponse(answer))
 
+    # Deleting records
+
+    def delete_records(
+        self, name: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
+    ) -> None:
+        """Delete what a leader has below an offset, and answer when all live replicas have done so (KIP-107).
+
+        *respond* is given the error, the offset that was meant, and below which one nothing is left.
+        """
+        if self._blocked({name: None}, self.delete_records, name, offset, timeout_us, respond):
+            return
+        partition = self.partitions.get(name)
+        if partition is None:
+            respond(self._error_without_replica(name), offset, NO_OFFSET)
+            return
+        error, required_offset = partition.delete_records(offset)
+        if error != errors.NONE:
+            respond(error, required_offset, NO_OFFSET)
+            return
+        self._log_start_raised(name)
+        delayed = DelayedDeleteRecords(
+            self._host.clock.now_us + timeout_us,
+            required_offset,
+            partial(self._low_watermark, name),
+            lambda error, low_watermark: respond(error, required_offset, low_watermark),
+        )
+        if not delayed.try_complete():
+            self._delete_purgatory.watch(delayed, [name])
+            OperationTimer(self._host).watch(delayed)
+
+    def _low_watermark(self, name: str) -> tuple[str, int]:
+        partition = self.partitions.get(name)
+        if partition is None:
+            return self._error_without_replica(name), NO_OFFSET
+        return partition.low_watermark(self._is_alive)
+
+    def _log_start_raised(self, name: str) -> None:
+        """Have followers, or the leader, hear where a log begins."""
+        self._fetch_watchers.check(name)
+        self._fetchers.log_start_raised(name)
+
     # Log directories
 
     def handle_log_dir_failure(self, log_dir: int) -> None:
@@ -502,9 +548,7 @@ class ReplicaManager:
             self._fetchers.remove(name)
             self.partitions[name].take_offline()
             self._isr_suspects.pop(name, None)
-        for name in closed:
-            self._produce_purgatory.check(name)
-            self._fetch_watchers.check(name)
+        self._check_waiting(closed)
         self.on_log_dir_failure(tuple(closed))
 
     # Leadership
@@ -619,10 +663,11 @@ class ReplicaManager:
         partition.make_leader(state)
         self._suspect_isr(partition.name)
 
-    def _check_waiting(self, partitions: list[str]) -> None:
+    def _check_waiting(self, partitions: Collection[str]) -> None:
         """Look at the requests that wait for something of partitions that have changed."""
         for name in partitions:
             self._produce_purgatory.check(name)
+            self._delete_purgatory.check(name)
             self._fetch_watchers.check(name)
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
@@ -728,6 +773,7 @@ class ReplicaManager:
             return  # The log is closed to the requests that have waited.
         self._fetch_watchers.check(partition.name)
         self._produce_purgatory.check(partition.name)
+        self._delete_purgatory.check(partition.name)
         blocked, partition.blocked = partition.blocked, []
         for handle_again in blocked:
             handle_again()

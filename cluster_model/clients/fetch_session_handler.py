@@ -18,7 +18,16 @@ class FetchSessionHandler:
     changes with the next request alone.
     """
 
-    __slots__ = ("_again", "_changed", "_last_epochs", "_next", "_session_epoch", "_session_id", "asked")
+    __slots__ = (
+        "_again",
+        "_changed",
+        "_last_epochs",
+        "_log_starts",
+        "_next",
+        "_session_epoch",
+        "_session_id",
+        "asked",
+    )
 
     def __init__(self) -> None:
         self._next: dict[str, tuple[int, int]] = {}
@@ -26,6 +35,7 @@ class FetchSessionHandler:
         # Of these those that are said even where offset and leader epoch are as before.
         self._again: dict[str, None] = {}
         self._last_epochs: dict[str, int] = {}
+        self._log_starts: dict[str, int] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
         self.asked: dict[str, tuple[int, int]] = {}
@@ -35,13 +45,21 @@ class FetchSessionHandler:
         return bool(self._next)
 
     def put(
-        self, partition: str, offset: int, leader_epoch: int, last_epoch: int = protocol.NO_EPOCH
+        self,
+        partition: str,
+        offset: int,
+        leader_epoch: int,
+        last_epoch: int = protocol.NO_EPOCH,
+        log_start: int = 0,
     ) -> None:
-        """Fetch a partition from *offset* on, behind a record of the epoch *last_epoch* (KIP-595)."""
+        """Fetch a partition from *offset* on, behind a record of the epoch *last_epoch* (KIP-595), into a log that begins at *log_start*."""
         self._next[partition] = (offset, leader_epoch)
         self._changed[partition] = None
         if last_epoch != self._last_epochs.get(partition, protocol.NO_EPOCH):
             self._last_epochs[partition] = last_epoch
+            self._again[partition] = None
+        if log_start != self._log_starts.get(partition, 0):
+            self._log_starts[partition] = log_start
             self._again[partition] = None
 
     def remove(self, partition: str) -> None:
@@ -72,7 +90,7 @@ class FetchSessionHandler:
                     self.asked[name] = partitions[name] = wanted
         self._changed.clear()
         self._again.clear()
-        known = self._last_epochs
+        known, starts = self._last_epochs, self._log_starts
         last_epochs = {name: known[name] for name in partitions if name in known} if known else {}
         return protocol.FetchRequest(
             replica_id,
@@ -84,6 +102,7 @@ class FetchSessionHandler:
             self._session_epoch,
             tuple(forgotten),
             last_epochs,
+            log_starts={name: starts[name] for name in partitions if name in starts} if starts else {},
         )
 
     def has_changed(self) -> bool:

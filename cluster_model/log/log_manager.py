@@ -293,15 +293,13 @@ class LogManager:
 
     # Retention
 
-    def increment_log_start(self, partition: str, offset: int) -> None:
-        """Have a follower's log begin where its leader's does (KIP-107)."""
+    def increment_log_start(self, partition: str, offset: int, reason: str = LEADER_LOG_START) -> None:
+        """Have a follower's log begin where its leader's does, or a leader's where an administrator wants it (KIP-107)."""
         log = self._logs[partition]
         if log.increment_log_start_offset(offset):
             self._start_offset_checkpoint.request()
             size = self._disk.log_file(partition).size_bytes
-            self._host.emit(
-                LogStartRaised, self._broker, partition, log.log_start_offset, LEADER_LOG_START, size
-            )
+            self._host.emit(LogStartRaised, self._broker, partition, log.log_start_offset, reason, size)
             if log.has_segments_below_start():
                 self._plan_retention(partition, log, self._host.clock.now_us)
 

@@ -26,7 +26,8 @@ NO_OFFSET: Final = -1
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 LEADER_LOG_START: Final = "log start offset"
-"""Why a log begins later than before: its retention, or that its leader's does."""
+DELETE_RECORDS: Final = "DeleteRecords"
+"""Why a log begins later than before: its retention, that its leader's does, or that an administrator wanted that."""
 
 HIGH_WATERMARK_TRUNCATION: Final = "high watermark"
 LEADER_EPOCH_TRUNCATION: Final = "leader epoch"
@@ -235,6 +236,13 @@ class UnifiedLog:
             return False
         self._start_at(offset)
         return True
+
+    def next_batch_offset(self, offset: int) -> int:
+        """Return where the batch ends that has an offset, or the offset itself where a batch begins."""
+        place = self._file.place_of(offset)
+        if place is None or self._file.base_offsets[place] == offset:
+            return offset
+        return self._file.batches[place].next_offset
 
     def _start_at(self, offset: int) -> None:
         self.log_start_offset = self._file.log_start_offset = offset

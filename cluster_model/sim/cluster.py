@@ -19,13 +19,15 @@ from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
-from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
+from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.release import RELEASES, Behaviours, version_of
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.record_deletion import RecordDeletion
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, ClusterSpec
@@ -37,6 +39,9 @@ BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
 _NEVER_US: Final = 5_000_000 * US_PER_SECOND
 _REASSIGNS_SINCE: Final = (2, 4)
 """The first release that takes AlterPartitionReassignments (KIP-455)."""
+
+_DELETES_RECORDS_SINCE: Final = (0, 11)
+"""The first release that takes DeleteRecords (KIP-107)."""
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
@@ -363,6 +368,30 @@ class Cluster:
             self.trace.emit(events.RequestRejected, broker, REASSIGNMENT_API, partition, ADMIN, error)
         else:
             self.control_plane.alter_partition_reassignment(partition, target)
+
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Have an administrator ask for what is below an offset to be deleted, which a release without KIP-107 does not understand."""
+        if self._version < _DELETES_RECORDS_SINCE:
+            broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
+            self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
+            return
+
+        def after(delay_us: int, callback: Callable[[None], None]) -> None:
+            self.at(self.simulator.now_us + delay_us, callback)
+
+        deletion = RecordDeletion(
+            *(partition, offset, self._live_leader, self.trace, after),
+            lambda: self.simulator.now_us,
+        )
+        deletion.ask()
+
+    def _live_leader(self, partition: str) -> tuple[int, Broker | None]:
+        """Return who leads a partition by the control plane, with its process if that is there and answers."""
+        state = self.partition_state(partition)
+        leader = NO_LEADER if state is None else state.leader
+        process = self.processes.get(leader)
+        answers = process is not None and process.running and not process.paused
+        return leader, self.brokers.get(leader) if answers else None
 
     def create_partitions(self, topic: str, total: int) -> None:
         """Have an administrator ask that a topic have so many partitions."""

@@ -57,3 +57,11 @@ def test_a_damaged_control_batch_takes_its_offset_all_the_same() -> None:
     log = run_with_markers().evidence().replicas["t-0"][0]
     damaged = replace(log, damaged=frozenset({0, 1}))
     assert damaged.values() == [None, None, "m1", None]
+
+
+def test_what_a_log_has_of_a_batch_before_it_begins_is_no_value() -> None:
+    log = run_with_markers().evidence().replicas["t-0"][0]
+    assert (log.log_start, log.first_offset) == (0, 0)
+    begun = replace(log, begins_at=1)
+    assert (begun.log_start, begun.values()) == (1, [None, None, "m1", None])
+    assert replace(log, begins_at=9).values() == [None] * 4

@@ -38,6 +38,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "idempotence": {"0.10.2": False, "0.11": True},  # KIP-98
     "retention_waits_for_hw": {"0.10.2": False, "0.11": True},  # KAFKA-5634, 0.11.0.1
     "log_start_follows_leader": {"0.10.2": False, "0.11": True},  # KIP-107
+    "follower_begins_with_batch": {"0.10.2": False, "1.1": True},  # KAFKA-6975, 1.0.2 and 1.1.1
     "producer_batches_retained": {"0.10.2": 0, "0.11": 1, "1.1": 5},  # KAFKA-5494, 1.0
     "idempotent_in_flight_max": {"0.10.2": 1, "1.1": 5},  # KAFKA-5494, 1.0
     "unknown_producer_id_error": {"0.10.2": False, "1.1": True},  # KAFKA-5793, 1.0

@@ -117,6 +117,17 @@ def expired(record: str, setting: str) -> tuple[Wanted, ...]:
     )
 
 
+def deleted_by_request(record: str) -> tuple[Wanted, ...]:
+    """Return the chain of a record that an administrator had deleted before somebody read it."""
+    return (
+        ("appended", 0, record),
+        ("acked", 0, "all of the ISR [0, 1] had it"),
+        ("retention-deleted", 0, f"below offset 2 (DeleteRecords), with {record}"),
+        ("retention-deleted", 1, "where its leader's begins"),
+        ("conclusion", None, f"an administrator had {record} deleted"),
+    )
+
+
 def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
     return (
@@ -191,6 +202,8 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         (),
     ),
+    ("delete-records[base]", "lost-write", "m-0"): (deleted_by_request("m-0"), ()),
+    ("delete-records[base]", "lost-write", "m-1"): (deleted_by_request("m-1"), ()),
     ("short-retention[base]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
     ("short-retention[earliest]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
     ("short-retention[none]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),

@@ -38,6 +38,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "recovery-point-ahead-of-flush": ("divergence-by-hw[0.11]", "checkpoint-within-log"),
     "epoch-entries-ahead-of-log": ("all-replicas-die[base]", "epoch-cache-monotonic"),
     "retention-ignores-age": ("short-retention[longer]", "lost-write"),
+    "deletion-takes-whole-batches": ("delete-records[base]", "lost-write"),
     "no-dedup": ("ack-lost[idempotent]", "duplicate"),
     "no-sequence-check": ("retry-reorders[idempotent]", "nonmonotonic-send"),
     "producer-state-survives-truncation": (

@@ -38,6 +38,7 @@ class ModelTarget:
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
+        self.delete_records = self.cluster.delete_records
         self.create_partitions = self.cluster.create_partitions
         self.partition_names = self.cluster.partition_names
         self.broker_config = self.cluster.broker_config
@@ -100,6 +101,7 @@ class ModelTarget:
                 epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
                 batches=tuple(batch for batch in file.batches if batch.next_offset > begin),
                 damaged=frozenset(file.damaged),
+                begins_at=begin,
                 in_sync=state is not None and broker in state.isr,
             )
         return found

@@ -8,7 +8,12 @@ import pytest
 from harrow.checks.causes.retention import Deletion, deletion_of, is_read_and_expired
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import RETENTION
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.log.unified_log import (
+    DELETE_RECORDS,
+    LEADER_LOG_START,
+    RETENTION_BYTES,
+    RETENTION_MS,
+)
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from tests.checks.evidence_builder import RunBuilder
 
@@ -61,6 +66,36 @@ def test_a_deletion_was_due_when_the_settings_promised_no_more(
     reason: str, settings: Mapping[str, Value], wanted: Deletion
 ) -> None:
     assert found(deleted(reason, settings)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "wanted"),
+    [
+        (1, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=True)),
+        (1, RETENTION_MS, Deletion(DELETE_RECORDS, was_due=True)),
+        (0, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=False)),
+        (None, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=False)),
+    ],
+)
+def test_what_an_administrator_has_deleted_is_what_is_below_the_offset_that_he_named(
+    asked: int | None, reason: str, wanted: Deletion
+) -> None:
+    run = with_m0()
+    if asked is not None:
+        run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    expired(run, 0, reason)
+    assert found(judged(run, {RETENTION_MS: -1})) == wanted
+
+
+def test_a_request_excuses_nothing_that_was_stored_after_it() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.event("delete_records_obeyed", broker=0, partition=P, offset=9)
+    run.at(1)
+    run.write(producer, "m0", 0, 1)
+    expired(run, 0, DELETE_RECORDS)
+    assert found(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
 
 
 def test_what_is_still_there_was_not_deleted() -> None:

@@ -1,0 +1,195 @@
+"""DeleteRecords (KIP-107): what a leader deletes, whom it waits for, and how its followers go along."""
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, PERMITTED
+from harrow.checks.index import Index
+from harrow.cluster_model import errors, events
+from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
+from harrow.cluster_model.protocol import (
+    DELETE_TO_HIGH_WATERMARK,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+)
+from harrow.cluster_model.trace import select
+from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.fakes import SECOND
+
+P = "t-0"
+TIMEOUT_US = 30 * SECOND
+
+
+class Leader(Life):
+    """Broker 1, which leads t-0 with two followers; four records are committed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.become(1, 1)
+        for number in range(4):
+            self.produce(f"m{number}")
+        for follower in (2, 3):
+            self.fetch(follower, 4, 0)
+        self.answers: list[tuple[str, int, int]] = []
+
+    def become(self, leader: int, epoch: int) -> None:
+        state = LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, (1, 2, 3), epoch), (1, 2, 3))
+        self.send(LeaderAndIsrRequest(0, 1, 5, {P: state}))
+
+    def delete(self, offset: int, partition: str = P) -> None:
+        self.broker.delete_records(partition, offset, TIMEOUT_US, self._answered)
+
+    def _answered(self, error: str, offset: int, low_watermark: int) -> None:
+        self.answers.append((error, offset, low_watermark))
+
+    def fetch(self, follower: int, offset: int, log_start: int) -> None:
+        request = FetchRequest(follower, 0, 1_000, {P: (offset, -1)}, log_starts={P: log_start})
+        self.send(request)
+
+    @property
+    def log_start(self) -> int:
+        return self.broker.replicas.partitions[P].log.log_start_offset
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "error"),
+    [
+        (P, 5, errors.OFFSET_OUT_OF_RANGE),
+        (P, -2, errors.OFFSET_OUT_OF_RANGE),
+        ("nobody-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_what_cannot_be_deleted_is_refused_at_once(partition: str, offset: int, error: str) -> None:
+    leader = Leader()
+    leader.delete(offset, partition)
+    assert leader.answers == [(error, offset, -1)]
+    assert leader.log_start == 0
+
+
+def test_a_follower_deletes_nothing_by_request() -> None:
+    leader = Leader()
+    leader.become(2, 2)
+    leader.delete(1)
+    assert leader.answers == [(errors.NOT_LEADER_FOR_PARTITION, 1, -1)]
+
+
+@pytest.mark.parametrize(("offset", "begins"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
+def test_the_log_begins_at_the_offset_at_once_and_the_answer_waits_for_the_live_followers(
+    offset: int, begins: int
+) -> None:
+    leader = Leader()
+    leader.delete(offset)
+    assert leader.log_start == begins
+    assert leader.host.named("delete_records_obeyed") == [(1, P, begins)]
+    leader.fetch(2, 4, begins)
+    assert leader.answers == []
+    leader.fetch(3, 4, begins - 1)
+    assert leader.answers == []
+    leader.fetch(3, 4, begins)
+    assert leader.answers == [(errors.NONE, begins, begins)]
+
+
+def test_what_is_deleted_already_is_answered_at_once() -> None:
+    leader = Leader()
+    leader.delete(0)
+    assert leader.answers == [(errors.NONE, 0, 0)]
+
+
+def test_nobody_waits_for_a_follower_that_is_dead() -> None:
+    leader = Leader()
+    leader.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2)))
+    leader.delete(2)
+    leader.fetch(2, 4, 2)
+    assert leader.answers == [(errors.NONE, 2, 2)]
+
+
+def test_a_follower_that_does_not_go_along_costs_the_answer_and_brings_nothing_back() -> None:
+    leader = Leader()
+    leader.delete(2)
+    leader.host.advance(TIMEOUT_US)
+    assert leader.answers == [(errors.REQUEST_TIMED_OUT, 2, 0)]
+    assert leader.log_start == 2
+
+
+def test_who_leads_no_more_says_so() -> None:
+    leader = Leader()
+    leader.delete(2)
+    leader.become(2, 2)
+    assert leader.answers == [(errors.NOT_LEADER_FOR_PARTITION, 2, -1)]
+
+
+def test_a_follower_says_where_its_log_begins_when_that_has_changed() -> None:
+    session = FetchSessionHandler()
+    said = []
+    for log_start in (0, 0, 3, 3, 0):
+        session.put(P, 4, 0, log_start=log_start)
+        request = session.request(2, 0, 1_000)
+        said.append((request.partitions, request.log_starts))
+        session.handle_response(FetchResponse({}, errors.NONE, 7))
+    asked = {P: (4, 0)}
+    assert said == [(asked, {}), ({}, {}), (asked, {P: 3}), ({}, {}), (asked, {P: 0})]
+
+
+CAMPAIGN = """
+name: deletion
+settings: {acks: all, min.insync.replicas: 2, linger.ms: 100ms, auto.offset.reset: earliest}
+cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+workload: {producers: [{name: p}], consumers: [{name: c, start: 20s}]}
+"""
+
+
+def run(kafka: str, *steps: str) -> RunResult:
+    first = "{at: 1s, do: {send: {value: m, count: 4}}}", "{when: {acked: [m-0, m-1, m-2, m-3]}}"
+    script = "".join(f"  - {step}\n" for step in (*first, *steps))
+    (plan,) = load_text(f'{CAMPAIGN}kafka: "{kafka}"\nscript:\n{script}', "deletion.yaml").plans
+    return run_plan(plan, 0)
+
+
+DELETE = "{do: {delete_records: {partition: t-0, offset: 2}}}"
+
+
+@pytest.mark.parametrize("kafka", ["0.11", "2.4", "3.9", "4.3"])
+def test_what_is_deleted_by_request_is_permitted_and_all_else_is_read(kafka: str) -> None:
+    result = run(kafka, DELETE)
+    assert result.verdict.status == PERMITTED
+    (answered,) = select(result.evidence.trace, events.DeleteRecordsAnswered)
+    assert (answered.offset, answered.error) == (2, errors.NONE)
+    for log in result.evidence.replicas[P].values():
+        assert (log.begins_at, log.values()) == (2, [None, None, "m-2", "m-3"])
+    orders = Index(result.evidence).orders
+    assert [orders.is_read(P, f"m-{number}") for number in range(4)] == [False, False, True, True]
+
+
+def test_an_administrator_goes_on_to_the_next_leader_when_the_one_that_he_has_asked_is_gone() -> None:
+    # By then the next leader knows what is committed, and calls the offset in range.
+    stuck = "{after: 1s, do: {slow_follower: {broker: 2, mode: stuck, duration: 20s}}}"
+    crash = "{after: 300ms, do: {broker_crash: {broker: 0, restart_after: 30s}}}"
+    result = run("2.4", stuck, DELETE, crash, "{at: 40s, do: {send: last}}")
+    obeyed = [event.broker for event in select(result.evidence.trace, events.DeleteRecordsObeyed)]
+    assert obeyed[0] == 0
+    assert set(obeyed[1:]) == {1}
+    (answered,) = select(result.evidence.trace, events.DeleteRecordsAnswered)
+    assert (answered.broker, answered.error) == (1, errors.NONE)
+
+
+@pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
+def test_a_follower_that_comes_back_with_nothing_begins_in_the_middle_of_a_batch_since_1_1(
+    kafka: str, begins: int | None
+) -> None:
+    loss = "{do: {disk_loss: {broker: 2, restart_after: 20s}}}"
+    result = run(kafka, loss, DELETE, "{at: 40s, do: {send: last}}")
+    anew = [event.offset for event in select(result.evidence.trace, events.LogStartedAnew)]
+    failed = [event.broker for event in select(result.evidence.trace, events.FetcherFailed)]
+    assert anew == ([2] if begins is None else [2, begins])
+    assert failed == ([2] if begins is None else [])
+
+
+def test_records_that_were_read_before_they_are_deleted_are_missed_by_nobody() -> None:
+    result = run("2.4", "{when: {consumed: [m-0, m-1, m-2, m-3]}}", DELETE)
+    assert result.verdict.status == HELD
