@@ -256,8 +256,14 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
             yield "the controller is no broker"
 
 
+def voters_of(plan: Plan) -> int:
+    """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
+    may_be_struck = plan.swarm is not None or any(map(_strikes_controller, faults_of(plan)))
+    return plan.cluster.voters if may_be_struck else 1
+
+
 def _strikes_controller(fault: Fault) -> bool:
-    """Return whether a fault looks for the broker that is the controller."""
+    """Return whether a fault looks for the controller."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
             value = item.of(fault)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -15,8 +16,9 @@ from harrow.cluster_model.topology import BrokerSpec
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
+from harrow.live_cluster.feasible import voters_of
 from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.kraft_control_plane import CONTROLLER_FOLDER, CONTROLLER_ID
+from harrow.live_cluster.kraft_control_plane import controller_folder
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxied_links import ProxiedLinks
 from harrow.live_cluster.links.proxy import Proxies
@@ -53,15 +55,23 @@ class StartedCluster:
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
             for broker in given.plan.cluster.brokers
         }
-        controllers = self._controller_logs = self._broker_logs
+        spec = given.plan.cluster
+        self._controller_logs: Mapping[int, BrokerLog] = self._broker_logs
         if metadata == KRAFT:
-            log = BrokerLog(given.folder / CONTROLLER_FOLDER / LOG_FILE, default_reason)
-            # What it has decided may become known when it is controller no more.
-            controllers = {CONTROLLER_ID: log, NO_CONTROLLER: log}
-            self._controller_logs = {CONTROLLER_ID: log}
+            spec = replace(spec, voters=voters_of(given.plan), combined=False)
+            self._controller_logs = {
+                voter: BrokerLog(controller_folder(given.folder, voter) / LOG_FILE, default_reason)
+                for voter in spec.controller_ids()
+            }
+        active = NO_CONTROLLER
 
         def election_reason(controller: int, partition: str) -> str:
-            return controllers[controller].election_reason(partition) if controller in controllers else ""
+            nonlocal active
+            if metadata != KRAFT or controller != NO_CONTROLLER:
+                # What a controller of KRaft has decided may become known when it is controller no more.
+                active = controller
+            log = self._controller_logs.get(active)
+            return "" if log is None else log.election_reason(partition)
 
         self._requests = RequestsSeen(report)
         given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
@@ -72,7 +82,7 @@ class StartedCluster:
         proxies = opened.enter_context(Proxies(LinkFaults(given.choices.network, applied), self._requests))
         local = self._local = opened.enter_context(
             LocalCluster(
-                given.plan.cluster,
+                spec,
                 java=java,
                 jars=jars,
                 folder=given.folder,

@@ -48,7 +48,9 @@ class Broker:
         self._config = config
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
-        self._accepts_requests = not behaviours.requests_after_registration
+        self._accepts_requests = not (
+            behaviours.requests_after_registration or behaviours.sockets_opened_last
+        )
         self._early_requests: list[Message] = []
         # What waits for appends, the oldest first.
         self._pending_metadata: deque[MetadataDelta] = deque()
@@ -57,10 +59,8 @@ class Broker:
         # While appends wait for the disk, and others for their threads.
         self._channels: RequestChannels | None = None
         self.metadata = MetadataCache()
-        self._lifecycle = control_plane.join(
-            *(broker, host, config, topic_config, self._registered, self._obey_metadata),
-            self._known_controller,
-        )
+        self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
+        self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
             broker,
             host,
@@ -102,24 +102,41 @@ class Broker:
         """Whether it has begun to stop and never ends by itself."""
         return self._is_shut_down and self.replicas.hangs
 
-    def start(self) -> None:
-        """Register with the control plane; everything else follows from that."""
+    def start(self, open_sockets: Callable[[], None]) -> None:
+        """Register with the control plane; everything else follows from that. Nobody can connect before *open_sockets*."""
+        if self._behaviours.sockets_opened_last:
+            self._open_sockets = open_sockets
+        else:
+            open_sockets()
         self._host.emit(BrokerStarted, self.id)
         if self._disk.write_us:
             self.disk_slowed()
         self.replicas.start()
         self._lifecycle.start()
 
-    def _known_controller(self) -> int:
-        """Return the controller that has sent metadata last, while that has it for alive."""
+    @property
+    def known_controller(self) -> int:
+        """The controller that has sent metadata last, while that has it for alive."""
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
-    def _registered(self, broker_epoch: int) -> None:
+    def registered(self, broker_epoch: int) -> None:
+        """Begin to handle requests, unless the sockets are opened last; those that came earlier have waited in the sockets."""
         self._broker_epoch = broker_epoch
-        self._accept_requests()
+        if self._open_sockets is None:
+            self._accepts_requests = True
+            early, self._early_requests = self._early_requests, []
+            for message in early:
+                self.receive_request(message)
 
-    def _obey_metadata(self, delta: MetadataDelta) -> None:
+    def unfenced(self) -> None:
+        """Everything is ready: open the sockets, if they are not open."""
+        if self._open_sockets is not None and not self._is_shut_down:
+            open_sockets, self._open_sockets = self._open_sockets, None
+            self._accepts_requests = True
+            open_sockets()
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
         """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
         What changes a partition waits for the appends to it that have begun (``Partition.leaderIsrUpdateLock``), and what
@@ -139,13 +156,6 @@ class Broker:
         if not self._is_shut_down:
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
-
-    def _accept_requests(self) -> None:
-        """Begin to handle requests; those that came earlier have waited in the sockets."""
-        self._accepts_requests = True
-        early, self._early_requests = self._early_requests, []
-        for message in early:
-            self.receive_request(message)
 
     def stop(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Stop in good order (``KafkaServer.shutdown``); *end* ends the process, and says why.

@@ -72,6 +72,23 @@ class AlterPartitionManager(Protocol):
         """
 
 
+class LifecycleListener(Protocol):
+    """What a broker is told by its part in a control plane, and asked."""
+
+    @property
+    def known_controller(self) -> int:
+        """The controller of which it has heard last, -1 for none, where controllers send brokers what to do."""
+
+    def registered(self, broker_epoch: int) -> None:
+        """The broker is registered, and knows what it has to know to handle requests."""
+
+    def unfenced(self) -> None:
+        """The broker may lead from now on; once more with each registration."""
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        """Something is to be obeyed, where no controller sends it."""
+
+
 class BrokerLifecycle(Protocol):
     """A broker's part in the control plane, from its start to its end (``BrokerLifecycleManager.scala``)."""
 
@@ -141,15 +158,9 @@ class ControlPlane(Protocol):
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> BrokerLifecycle:
-        """Return the part of a broker that starts.
-
-        *known_controller* is the controller of which it has heard last, -1 for none, where controllers send brokers what to do.
-        *on_registered* gets its broker epoch; *on_metadata* what it is to obey, where no controller sends it that.
-        """
+        """Return the part of a broker that starts."""
 
     # What administrators and faults do
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.cluster_model import events
-from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.controller.control_plane import LifecycleListener
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -100,9 +100,7 @@ class QuorumControlPlane:
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> KRaftBrokerLifecycle:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:
@@ -114,8 +112,7 @@ class QuorumControlPlane:
             self._voters,
             self._broker_logs[broker],
             self._quorum_config,
-            on_registered,
-            on_metadata,
+            listener,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
             partial(self.stop_controller, broker) if broker in self._voters else None,
         )

@@ -184,8 +184,8 @@ class Cluster:
             self.control_plane,
         )
         self.brokers[broker] = life
-        self.network.listen(process, life)
-        life.start()
+        self.network.add(process)
+        life.start(lambda: self.network.listen(process, life))
         if self.spec.disk.writeback_us is not None:
             phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
             self.simulator.schedule(

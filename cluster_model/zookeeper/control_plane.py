@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
-from harrow.cluster_model.controller.control_plane import ADMIN, CREATE_PARTITIONS_API, MetadataDelta
+from harrow.cluster_model.controller.control_plane import ADMIN, CREATE_PARTITIONS_API, LifecycleListener
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -63,14 +63,10 @@ class ZkControlPlane:
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
-        life = ZkBrokerLifecycle(
-            broker, host, config, topic_config, self._behaviours, on_registered, known_controller
-        )
+        life = ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, listener)
         self._lives[broker] = life
         return life
 

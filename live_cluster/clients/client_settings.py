@@ -39,6 +39,13 @@ _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
 _LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
 """The most that librdkafka takes; before 2.0 the Java consumer's default is 305 seconds."""
+_TOPIC_SOUGHT_MS: Final = 3_600_000
+"""How long librdkafka goes on with a topic that some broker says is unknown: the most that it takes.
+
+With ZooKeeper a broker that has started answers before its controller has sent it any metadata (UpdateMetadata). The Java client asks
+again, for as long as its records have time; librdkafka, half a minute after it learnt of the topic, drops it with all that is queued
+for it (`rd_kafka_topic_set_notexists`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,12 @@ def _kafka_python_name(scope: str, name: str) -> str | None:
 
 
 def _librdkafka_connection(servers: list[str], client_id: str) -> dict[str, Any]:
-    return {"bootstrap.servers": ",".join(servers), "client.id": client_id, "log_level": 0}
+    return {
+        "bootstrap.servers": ",".join(servers),
+        "client.id": client_id,
+        "log_level": 0,
+        "topic.metadata.propagation.max.ms": _TOPIC_SOUGHT_MS,
+    }
 
 
 def _kafka_python_connection(servers: list[str], client_id: str) -> dict[str, Any]:

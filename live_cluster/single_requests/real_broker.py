@@ -46,7 +46,10 @@ from harrow.live_cluster.single_requests.control_requests import ControlRequests
 from harrow.live_cluster.single_requests.controllers.real_controller import (
     SETTINGS as CONTROLLER_SETTINGS,
 )
-from harrow.live_cluster.single_requests.controllers.real_controller import RealController
+from harrow.live_cluster.single_requests.controllers.real_controller import (
+    VIEWER_SETTINGS,
+    RealController,
+)
 from harrow.live_cluster.stored_batches import as_batches, whole_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
@@ -95,8 +98,11 @@ class RealBrokers:
             self._cluster = opened.enter_context(
                 LocalCluster(
                     ClusterSpec(
-                        brokers=(BrokerSpec(id=BROKER),),
+                        brokers=(
+                            BrokerSpec(id=BROKER, settings={} if self.is_followed else {**VIEWER_SETTINGS}),
+                        ),
                         topics=(),
+                        voters=1,
                         settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
                     ),
                     java=started.java,
@@ -113,7 +119,7 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(control.address))
+                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)

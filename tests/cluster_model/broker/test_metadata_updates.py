@@ -1,10 +1,9 @@
 """A broker obeys the metadata log in its order, also where it has to wait for its disk."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 from harrow.cluster_model.broker.broker import Broker
-from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
+from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener, MetadataDelta
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
@@ -18,7 +17,7 @@ class MetadataLogReader:
         self.alter_partition_manager = self
 
     def join(self, *parts: Any) -> "MetadataLogReader":
-        self.on_metadata: Callable[[MetadataDelta], None] = parts[5]
+        self.listener: LifecycleListener = parts[-1]
         return self
 
     def start(self) -> None:
@@ -46,7 +45,9 @@ class Life:
         )
 
     def hear(self, *live_brokers: int) -> None:
-        self.reader.on_metadata(MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), {}))
+        self.reader.listener.metadata_changed(
+            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), {})
+        )
 
     def append(self) -> None:
         self.broker.replicas.logs.append_wait_us(["t-0"])

@@ -23,7 +23,7 @@ from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
-from tests.cluster_model.fakes import FakeHost
+from tests.cluster_model.fakes import FakeHost, FakeListener
 
 SECOND = 1_000_000
 P = "t-0"
@@ -566,9 +566,10 @@ class Life:
         )
         log = MetadataLog()
         log.leader = 3_000
+        self.listener = FakeListener()
         self.ended = 0
         self.life = KRaftBrokerLifecycle(
-            0, self.host, config, (3_000,), log, quorum, lambda _: None, lambda _: None, lambda: False
+            0, self.host, config, (3_000,), log, quorum, self.listener, lambda: False
         )
         self.life.start()
         self.answer("BrokerRegistration", kraft.BrokerRegistrationResponse(errors.NONE, 1))
@@ -607,6 +608,16 @@ def test_while_it_catches_up_a_broker_is_heard_of_every_ten_milliseconds() -> No
     life.heartbeat(is_caught_up=True)
     assert not life.heartbeat(is_caught_up=True).want_fence
     life.next_after(2_000)
+
+
+def test_a_broker_hears_that_it_is_registered_when_it_has_caught_up_and_that_it_is_unfenced_later() -> None:
+    life = Life()
+    life.heartbeat(is_caught_up=True)
+    life.heartbeat(is_caught_up=True, is_fenced=True)
+    assert (1 in life.listener.log, "unfenced" in life.listener.log) == (True, False)
+    life.next_after(2_000)
+    life.heartbeat(is_caught_up=True, is_fenced=False)
+    assert life.listener.log[-1] == "unfenced"
 
 
 def test_after_an_error_the_next_heartbeat_comes_after_100_ms_and_twice_as_long_each_time() -> None:

@@ -1,5 +1,6 @@
 """Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +24,7 @@ from harrow.live_cluster.single_requests.controllers.steps import (
     RegisterStep,
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS
-from harrow.live_cluster.single_requests.recording import recording, steps_of
+from harrow.live_cluster.single_requests.recording import RecordedController, recording, steps_of
 from harrow.live_cluster.single_requests.sequences import seed_sequences
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
@@ -136,6 +137,18 @@ def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     ]
 
 
-def test_a_sequence_for_controllers_can_be_kept_too() -> None:
-    steps = (STOPS, *IS_BACK, AlterPartitionStep(), PreferredStep())
-    assert steps_of(recording(compared(steps))) == steps
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_what_a_controller_answered_is_answered_again(release: str) -> None:
+    for steps in seed_sequences(7, controller_sequences()):
+        recorded = json.loads(json.dumps(recording(compared(steps, release))))
+        assert steps_of(recorded) == steps
+        again = compared_controllers(steps, controller(release), RecordedController(recorded))
+        assert again.difference is None
+        assert json.loads(json.dumps(recording(again))) == recorded
+
+
+def test_a_recording_of_another_controller_shows() -> None:
+    steps = (*FENCED, HeartbeatStep(broker=1))
+    recorded = recording(compared(steps))
+    without = controller(eligible_leader_replicas=False)
+    assert compared_controllers(steps, without, RecordedController(recorded)).difference is not None
