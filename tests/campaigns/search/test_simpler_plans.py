@@ -11,7 +11,11 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search import shrink
 from harrow.campaigns.search.fewer_records import with_few_records
-from harrow.campaigns.search.simpler_cluster import with_fewer_replicas, with_fewer_settings, with_one_partition
+from harrow.campaigns.search.simpler_cluster import (
+    with_fewer_replicas,
+    with_fewer_settings,
+    with_one_partition,
+)
 from harrow.campaigns.search.simpler_schedule import HEALED, with_crashes, with_end_in_script
 from harrow.campaigns.search.timeline import timeline
 from harrow.checks.causes.links import elected
