@@ -7,6 +7,7 @@ after half a minute, but where a case says otherwise.
 
 import argparse
 import statistics
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -94,7 +95,10 @@ def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], seeds: int) -
     print("| --- | ---: | ---: | ---: |")
     for case, faults in cases.items():
         given = list(plans(release, metadata, faults, seeds))
-        real = [outage_s(brokers.run(plan, seed, None)) for seed, plan in enumerate(given)]
+        real = []
+        for seed, plan in enumerate(given):
+            real.append(outage_s(brokers.run(plan, seed, None)))
+            print(f"{case}: {real[-1]:.1f} s", file=sys.stderr, flush=True)
         model = [outage_s(run_plan(brokers.as_modelled(plan), seed)) for seed, plan in enumerate(given)]
         ratio = statistics.median(model) / statistics.median(real)
         print(f"| {case} | {cell(real)} | {cell(model)} | {ratio:.2f} |", flush=True)

@@ -83,7 +83,15 @@ def retention_deleted(
     """A replica deleted the beginning of its log, as its settings or its leader say."""
     if reason == LEADER_LOG_START:
         return f"gave up its log below offset {log_start}, where its leader's begins{_with(value)}"
+    if words(reason) == "log-start-offset-checkpoint":
+        return f"began its log at offset {log_start}, as its {words(reason)} says{_with(value)}"
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
+
+
+@link("begun-earlier", events.LogStartReverted)
+def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
+    """A replica came back with what it had given up, for no checkpoint said so yet."""
+    return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
 @link("damaged", events.BatchDamaged)

@@ -62,7 +62,12 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
 def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
     """Tell that a replica appended or copied a record."""
     value, offset = copy.value, copy.offset
-    if copy.is_copy:
+    event = decode(story.evidence.trace[copy.number - 1])
+    if isinstance(event, events.LogStartReverted):
+        stored = links.begun_earlier(
+            copy.at_us, copy.broker, log_start=event.to_offset, offset=offset, value=value
+        )
+    elif copy.is_copy:
         stored = links.copied(copy.at_us, copy.broker, value=value, offset=offset, again=again)
     else:
         stored = links.appended(

@@ -223,7 +223,8 @@ class QuorumController:
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
             if not known.fenced:
-                # Nothing is known of what it has heard since (``BrokerHeartbeatManager.register``).
+                # The record begins anew what is known of it: neither what it has heard of, nor that it stops (``ClusterControlManager.replay``).
+                self._heartbeats.forget(request.broker)
                 self._heartbeats.touch(request.broker, now_us)
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
         if known is not None and self._has_session(request.broker, known, now_us):
@@ -314,7 +315,10 @@ class QuorumController:
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
         """Let a broker lead and join ISRs again; it leads what nobody else could."""
         known = self._image.brokers[broker]
-        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, False, False)
+        # That it was stopping stays until it registers anew: the record changes nothing of it (``BrokerRegistration.cloneWith``).
+        change = BrokerRegistrationChangeRecord(
+            broker, known.broker_epoch, False, known.in_controlled_shutdown
+        )
         return (
             change,
             *self._changes(tuple(self._image.leaderless), "broker startup", also_acceptable=broker),
@@ -333,7 +337,9 @@ class QuorumController:
         """Fence a broker: it leaves the ISRs and leads nothing (``ReplicationControlManager.handleBrokerFenced``)."""
         known = self._image.brokers[broker]
         self._heartbeats.forget(broker)
-        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, True, False, expired)
+        change = BrokerRegistrationChangeRecord(
+            broker, known.broker_epoch, True, known.in_controlled_shutdown, expired
+        )
         return (change, *self._without(broker))
 
     def expire_session(self, broker: int) -> None:

@@ -220,13 +220,8 @@ class Cluster:
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
-            for partition, log_file in self.disks[broker].log_files.items():
-                end_offset = log_file.log_end_offset
-                log_file.lose_power(torn_after)
-                if log_file.log_end_offset < end_offset:
-                    self.trace.emit(
-                        events.UnflushedLost, broker, partition, log_file.log_end_offset, end_offset
-                    )
+            for partition, begin, end in self.disks[broker].lose_power(torn_after):
+                self.trace.emit(events.UnflushedLost, broker, partition, begin, end)
 
     def lose_disk(self, broker: int) -> None:
         """Have a broker that is down find an empty disk when it comes back."""
@@ -245,22 +240,25 @@ class Cluster:
             return  # A controller in a process of its own has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
-        """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
-        if broker not in self.disks:
-            return
-        self.disks[broker].failed_dirs.pop(log_dir, None)
-        self.disks[broker].room_bytes.pop(log_dir, None)
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Undo one `fail_log_dir`; a broker that has taken the directory offline needs a restart to see that."""
+        if broker in self.disks:
+            self.disks[broker].lift_limit(log_dir, room_bytes)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
-        """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
+        """Have each append of a broker wait so much longer for its disk, after those before it."""
         if broker not in self.disks:
             return  # A controller in a process of its own has no logs of partitions.
-        self.disks[broker].write_us = write_us
+        self.disks[broker].slow_down(write_us)
         process = self.processes[broker]
-        if write_us and process.running:
+        if process.running:
             self.network.wake_idle_fetches(process)
             self.brokers[broker].disk_slowed()
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
+        """Undo one `slow_disk`."""
+        if broker in self.disks:
+            self.disks[broker].speed_up(write_us)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""

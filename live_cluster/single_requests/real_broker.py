@@ -140,7 +140,8 @@ class RealBrokers:
         if self._last is not None and self.is_followed:
             self._last.unregister_follower()
         self._sequences += 1
-        follower = BROKER + self._sequences
+        # Where nobody follows, it must not be called as a broker of a sequence for controllers is.
+        follower = BROKER + self._sequences if self.is_followed else FOLLOWER
         broker = RealBroker(
             self._connection,
             self._zookeeper,

@@ -41,6 +41,7 @@ class ModelEnvironment:
         self.fail_log_dir = cluster.fail_log_dir
         self.repair_log_dir = cluster.repair_log_dir
         self.slow_disk = cluster.slow_disk
+        self.recover_disk = cluster.recover_disk
         self.revert_checkpoint = cluster.revert_checkpoint
 
     def broker_ids(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from typing import Any, cast
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener, MetadataDelta
 from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
@@ -44,13 +45,19 @@ class Life:
             cast("ControlPlane", self.reader),
         )
 
-    def hear(self, *live_brokers: int) -> None:
+    def hear(self, *live_brokers: int, leader_epoch: int | None = None) -> None:
+        """Who is alive changes, and with a *leader_epoch* a partition."""
+        states = {}
+        if leader_epoch is not None:
+            state = LeaderAndIsr(2, leader_epoch, (2,), leader_epoch)
+            states["t-0"] = LeaderAndIsrPartitionState(1, state, (1, 2))
         self.reader.listener.metadata_changed(
-            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), {})
+            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), states)
         )
 
     def append(self) -> None:
-        self.broker.replicas.logs.append_wait_us(["t-0"])
+        """A fetcher appends what it has got: a change of partitions waits for that."""
+        self.broker.replicas.append_locks.fetched(["t-0"])
 
     @property
     def live_brokers(self) -> list[int]:
@@ -60,7 +67,7 @@ class Life:
 def test_what_changes_partitions_waits_for_appends_that_have_begun() -> None:
     life = Life()
     life.append()
-    life.hear(1, 2)
+    life.hear(1, 2, leader_epoch=0)
     life.host.advance(SECOND - 1)
     assert life.live_brokers == []
     life.host.advance(1)
@@ -71,7 +78,7 @@ def test_what_comes_at_the_moment_at_which_an_append_ends_is_obeyed_after_what_h
     life = Life()
     life.host.set_timer(SECOND, lambda _: life.hear(1))
     life.append()
-    life.hear(1, 2)
+    life.hear(1, 2, leader_epoch=0)
     life.host.advance(SECOND)
     assert life.live_brokers == [1]
 
@@ -79,9 +86,9 @@ def test_what_comes_at_the_moment_at_which_an_append_ends_is_obeyed_after_what_h
 def test_what_waits_longer_is_obeyed_later() -> None:
     life = Life()
     life.append()
-    life.hear(1, 2)
+    life.hear(1, 2, leader_epoch=0)
     life.append()
-    life.hear(1)
+    life.hear(1, leader_epoch=1)
     life.host.advance(SECOND)
     assert life.live_brokers == [1, 2]
     life.host.advance(SECOND)

@@ -127,6 +127,27 @@ def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
     assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
+def test_one_that_registers_again_is_not_known_to_stop() -> None:
+    """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
+    _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
+    assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
+    *_, goes_on = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
+    assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
+
+
+def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
+    """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
+    let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    unfenced = HeartbeatStep(broker=1)
+    *_, back, refused = answers(*let_go, unfenced, joins)
+    assert not back["is_fenced"]
+    assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
+    # From 4.0 on that has to wait until the session is over.
+    anew: tuple[ControllerStep, ...] = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
+    assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+
+
 def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
     assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
