@@ -427,6 +427,15 @@ class Behaviours:
         meaning="the high watermark does not wait for a follower that may not join the ISR (KAFKA-15021)",
         before=(("3.6", False),),
     )
+    reelection_counts_as_fetch: bool = _switch(
+        "A leader that is elected again takes that moment for a fetch from its log end offset, of every follower. One outside the ISR "
+        "that reaches this offset later counts as caught up then, and the high watermark waits for it. From 3.3 on members of the ISR alone.",
+        "Replica.resetReplicaState (isFollowerInSync), Partition.makeLeader",
+        meaning="a follower outside the ISR counts as caught up by its own fetches alone",
+        latest=False,
+        before=(("3.3", True),),
+        is_repair=False,
+    )
     reelected_leader_forgets_positions: bool = _switch(
         "A leader that is elected again without having heard that it was deposed forgets how far its followers were, as one does that has "
         "followed meanwhile. No release does: a follower that has truncated for the leader in between counts with what it had before.",

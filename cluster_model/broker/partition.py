@@ -108,6 +108,7 @@ class Partition:
                 self.host.clock.now_us,
                 in_isr=replica.broker in self.isr,
                 forgets_positions=forgets_positions,
+                counts_as_fetch=self.behaviours.reelection_counts_as_fetch,
             )
         self.leader = self.broker
         self.host.emit(
@@ -120,7 +121,11 @@ class Partition:
         before = self.isr
         for replica in self._take_over_replicas(state.replicas):
             replica.reset(
-                self.log.log_end_offset, self.host.clock.now_us, in_isr=False, forgets_positions=True
+                self.log.log_end_offset,
+                self.host.clock.now_us,
+                in_isr=False,
+                forgets_positions=True,
+                counts_as_fetch=False,
             )
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr

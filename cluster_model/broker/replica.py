@@ -40,15 +40,17 @@ class Replica:
             self.last_caught_up_us = self.last_fetch_us = self.session.last_fetch_us
             self.session = None
 
-    def reset(self, leader_leo: int, now_us: int, *, in_isr: bool, forgets_positions: bool) -> None:
-        """Begin a leader epoch: members of the ISR count as caught up now.
+    def reset(
+        self, leader_leo: int, now_us: int, *, in_isr: bool, forgets_positions: bool, counts_as_fetch: bool
+    ) -> None:
+        """Begin a leader epoch: members of the ISR count as caught up now. Where it *counts as a fetch*, others have fetched now.
 
         Kafka's leader forgets positions only if it did not lead before (``resetReplicaState``), so one that has missed its
         deposition goes by what a follower had before it truncated for the leader in between.
         """
         self.session = None
         self.last_fetch_leader_leo = leader_leo
-        self.last_fetch_us = now_us
+        self.last_fetch_us = now_us if in_isr or counts_as_fetch else _LONG_AGO_US
         self.last_caught_up_us = now_us if in_isr else _LONG_AGO_US
         if forgets_positions:
             self.log_end_offset = UNKNOWN_OFFSET

@@ -39,8 +39,9 @@ _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
 _LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
 """The most that librdkafka takes; before 2.0 the Java consumer's default is 305 seconds."""
-_TOPIC_SOUGHT_MS: Final = 3_600_000
-"""How long librdkafka goes on with a topic that some broker says is unknown: the most that it takes.
+_TOPIC_SOUGHT_MS: Final = 2_147_000
+"""How long librdkafka goes on with a topic that some broker says is unknown, from when it learnt of it: the most that it counts right,
+for it makes microseconds of it in 32 bits, though it takes up to an hour.
 
 With ZooKeeper a broker that has started answers before its controller has sent it any metadata (UpdateMetadata). The Java client asks
 again, for as long as its records have time; librdkafka, half a minute after it learnt of the topic, drops it with all that is queued

@@ -51,6 +51,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "hw_checks_registration": {"0.10.2": False, "3.6": True},  # KAFKA-15021, 3.6
     "truncation_on_fetch": {"0.10.2": False, "2.8": True},  # KIP-595, 2.7
     "requests_wait_for_isr_write": {"0.10.2": True, "2.8": False},  # KIP-497, 2.7
+    "reelection_counts_as_fetch": {"0.10.2": True, "3.6": False},  # 3.3
     "producer_bumps_epoch": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
     "empty_log_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5, until KAFKA-15591, 4.5
     "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7

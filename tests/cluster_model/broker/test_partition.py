@@ -792,6 +792,18 @@ def test_a_leader_that_is_elected_again_goes_by_the_positions_of_before_in_every
         assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (3, 3), release
 
 
+@pytest.mark.parametrize(("release", "hw"), [("2.8", 4), ("3.6", 5)])
+def test_until_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_its_leader_was_elected_again(
+    release: str, hw: int
+) -> None:
+    led = Led(isr=(0, 1), leo=3, hw=3, release=release)
+    led.lead((0,), epoch=3)
+    led.append(1)
+    led.fetch(r1=3)
+    led.append(1)
+    assert led.hw == hw
+
+
 def test_a_leader_that_forgets_positions_when_it_is_elected_again_waits_for_a_fetch() -> None:
     led = Led(isr=(0, 1, 2), leo=3, hw=2, reelected_leader_forgets_positions=True)
     led.fetch(r1=3, r2=2)
