@@ -34,11 +34,19 @@ class FinalLog:
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return the records' values by offset, None for control records and for what has been deleted or damaged."""
+        """Return the records' values by offset, None for control records and for what has been deleted, compacted or damaged."""
         values: list[str | None] = [None] * self.log_start if self.batches else []
         for batch in self.batches:
-            is_damaged = batch.base_offset in self.damaged
-            values += (None,) * len(batch.values) if is_damaged else batch.values or (None,)
+            if batch.base_offset > len(values):
+                values += (None,) * (batch.base_offset - len(values))
+            if batch.base_offset in self.damaged:
+                values += (None,) * (batch.next_offset - batch.base_offset)
+            elif batch.keyed is not None and batch.is_compacted:
+                values += (None,) * (batch.next_offset - batch.base_offset)
+                for offset, value in batch.records():
+                    values[offset] = value
+            else:
+                values += batch.values or (None,)
         return values
 
 

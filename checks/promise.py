@@ -50,6 +50,7 @@ FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
+DELETE_RETENTION_MS: Final = "delete.retention.ms"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -143,8 +144,20 @@ BY_RETENTION = (
         prevented_by=(preventions.KEEPING_MORE,),
     ),
 )
+BY_DELETE_RETENTION = Permission(
+    setting=DELETE_RETENTION_MS,
+    when="when the record is a tombstone, and the log was compacted that long after it had been written",
+    prevented_by=(preventions.KEEPING_TOMBSTONES,),
+)
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
-BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES, *BY_DISK_FAILURES, *BY_RETENTION)
+BY_LOSS = (
+    *BY_ACKS,
+    BY_UNCLEAN_ELECTION,
+    *BY_POWER_LOSSES,
+    *BY_DISK_FAILURES,
+    *BY_RETENTION,
+    BY_DELETE_RETENTION,
+)
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
     when="across a rebalance: a consumer goes on from the last commit of its group",
@@ -164,6 +177,9 @@ BY_CUT_LOG = (
     *(
         replace(permission, when="when what the consumer was to read next has been deleted")
         for permission in BY_RETENTION
+    ),
+    replace(
+        BY_DELETE_RETENTION, when="when what the consumer was to read next is a tombstone that was removed"
     ),
     Permission(
         setting=f"{AUTO_OFFSET_RESET}=latest",

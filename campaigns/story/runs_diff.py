@@ -39,6 +39,7 @@ _TELLING: Final = frozenset(
         kinds.CorruptionCut,
         kinds.LogStartRaised,
         kinds.LogStartedAnew,
+        kinds.LogCleaned,
         kinds.OffsetReset,
         kinds.CorruptBatchFetched,
         kinds.CheckpointReverted,
