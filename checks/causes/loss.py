@@ -25,11 +25,11 @@ from harrow.checks.promise import (
     DELETE_RETENTION_MS,
     DISK_FAILURE,
     FLUSH_INTERVAL,
-    RETENTION_MS,
     UNCLEAN_ELECTION,
 )
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
+from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 

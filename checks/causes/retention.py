@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.promise import RETENTION_BYTES, RETENTION_MS
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
 from harrow.cluster_model.events import BecameLeader, LeaderElected, LogStartRaised
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START
+from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 
@@ -76,6 +76,8 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
     """Return the copy that a broker deleted by its own settings: a follower begins its log where its leader does."""
     while copy is not None and copy.removed is not None and copy.removed.cause == RETENTION:
         removed = copy.removed
+        if removed.reason == LOG_START_OFFSET_CHECKPOINT:
+            return None  # It was stored after a truncation, of which the checkpoint knows nothing.
         if removed.reason != LEADER_LOG_START:
             return copy
         of_leader = [

@@ -107,11 +107,12 @@ class _Session:
             cluster.host(self.process),
             self.history_process,
             tuple(cluster.processes),
-            spec.partitions or cluster.spec.partition_names(),
+            spec.partitions or cluster.partition_names(),
             client.config,
             cluster.behaviours,
             cluster.history,
             spec.record_bytes,
+            () if spec.partitions else cluster.assignments,
         )
         self.producer.start()
 
@@ -183,13 +184,14 @@ class ConsumerClient(Reader):
             self._cluster.host(self._process),
             self._history_process,
             tuple(self._cluster.processes),
-            self.spec.partitions or self._cluster.spec.partition_names(),
+            self.spec.partitions or self._cluster.partition_names(),
             self._config,
             history,
             self.spec.poll_interval_us,
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
+            topics=() if self.spec.partitions else self._cluster.assignments,
         )
         self._consumer.start()
 
