@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.history import Operation
 from harrow.cluster_model.invariants.catalogue import TOLD_BY_TRACE
-from harrow.cluster_model.log.record_batch import RecordBatch, record_count
+from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.trace import TraceEvent
 
@@ -41,11 +41,19 @@ class FinalLog:
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return the records' values by offset, None for control records and for what has been deleted or damaged."""
+        """Return the records' values by offset, None for control records and for what has been deleted, compacted or damaged."""
         values: list[str | None] = [None] * self.first_offset if self.batches else []
         for batch in self.batches:
-            is_read = batch.values and batch.base_offset not in self.damaged
-            values += batch.values if is_read else (None,) * record_count(batch.values)
+            if batch.base_offset > len(values):
+                values += (None,) * (batch.base_offset - len(values))
+            if batch.base_offset in self.damaged:
+                values += (None,) * (batch.next_offset - batch.base_offset)
+            elif batch.keyed is not None and batch.is_compacted:
+                values += (None,) * (batch.next_offset - batch.base_offset)
+                for offset, value in batch.records():
+                    values[offset] = value
+            else:
+                values += batch.values or (None,)
         deleted = min(self.log_start, len(values))
         values[:deleted] = [None] * deleted
         return values

@@ -55,6 +55,8 @@ def _repair(name: str) -> Prevention:
 
 WAITING_FOR_ANSWERS: Final = _setting("acks", "1", " or acks=all, with retries", acks="1", retries=INT_MAX)
 SAFE_ACKS: Final = _setting("acks", "all", " with min.insync.replicas=2", acks="all", min_insync_replicas=2)
+_WEEK_MS: Final = 604_800_000
+
 TWO_IN_SYNC: Final = _setting("min.insync.replicas", "2", min_insync_replicas=2)
 CLEAN_ELECTIONS: Final = _setting(
     "unclean.leader.election.enable", "false", unclean_leader_election_enable=False
@@ -83,6 +85,12 @@ TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
 KEEPING_LONGER: Final = _setting("retention.ms", "-1", log_retention_ms=-1, retention_ms=-1)
 KEEPING_MORE: Final = _setting("retention.bytes", "-1", log_retention_bytes=-1, retention_bytes=-1)
+KEEPING_TOMBSTONES: Final = _setting(
+    "delete.retention.ms",
+    str(_WEEK_MS),
+    log_cleaner_delete_retention_ms=_WEEK_MS,
+    delete_retention_ms=_WEEK_MS,
+)
 EARLIEST_RESET: Final = _setting("auto.offset.reset", "earliest", auto_offset_reset="earliest")
 NO_OFFSET_RESET: Final = _setting("auto.offset.reset", "none", auto_offset_reset="none")
 ASSIGNED: Final = _setting("assign()")
@@ -161,6 +169,14 @@ SEQUENCES: Final = (
     "empty_log_begins_at_zero",
 )
 """Those by which a leader tells a retry from a new record."""
+
+COMPACTION: Final = (
+    "cleaner_waits_for_hw",
+    "cleaner_keeps_latest",
+    "cleaner_retains_tombstones",
+    "cleaner_retains_last_batch",
+)
+"""Those by which compaction keeps of each key what is committed last."""
 
 READING: Final = ("consumer_limited_by_hw",)
 """Those that keep consumers from what is not committed."""

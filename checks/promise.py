@@ -48,6 +48,7 @@ READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
+DELETE_RETENTION_MS: Final = "delete.retention.ms"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -144,8 +145,20 @@ BY_RETENTION = (
         when="when the record is below the offset that an administrator names, read or not",
     ),
 )
+BY_DELETE_RETENTION = Permission(
+    setting=DELETE_RETENTION_MS,
+    when="when the record is a tombstone, and the log was compacted that long after it had been written",
+    prevented_by=(preventions.KEEPING_TOMBSTONES,),
+)
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
-BY_LOSS = (*BY_ACKS, BY_UNCLEAN_ELECTION, *BY_POWER_LOSSES, *BY_DISK_FAILURES, *BY_RETENTION)
+BY_LOSS = (
+    *BY_ACKS,
+    BY_UNCLEAN_ELECTION,
+    *BY_POWER_LOSSES,
+    *BY_DISK_FAILURES,
+    *BY_RETENTION,
+    BY_DELETE_RETENTION,
+)
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
     when="across a rebalance: a consumer goes on from the last commit of its group",
@@ -165,6 +178,9 @@ BY_CUT_LOG = (
     *(
         replace(permission, when="when what the consumer was to read next has been deleted")
         for permission in BY_RETENTION
+    ),
+    replace(
+        BY_DELETE_RETENTION, when="when what the consumer was to read next is a tombstone that was removed"
     ),
     Permission(
         setting=f"{AUTO_OFFSET_RESET}=latest",

@@ -55,6 +55,7 @@ ProcessName = Annotated[str, FieldKind.PROCESS]
 PartitionName = Annotated[str, FieldKind.PARTITION]
 """``t-0``; empty for what is about no partition."""
 Offset = Annotated[int, FieldKind.OFFSET]
+Offsets = Annotated[tuple[int, ...], FieldKind.OBJECT]
 Epoch = Annotated[int, FieldKind.EPOCH]
 Number = Annotated[int, FieldKind.NUMBER]
 Strike = Annotated[int | None, FieldKind.NUMBER]
@@ -536,6 +537,41 @@ class LogStartRaised(Event):
     offset: Offset
     reason: Text
     bytes_left: Number
+
+
+@event("log_cleaned")
+class LogCleaned(Event):
+    """A replica has compacted its log: what has not been cleaned yet begins at ``from_offset``, and was cleaned up to ``to_offset``.
+
+    ``removed`` are the offsets of the records that are gone, ``bytes_left`` is how large the log is now.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+    removed: Offsets
+    bytes_left: Number
+
+
+@event("hole_replicated")
+class HoleReplicated(Event):
+    """A follower has taken offsets over that its leader's log has compacted: its next one is ``to_offset``."""
+
+    broker: BrokerId
+    partition: PartitionName
+    to_offset: Offset
+
+
+@event("keyed_send")
+class KeyedRecordSent(Event):
+    """An application has handed a record with a key to its producer; a tombstone has no value, and ``value`` is what it is called."""
+
+    client: ClientName
+    partition: PartitionName
+    value: Text
+    key: Text
+    tombstone: Flag
 
 
 @event("log_started_anew")

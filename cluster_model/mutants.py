@@ -256,6 +256,28 @@ _MUTANTS: Final = (
         source="KIP-101, Log.truncateTo, Log.loadSegments",
         noticed_by=("epoch-cache-monotonic",),
     ),
+    Mutant(
+        name="cleaner-ignores-hw",
+        switch="cleaner_waits_for_hw",
+        doc="Compaction removes what is committed for what is not: when that is cut off, both are gone.",
+        source="KAFKA-13194; Kafka up to 3.0",
+        noticed_by=("lost-write",),
+        kafka="3.9",
+    ),
+    Mutant(
+        name="cleaner-keeps-earliest",
+        switch="cleaner_keeps_latest",
+        doc="Compaction keeps the earliest record of each key instead of the latest.",
+        source="Cleaner.shouldRetainRecord",
+        noticed_by=("lost-write",),
+    ),
+    Mutant(
+        name="tombstones-go-at-once",
+        switch="cleaner_retains_tombstones",
+        doc="Compaction removes tombstones whenever it meets them: who has read what they delete never hears of it.",
+        source="Cleaner.shouldRetainRecord (delete.retention.ms)",
+        noticed_by=("lost-write",),
+    ),
     # What a leader knows of producers
     Mutant(
         name="deletion-takes-whole-batches",

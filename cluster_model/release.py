@@ -258,6 +258,38 @@ class Behaviours:
         "KIP-33, Log.deleteRetentionMsBreachedSegments",
         meaning="retention.ms deletes what is older alone",
     )
+    cleaner_waits_for_hw: bool = _switch(
+        "Compaction leaves alone what is above the replica's high watermark. Before, what was not committed took the place of what "
+        "was: if the later record was cut off, a replica that had compacted its log had neither.",
+        "KAFKA-13194, LogCleanerManager.cleanableOffsets",
+        meaning="compaction goes by what is committed alone (KAFKA-13194)",
+        before=(("3.1", False),),
+    )
+    cleaner_keeps_latest: bool = _switch(
+        "Compaction keeps the latest record of each key. Off is a mutant: it keeps the earliest.",
+        "Cleaner.shouldRetainRecord",
+        meaning="compaction keeps the latest record of each key",
+    )
+    cleaner_retains_tombstones: bool = _switch(
+        "Compaction keeps a tombstone for delete.retention.ms, for readers that have seen what it deletes. Off is a mutant.",
+        "Cleaner.shouldRetainRecord (delete.retention.ms)",
+        meaning="compaction keeps tombstones for delete.retention.ms",
+    )
+    tombstones_have_horizon: bool = _switch(
+        "A tombstone may go delete.retention.ms after it was first cleaned, which its batch notes. Before, that went by when its "
+        "segment was last written to and the last one that was clean: a tombstone might stay much longer.",
+        "KIP-534 (KAFKA-8522), RecordBatch.deleteHorizonMs",
+        meaning="a tombstone goes delete.retention.ms after it was first cleaned (KIP-534)",
+        before=(("3.1", False),),
+        is_repair=False,
+    )
+    cleaner_retains_last_batch: bool = _switch(
+        "Compaction keeps the last batch of what it cleans, be it empty. Before, the end of a log that was cut back to there might be "
+        "forgotten, and its offsets be given away again, when its broker came back.",
+        "KAFKA-17076, Cleaner.cleanInto",
+        meaning="compaction keeps the last batch of what it cleans (KAFKA-17076)",
+        before=(("4.0", False),),
+    )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",

@@ -125,6 +125,18 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="a follower that a leader has tried to take into the ISR counts, whether or not the leader knows that it joined",
         ),
         Repair(
+            name="KAFKA-13194",
+            since="3.1",
+            switch="cleaner_waits_for_hw",
+            text="compaction removes nothing for a later record that is not committed",
+        ),
+        Repair(
+            name="KAFKA-17076",
+            since="4.0",
+            switch="cleaner_retains_last_batch",
+            text="compaction keeps the last batch of what it cleans, so that a log's end is not forgotten",
+        ),
+        Repair(
             name="KAFKA-15591",
             since="4.5",
             switch="empty_log_begins_at_zero",

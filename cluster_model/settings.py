@@ -41,7 +41,7 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds`` or ``choice``.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice`` or ``ratio``: a number from 0 to 1, kept as it is written.
     """
 
     name: str
@@ -70,6 +70,10 @@ def _always(value: Value) -> tuple[tuple[str, Value], ...]:
     return (("0.10.2", value),)
 
 
+DELETE: Final = "delete"
+COMPACT: Final = "compact"
+CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
+"""What ``cleanup.policy`` may be: a list in any order, of which these are all."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -110,6 +114,19 @@ _CATALOGUE: Final = (
             "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
             "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+    Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
+            "What becomes of old records: retention deletes them, compaction removes those that are not the latest of their key, or "
+            "both.", choices=CLEANUP_POLICIES),
+    Setting("log.cleaner.backoff.ms", BROKER, "ms", _always(15_000),
+            "How often a broker looks for logs to compact when none was dirty enough.", minimum=1),
+    Setting("log.cleaner.min.cleanable.ratio", BROKER, "ratio", _always("0.5"),
+            "How large the part of a log has to be that was not cleaned yet for the log to be compacted."),
+    Setting("log.cleaner.min.compaction.lag.ms", BROKER, "ms", _always(0),
+            "How old a record gets before it may be removed."),
+    Setting("log.cleaner.max.compaction.lag.ms", BROKER, "ms", _always(LONG_MAX),
+            "How old a record gets before its log is compacted, however little of it is dirty (KIP-354).", minimum=1, since="2.3"),
+    Setting("log.cleaner.delete.retention.ms", BROKER, "ms", _always(86_400_000),
+            "How long a tombstone stays for slow readers once it has been cleaned."),
     Setting("log.flush.start.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
             "How often the offsets at which logs begin are written to log-start-offset-checkpoint (KIP-107).", minimum=1,
             maximum=INT_MAX, since="0.11"),
@@ -180,6 +197,16 @@ _CATALOGUE: Final = (
             "log.retention.ms, for one topic.", minimum=-1),
     Setting("retention.bytes", TOPIC, "int", _always(-1),
             "log.retention.bytes, for one topic.", minimum=-1),
+    Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
+            "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES),
+    Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),
+            "log.cleaner.min.cleanable.ratio, for one topic."),
+    Setting("min.compaction.lag.ms", TOPIC, "ms", _always(0),
+            "log.cleaner.min.compaction.lag.ms, for one topic."),
+    Setting("max.compaction.lag.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
+    Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
+            "log.cleaner.delete.retention.ms, for one topic."),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -340,6 +367,12 @@ class BrokerConfig:
     retention_us: int = _setting("log.retention.ms")
     retention_bytes: int = _setting("log.retention.bytes")
     retention_check_interval_us: int = _setting("log.retention.check.interval.ms")
+    cleanup_policy: str = _setting("log.cleanup.policy")
+    cleaner_backoff_us: int = _setting("log.cleaner.backoff.ms")
+    min_cleanable_ratio: str = _setting("log.cleaner.min.cleanable.ratio")
+    min_compaction_lag_us: int = _setting("log.cleaner.min.compaction.lag.ms")
+    max_compaction_lag_us: int = _setting("log.cleaner.max.compaction.lag.ms")
+    delete_retention_us: int = _setting("log.cleaner.delete.retention.ms")
     log_start_checkpoint_interval_us: int = _setting("log.flush.start.offset.checkpoint.interval.ms")
     recovery_point_checkpoint_interval_us: int = _setting("log.flush.offset.checkpoint.interval.ms")
     zookeeper_session_timeout_us: int = _setting("zookeeper.session.timeout.ms")
@@ -365,7 +398,10 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """A topic's settings on one broker: what the topic sets, else what the broker does (``LogConfig.fromProps``)."""
+    """A topic's settings on one broker: what the topic sets, else what the broker does (``LogConfig.fromProps``).
+
+    Where ``cleanup.policy`` does not say ``delete``, no retention is in force.
+    """
 
     unclean_leader_election: bool
     min_insync_replicas: int
@@ -375,6 +411,11 @@ class TopicConfig:
     segment_us: int
     retention_us: int
     retention_bytes: int
+    compacts: bool
+    min_cleanable_ratio: float
+    min_compaction_lag_us: int
+    max_compaction_lag_us: int
+    delete_retention_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,17 +465,30 @@ def _us(milliseconds: int) -> int:
 
 
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
+    def us(name: str, default_us: int) -> int:
+        return _us(int(given[name])) if name in given else default_us
+
+    policies = str(given.get("cleanup.policy", broker.cleanup_policy)).split(",")
+    deletes, compacts = DELETE in policies, COMPACT in policies
+    segment_us = us("segment.ms", broker.segment_us)
+    max_lag_us = us("max.compaction.lag.ms", broker.max_compaction_lag_us)
     return TopicConfig(
         unclean_leader_election=bool(
             given.get("unclean.leader.election.enable", broker.unclean_leader_election)
         ),
         min_insync_replicas=int(given.get("min.insync.replicas", broker.min_insync_replicas)),
         flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
-        flush_us=_us(int(given["flush.ms"])) if "flush.ms" in given else broker.flush_interval_us,
+        flush_us=us("flush.ms", broker.flush_interval_us),
         segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
-        segment_us=_us(int(given["segment.ms"])) if "segment.ms" in given else broker.segment_us,
-        retention_us=_us(int(given["retention.ms"])) if "retention.ms" in given else broker.retention_us,
-        retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)),
+        # What has to be compacted in time must not be in the active segment by then (``LogConfig.maxSegmentMs``).
+        segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
+        retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
+        retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
+        compacts=compacts,
+        min_cleanable_ratio=float(given.get("min.cleanable.dirty.ratio", broker.min_cleanable_ratio)),
+        min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),
+        max_compaction_lag_us=max_lag_us,
+        delete_retention_us=us("delete.retention.ms", broker.delete_retention_us),
     )
 
 

@@ -166,11 +166,14 @@ class ClusterSpec:
         return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))
 
 
+KEYS_MAX: Final = 1_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSpec:
     """A producer."""
 
-    # Generated records have no key and go where the release's partitioner says.
+    # Generated records without a key go where the release's partitioner says, those with one where their key does.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
     interval_us: Rate | None = described(
         "Records generated; without it the producer sends what the script says.",
@@ -189,6 +192,19 @@ class ProducerSpec:
         "When it ends; by default with the workload.", default=None, key="stop", shrinks=False
     )
     record_bytes: int = described("The size of a record.", default=30, minimum=1, maximum=_RECORD_BYTES_MAX)
+    keys: int = described(
+        "How many keys generated records have, `k0`, `k1` and so on, drawn for each; by default they have none. A topic with "
+        "`cleanup.policy=compact` takes no records without keys.",
+        default=0,
+        minimum=0,
+        maximum=KEYS_MAX,
+    )
+    tombstone_every: int = described(
+        "With `keys`: every so many-th record has no value, which deletes its key; by default none.",
+        default=0,
+        minimum=0,
+        maximum=KEYS_MAX,
+    )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)
 

@@ -38,6 +38,7 @@ WHY: Final[dict[str, str]] = {
     "epoch-without-records": "repaired in 2.6.1 (KAFKA-10706); from 2.7 on a follower asks for no epoch (KIP-595)",
     "epochs-do-not-save-a-double-failure": "from 2.3 on a new controller takes out the dead (KAFKA-3143); from 2.7 on a follower asks for no epoch",
     "failed-broker-set": "in KRaft a smaller ISR leaves the leader epoch as it is: the variant `kraft`",
+    "compaction-above-hw": "from 3.1 on nothing is compacted that is not committed (KAFKA-13194)",
     "fetch-session-forgets-epoch": "from 2.5 on sessions keep the epoch (KAFKA-9338)",
     "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
@@ -48,6 +49,7 @@ WHY: Final[dict[str, str]] = {
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
+    "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
 }
 """Why a campaign goes otherwise than it says on one of the releases."""

@@ -12,8 +12,10 @@ class RecordSender(Protocol):
     """A client that can be handed records."""
 
     @abstractmethod
-    def send(self, value: str, partition: str | None) -> None:
-        """Hand it a record."""
+    def send(
+        self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
+        """Hand it a record. A tombstone has no value, and *value* is what it is called."""
 
     @abstractmethod
     def restart(self) -> None:

@@ -31,11 +31,17 @@ class Send(Action):
         maximum=SENDS_MAX,
     )
     partition: Partition | None = described("Where to; by default as the partitioner says.", default=None)
+    record_key: str | None = described("The record's key; by default it has none.", default=None, key="key")
+    tombstone: bool = described(
+        "Whether the record has no value, which deletes its key; `value` is only what it is called.",
+        default=False,
+    )
     producer: Producer = described("By whom; may be left out when there is one producer.", implied=True)
 
     def take(self, operator: Operator) -> list[str]:
         for record in self.each():
-            operator.sender(record.producer).send(record.value, record.partition)
+            sender = operator.sender(record.producer)
+            sender.send(record.value, record.partition, record.record_key, tombstone=record.tombstone)
         return []
 
     def each(self) -> Iterator["Send"]:

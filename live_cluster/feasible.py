@@ -27,7 +27,7 @@ from harrow.cluster_model.settings import (
 )
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.actions import AddPartitions, CancelReassignment, DeleteRecords, ReassignPartition
+from harrow.faults.actions import AddPartitions, CancelReassignment, DeleteRecords, ReassignPartition, Send
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -205,6 +205,10 @@ def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
         yield NO_PARTITIONS_ADDED
     if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
         yield NO_RECORDS_DELETED
+    if any(producer.keys for producer in plan.producers) or any(
+        isinstance(action, Send) and action.record_key is not None for action in actions_of(plan)
+    ):
+        yield "records have no keys of their own on real brokers, so that no log is compacted"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

@@ -66,6 +66,7 @@ def _setting_leaf(setting: Setting) -> Leaf:
         "ms": {"anyOf": [number, time]},
         "seconds": {"anyOf": [number, time]},
         "choice": {"enum": _choices_in_yaml(setting)},
+        "ratio": {"type": "number", "minimum": 0, "maximum": 1},
     }[setting.kind]
     return Leaf(lambda text: literals.setting_value(setting, text), schema)
 

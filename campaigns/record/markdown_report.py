@@ -138,7 +138,7 @@ def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
     values = [
         f"(damaged {value})" if batch.base_offset in log.damaged else value
         for batch in log.batches
-        for value in batch.values or ("(marker)",)
+        for value in batch.values or (("(marker)",) if batch.is_control else ())
     ]
     del values[: log.log_start - log.first_offset]
     if log.log_start:

@@ -265,6 +265,16 @@ def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
     return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
 
 
+def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
+    gone = f": {_records(at.gone)}" if at.gone else ": nothing was to be removed"
+    return f"COMPACTED its log{at.of} up to offset {event.to_offset}{gone}"
+
+
+def _keyed_send(event: events.KeyedRecordSent, at: EventContext) -> str:
+    what = f"a tombstone, {event.value}," if event.tombstone else event.value
+    return f"handed {what} with key {event.key} to its producer{at.of}"
+
+
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     what = "a torn batch" if event.torn else "a bad CRC"
@@ -447,6 +457,11 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.DeleteRecordsAnswered, "truncation", _delete_records_answered),
     Phrase(events.LogStartReverted, "truncation", _log_start_reverted),
     Phrase(events.LogStartedAnew, "truncation", _log_started_anew),
+    Phrase(events.LogCleaned, "truncation", _log_cleaned, "compacted its log"),
+    Phrase(
+        events.HoleReplicated, "log", "copied a hole{of}: its LEO is {to_offset}", "copied hole", routine=True
+    ),
+    Phrase(events.KeyedRecordSent, "client", _keyed_send, "keyed record", routine=True),
     Phrase(
         events.OffsetReset,
         "rejection",

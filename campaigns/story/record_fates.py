@@ -10,6 +10,7 @@ from harrow.campaigns.story.replica_diff import DIFFERENT, DiffRow, RecordFate
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.partition_state import (
     ACKED,
+    COMPACTION,
     CORRUPTION,
     DELETED,
     DISK_LOSS,
@@ -35,6 +36,7 @@ _VERBS: Final = {
     DISK_LOSS: "loses its disk",
     CORRUPTION: "recovers",
     RETENTION: "deletes old segments",
+    COMPACTION: "compacts its log",
     DELETED: "deletes its log",
 }
 
@@ -182,6 +184,8 @@ def _removal(removed: RemovedEntry) -> str:
         return f"cut it off when it recovered: a bad CRC at {removed.to_offset}"
     if removed.cause == RETENTION:
         return f"deleted it with all below {removed.to_offset} ({removed.reason})"
+    if removed.cause == COMPACTION:
+        return "removed it when it compacted its log"
     if removed.cause == DELETED:
         return "deleted its log, being no replica any more"
     why = {

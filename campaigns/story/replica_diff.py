@@ -10,6 +10,7 @@ from typing import Final
 
 from harrow.checks.replay.partition_state import (
     ACKED,
+    COMPACTION,
     FAILED,
     RETENTION,
     SENDING,
@@ -54,7 +55,8 @@ class RecordFate:
     answered. ``acked_us`` and ``acked_offset`` are from the answer: with retries the offset may be that of another
     copy. ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
     that have the record, at whatever offset, and can read it; ``on_leader`` says whether the leader is one of them.
-    ``expired`` says that consumers had read it when retention deleted it.
+    ``expired`` says that consumers had read it when retention deleted it, or that compaction removed it for a later record of
+    its key, which the leader has.
     """
 
     entry: LogEntry
@@ -148,14 +150,35 @@ class Fates:
             readers=readers,
             held_by=held_by,
             on_leader=self._is_on_leader(held_by),
-            expired=bool(readers)
-            and any(copy.removed is not None and copy.removed.cause == RETENTION for copy in copies),
+            expired=(bool(readers) and any(_went_by(copy, RETENTION) for copy in copies))
+            or (any(_went_by(copy, COMPACTION) for copy in copies) and self._is_superseded(entry)),
+        )
+
+    def _is_superseded(self, entry: LogEntry) -> bool:
+        """Return whether a later record of the same key stands for one, where consumers read; or it was a tombstone."""
+        known = self._partition.keys.get(entry.value)
+        if known is None:
+            return False
+        later = [
+            copy
+            for value in self._partition.by_key[known.key]
+            for copy in self._partition.by_value.get(value, ())
+            if copy.offset > entry.offset
+        ]
+        if any(self._is_on_leader((copy.broker,)) and copy.removed is None for copy in later):
+            return True
+        return known.is_tombstone or any(
+            self._partition.keys[copy.value].is_tombstone and _went_by(copy, COMPACTION) for copy in later
         )
 
     def _is_on_leader(self, held_by: tuple[int, ...]) -> bool:
         """Return whether the leader has it; without a leader, whether anybody does."""
         leader = self._partition.leader
         return bool(held_by) if leader == NO_LEADER else leader in held_by
+
+
+def _went_by(copy: LogEntry, cause: str) -> bool:
+    return copy.removed is not None and copy.removed.cause == cause
 
 
 class _Logs:

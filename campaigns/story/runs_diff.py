@@ -40,6 +40,7 @@ _TELLING: Final = frozenset(
         kinds.LogStartRaised,
         kinds.LogStartReverted,
         kinds.LogStartedAnew,
+        kinds.LogCleaned,
         kinds.OffsetReset,
         kinds.CorruptBatchFetched,
         kinds.CheckpointReverted,

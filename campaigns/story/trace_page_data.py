@@ -178,16 +178,37 @@ class _PartitionChanges:
             change["w"] = known[:2]
         self._known[replica.broker] = known
         old, new = self._logs.get(replica.broker, []), replica.log
-        if len(old) != len(new) or (old and old[-1] is not new[-1]):
+        if len(old) == len(new) and (not old or old[-1] is new[-1]):
+            return change
+        if _has_hole(old) or _has_hole(new):
+            self._change_places(change, old, new)
+            self._logs[replica.broker] = [*new]
+        else:
             kept = min(len(old), len(new))
             while kept and old[kept - 1] is not new[kept - 1]:
                 kept -= 1
             if kept < len(old):
                 change["c"] = kept
             if kept < len(new):
-                change["a"] = [
-                    [self._values.number(entry.value), entry.leader_epoch, entry.producer_id, entry.sequence]
-                    for entry in new[kept:]
-                ]
+                change["a"] = [self._entry(entry) for entry in new[kept:]]
             self._logs[replica.broker] = [*old[:kept], *new[kept:]]
         return change
+
+    def _change_places(self, change: dict[str, Any], old: list[LogEntry], new: list[LogEntry]) -> None:
+        """Say offset by offset what has gone and what has come: retention and compaction leave holes."""
+        before = {entry.offset: entry for entry in old}
+        after = {entry.offset: entry for entry in new}
+        gone = [offset for offset, entry in before.items() if after.get(offset) is not entry]
+        come = [entry for offset, entry in after.items() if before.get(offset) is not entry]
+        if gone:
+            change["h"] = gone
+        if come:
+            change["p"] = [[entry.offset, self._entry(entry)] for entry in come]
+
+    def _entry(self, entry: LogEntry) -> list[int]:
+        return [self._values.number(entry.value), entry.leader_epoch, entry.producer_id, entry.sequence]
+
+
+def _has_hole(log: list[LogEntry]) -> bool:
+    """Return whether a record of a log is not at the offset that is its place."""
+    return bool(log) and log[-1].offset != len(log) - 1

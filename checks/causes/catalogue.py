@@ -134,6 +134,31 @@ def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
     return f"{value} was deleted although {setting} promised to keep it longer"
 
 
+@cause("superseded-by-lost-record")
+def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committed: Flag) -> str:
+    """Compaction removed a record for a later one of its key, which is gone as well."""
+    how = "is lost" if committed else "was not committed then, and is gone"
+    return f"{value} was removed for {later}, the later record of its key, which {how}: neither is left"
+
+
+@cause("compacted-without-later-record")
+def compacted_without_later_record(*, value: RecordValue) -> str:
+    """Compaction removed the latest record of a key."""
+    return f"compaction removed {value} although no later record of its key stood in the log"
+
+
+@cause("tombstone-expired")
+def tombstone_expired(*, value: RecordValue, setting: Text) -> str:
+    """A tombstone stayed for as long as was promised, and went before anybody had read it."""
+    return f"{setting} promised no more: the tombstone {value} was removed before a consumer had read it"
+
+
+@cause("tombstone-removed-too-early")
+def tombstone_removed_too_early(*, value: RecordValue, setting: Text) -> str:
+    """A tombstone went that should have stayed for slow readers."""
+    return f"the tombstone {value} was removed although {setting} promised to keep it longer"
+
+
 @cause("reset-past-records")
 def reset_past_records(*, client: Text, policy: Text) -> str:
     """A consumer that was too slow went elsewhere than to the first record that is left."""

@@ -88,6 +88,20 @@ def retention_deleted(
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
 
 
+@link("compacted", events.LogCleaned)
+def compacted(
+    *,
+    value: RecordValue,
+    offset: events.Offset,
+    later: RecordValue | None = None,
+    later_offset: events.Offset = -1,
+) -> str:
+    """A replica removed a record when it compacted its log; ``later`` is the record of the same key that stood there then."""
+    if later is None:
+        return f"compacted its log, without {value} of offset {offset}"
+    return f"compacted its log, without {value} of offset {offset}: {later} at offset {later_offset} has the same key"
+
+
 @link("begun-earlier", events.LogStartReverted)
 def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
     """A replica came back with what it had given up, for no checkpoint said so yet."""

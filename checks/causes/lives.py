@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harrow.checks.causes import links
+from harrow.checks.causes.compaction import later_in_log
 from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import Value
 from harrow.checks.link import Link, LinkKind
@@ -35,16 +36,7 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
     removed = [copy.removed for copy in group if copy.removed is not None]
     end = max(entry.number for entry in removed) if len(removed) == len(group) else END
     _tell_deposed_leader(story, group[0])
-    seen: set[int] = set()
-    for copy in group:
-        tell_stored(story, copy, again=copy.broker in seen)
-        seen.add(copy.broker)
-        if copy.removed is not None:
-            story.tell(copy.removed.number, _removal(story, copy, copy.removed), decides=True)
-        if copy.damaged is not None:
-            at_us = story.evidence.trace[copy.damaged - 1][0]
-            rot = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
-            story.tell(copy.damaged, rot, decides=True)
+    tell_copies(story, group)
     tell_elections(story, group, group[0].number, end)
     tell_misjudged_replicas(story, group, end)
     tell_stops(story, group)
@@ -57,6 +49,20 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
     for copy in group:
         if copy.removed is None and copy.damaged is None:
             _tell_kept(story, copy, group)
+
+
+def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
+    """Tell how the copies of one record came, and how each went."""
+    seen: set[int] = set()
+    for copy in group:
+        tell_stored(story, copy, again=copy.broker in seen)
+        seen.add(copy.broker)
+        if copy.removed is not None:
+            story.tell(copy.removed.number, _removal(story, copy, copy.removed), decides=True)
+        if copy.damaged is not None:
+            at_us = story.evidence.trace[copy.damaged - 1][0]
+            rot = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
+            story.tell(copy.damaged, rot, decides=True)
 
 
 def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
@@ -95,6 +101,13 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     if isinstance(event, (events.LogStartRaised, events.LogStartedAnew)):
         return links.retention_deleted(
             at_us, broker, log_start=event.offset, reason=removed.reason, offset=offset, value=value
+        )
+    if isinstance(event, events.LogCleaned):
+        later = later_in_log(story.index.partition(story.partition), copy)
+        if later is None:
+            return links.compacted(at_us, broker, offset=offset, value=value)
+        return links.compacted(
+            at_us, broker, offset=offset, value=value, later=later.value, later_offset=later.offset
         )
     if isinstance(event, events.LogTruncated):
         return _truncation(story, copy, removed)

@@ -11,7 +11,8 @@ from typing import Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue
-from harrow.checks.causes.lives import newer_election, tell_lives
+from harrow.checks.causes.compaction import compaction_of
+from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
 from harrow.checks.causes.story import END, Story
@@ -21,6 +22,7 @@ from harrow.checks.link import Link
 from harrow.checks.promise import (
     ACKS_0,
     ACKS_1,
+    DELETE_RETENTION_MS,
     DISK_FAILURE,
     FLUSH_INTERVAL,
     UNCLEAN_ELECTION,
@@ -102,9 +104,9 @@ def _cause(
     since_us: int | None = None,
 ) -> Cause:
     """Return why a record went; *alone*: the ISR was one replica of several when it was acked, at *since_us*."""
-    by_retention = _by_retention(story, group, value)
-    if by_retention is not None:
-        return by_retention
+    by_policy = _by_retention(story, group, value) or _by_compaction(story, group)
+    if by_policy is not None:
+        return by_policy
     election = _unclean_election_without(story, group)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
@@ -165,6 +167,35 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
     passed = catalogue.retention_passed.conclude(value=value, setting=deletion.setting)
     instead = prevention.KEEPING_LONGER if deletion.setting == RETENTION_MS else prevention.KEEPING_MORE
     return Cause((passed,), deletion.setting, (instead,))
+
+
+def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
+    """Return why a record went that compaction has removed, None if it has not."""
+    taken = compaction_of(story.index, story.partition, group)
+    if taken is None:
+        return None
+    value, later = taken.copy.value, taken.later
+    fixes = prevention.by_behaviour(story.evidence, prevention.COMPACTION)
+    if later is not None and taken.copy.removed is not None:
+        of_later = story.copies(later.value, later.offset)
+        was_committed = later.offset < taken.copy.removed.high_watermark
+        conclusion = catalogue.superseded_by_lost_record.conclude(
+            value=value, later=later.value, committed=was_committed
+        )
+        if not was_committed:
+            tell_copies(story, of_later)
+            return Cause((conclusion,), None, fixes)
+        # What was committed by then had to stay: how it went after all decides.
+        tell_lives(story, of_later)
+        cause = _cause(story, of_later, later.value)
+        return replace(cause, links=(*cause.links, conclusion))
+    if not taken.is_tombstone:
+        return Cause((catalogue.compacted_without_later_record.conclude(value=value),), None, fixes)
+    if not taken.was_due:
+        early = catalogue.tombstone_removed_too_early.conclude(value=value, setting=DELETE_RETENTION_MS)
+        return Cause((early,), None, fixes)
+    expired = catalogue.tombstone_expired.conclude(value=value, setting=DELETE_RETENTION_MS)
+    return Cause((expired,), DELETE_RETENTION_MS, (prevention.KEEPING_TOMBSTONES,))
 
 
 def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry]) -> Link:

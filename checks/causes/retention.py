@@ -42,7 +42,7 @@ def deletion_of(
     or is not in sync, takes a record from nobody: where the leader had lost it before, that stays a loss, however old the
     other copies become.
     """
-    copy = _decision(copies, _last_held(index, partition, copies))
+    copy = _decision(copies, last_held(index, partition, copies))
     removed = None if copy is None else copy.removed
     if copy is None or removed is None:
         return None
@@ -67,18 +67,20 @@ def deletion_of(
     return Deletion(setting, due.get(setting, False))
 
 
-def _last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy with which the leader's log lost a record: its own, or that of who was elected next, None if it had none."""
     following: int | None = None
     end = END
     for begin, leader in reversed(_leaders(index, partition)):
-        held = [copy for copy in copies if copy.broker == leader and copy.number < end and _end(copy) > begin]
+        held = [
+            copy for copy in copies if copy.broker == leader and copy.number < end and end_of(copy) > begin
+        ]
         if held:
-            last = max(held, key=_end)
-            if _end(last) < end:
+            last = max(held, key=end_of)
+            if end_of(last) < end:
                 return last
             of_next = [copy for copy in copies if copy.broker == following and copy.number < end]
-            return max(of_next, key=_end, default=None)
+            return max(of_next, key=end_of, default=None)
         following, end = leader, begin
     return None
 
@@ -92,9 +94,9 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
         if removed.reason != LEADER_LOG_START:
             return copy
         of_leader = [
-            other for other in copies if other.broker == removed.leader and _end(other) < removed.number
+            other for other in copies if other.broker == removed.leader and end_of(other) < removed.number
         ]
-        copy = max(of_leader, key=_end, default=None)
+        copy = max(of_leader, key=end_of, default=None)
     return None
 
 
@@ -110,7 +112,7 @@ def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     return [led[epoch] for epoch in sorted(led)]
 
 
-def _end(copy: LogEntry) -> int:
+def end_of(copy: LogEntry) -> int:
     """Return the line at which a copy went."""
     return END if copy.removed is None else copy.removed.number
 

@@ -28,6 +28,7 @@ DISK_LOSS: Final = "disk loss"
 CORRUPTION: Final = "corruption"
 DELETED: Final = "deleted"
 RETENTION: Final = "retention"
+COMPACTION: Final = "compaction"
 
 SENDING: Final = "sending"
 ACKED: Final = "acked"
@@ -85,7 +86,7 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION`, `RETENTION` or `DELETED`; ``reason`` is what a truncation went by ("high watermark",
+    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION`, `RETENTION`, `COMPACTION` or `DELETED`; ``reason`` is what a truncation went by ("high watermark",
     "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
     passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
     after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
@@ -116,6 +117,14 @@ class Ack:
     offset: int
     acks: int
     isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKey:
+    """The key of a record, and whether the record is a tombstone, which deletes what was there of that key."""
+
+    key: str
+    is_tombstone: bool
 
 
 @dataclass(slots=True)
@@ -254,6 +263,32 @@ class ReplicaState:
         del self.log[:kept]
         self._committed = max(0, self._committed - kept)
 
+    def compact(self, offsets: Iterable[int], to_offset: int, number: int, at_us: int) -> None:
+        """Remove the records at some offsets; the others stay where they are."""
+        gone = set(offsets)
+        kept: list[LogEntry] = []
+        committed = 0
+        for place, entry in enumerate(self.log):
+            if entry.offset not in gone:
+                kept.append(entry)
+                continue
+            committed += place < self._committed
+            entry.removed = RemovedEntry(
+                entry=entry,
+                leo=self.leo,
+                to_offset=to_offset,
+                high_watermark=self.high_watermark,
+                leader=self.leader,
+                number=number,
+                at_us=at_us,
+                cause=COMPACTION,
+                reason="compacted",
+                committed=entry.offset < self.high_watermark,
+            )
+            self.removed.append(entry.removed)
+        self.log[:] = kept
+        self._committed -= committed
+
     def forget_given_up(self) -> None:
         """The log has been dropped, with what it had given up before."""
         self._given_up.clear()
@@ -290,7 +325,8 @@ class PartitionState:
     ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers that shall have
     a replica, in the order of the assignment. By value there are ``acks`` and ``sends``, in the order of sending,
     and in ``by_value`` every copy that ever was in a log, in the order of storing. ``reads`` are by
-    (offset, value), then by the consumer's name.
+    (offset, value), then by the consumer's name. ``keys`` are those of the records that have one, and ``by_key`` the other
+    way round.
     """
 
     name: str
@@ -304,6 +340,8 @@ class PartitionState:
     reads: dict[tuple[int, str], dict[str, Read]] = field(default_factory=dict)
     sends: dict[str, list[SendState]] = field(default_factory=dict)
     by_value: dict[str, list[LogEntry]] = field(default_factory=dict)
+    keys: dict[str, RecordKey] = field(default_factory=dict)
+    by_key: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.replicas = {broker: ReplicaState(broker) for broker in self.assigned}
@@ -379,6 +417,17 @@ class PartitionState:
     def _revert_log_start(self, number: int, event: events.LogStartReverted) -> None:
         for entry in self.replica(event.broker).begin_again_at(event.to_offset, number, event.at_us):
             self.by_value.setdefault(entry.value, []).append(entry)
+
+    def _compact(self, number: int, event: events.LogCleaned) -> None:
+        self.replica(event.broker).compact(event.removed, event.to_offset, number, event.at_us)
+
+    def _take_hole(self, _: int, event: events.HoleReplicated) -> None:
+        replica = self.replica(event.broker)
+        replica.leo = max(replica.leo, event.to_offset)
+
+    def _learn_key(self, _: int, event: events.KeyedRecordSent) -> None:
+        self.keys[event.value] = RecordKey(event.key, event.tombstone)
+        self.by_key.setdefault(event.key, {})[event.value] = None
 
     def _start_anew(self, number: int, event: events.LogStartedAnew) -> None:
         replica = self.replica(event.broker)
@@ -467,6 +516,9 @@ class PartitionState:
         events.LogStartRaised: _raise_log_start,
         events.LogStartReverted: _revert_log_start,
         events.LogStartedAnew: _start_anew,
+        events.LogCleaned: _compact,
+        events.HoleReplicated: _take_hole,
+        events.KeyedRecordSent: _learn_key,
         events.LogOpened: _open,
         events.LogFlushed: _flush,
         events.HighWatermarkSet: _set_high_watermark,

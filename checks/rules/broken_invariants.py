@@ -232,6 +232,8 @@ def _cause_link(event: events.Event) -> Link:
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
         case events.LogDeleted() | events.LogStartRaised() | events.LogStartedAnew():
             return _deletion(event)
+        case events.LogCleaned():
+            return links.cut_back(event.at_us, event.broker, offset=event.from_offset)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)

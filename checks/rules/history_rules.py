@@ -9,7 +9,8 @@ from functools import partial
 from typing import Final
 
 from harrow.checks import promise as promises
-from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records
+from harrow.checks.causes import compaction
+from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records, tombstone_expired
 from harrow.checks.causes.links import led_without, out_of_range
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
@@ -24,6 +25,7 @@ from harrow.checks.prevention import (
     EARLIEST_RESET,
     FLUSHING,
     IDEMPOTENCE,
+    KEEPING_TOMBSTONES,
     NO_OFFSET_RESET,
     Prevention,
 )
@@ -41,6 +43,32 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
+
+
+def _by_skip(index: Index, finding: Finding) -> Finding | None:
+    """Leave out what a consumer skipped that compaction had removed for later records of the same keys, and permit the rest."""
+    details = dict(finding.details)
+    until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
+    order = index.orders.of(finding.partition)
+    first, end = order.between(*details["offsets"])
+    skipped = [order.values_at[offset][0] for offset in order.offsets[first:end]]
+    left = [
+        value for value in skipped if not compaction.was_compacted(index, finding.partition, value, until_us)
+    ]
+    if skipped and not left:
+        return None
+    if left and all(
+        compaction.is_expired_tombstone(index, finding.partition, value, until_us) for value in left
+    ):
+        setting = promises.DELETE_RETENTION_MS
+        expired = tombstone_expired.conclude(value=left[0], setting=setting)
+        return replace(
+            finding,
+            chain=(*finding.chain, expired),
+            permitted_by=setting,
+            prevented_by=(KEEPING_TOMBSTONES,),
+        )
+    return _by_loss(index, finding)
 
 
 def _by_loss(index: Index, finding: Finding) -> Finding:
@@ -197,18 +225,20 @@ def _interleaved(_: Index, finding: Finding) -> Finding:
     return replace(finding, permitted_by=promises.WRITES_INTERLEAVE)
 
 
-def _find(name: str, judge: Callable[[Index, Finding], Finding], index: Index) -> Iterator[Finding]:
+def _find(name: str, judge: Callable[[Index, Finding], Finding | None], index: Index) -> Iterator[Finding]:
     for finding in ANOMALIES[name].find(index.orders):
-        yield judge(index, finding)
+        judged = judge(index, finding)
+        if judged is not None:
+            yield judged
 
 
 def _rule(
     name: str,
     promise: Promise,
     verb: str,
-    judge: Callable[[Index, Finding], Finding] = lambda _, finding: finding,
+    judge: Callable[[Index, Finding], Finding | None] = lambda _, finding: finding,
 ) -> Rule:
-    """Return the rule for an anomaly of a history; *judge* says what permits it in a run."""
+    """Return the rule for an anomaly of a history; *judge* says what permits it in a run, or that it is none there."""
     return Rule(
         name=name,
         definition=ANOMALIES[name].definition,
@@ -227,9 +257,9 @@ _POLLED_IN_ORDER_AT_ONCE: Final = Promise(
 )
 
 HISTORY_RULES: Final = (
-    _rule(promises.POLL_SKIP, _POLLED_IN_ORDER, "skipped to", _by_loss),
+    _rule(promises.POLL_SKIP, _POLLED_IN_ORDER, "skipped to", _by_skip),
     _rule(promises.NONMONOTONIC_POLL, _POLLED_IN_ORDER, "read again", _by_loss),
-    _rule(promises.INT_POLL_SKIP, _POLLED_IN_ORDER_AT_ONCE, "skipped to within a poll", _by_loss),
+    _rule(promises.INT_POLL_SKIP, _POLLED_IN_ORDER_AT_ONCE, "skipped to within a poll", _by_skip),
     _rule(promises.INT_NONMONOTONIC_POLL, _POLLED_IN_ORDER_AT_ONCE, "read again within a poll", _by_loss),
     _rule(
         promises.INT_NONMONOTONIC_SEND, promises.IN_SEND_ORDER, "reordered within an operation", _by_producer

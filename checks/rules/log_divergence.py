@@ -44,25 +44,41 @@ def find(index: Index) -> Iterator[Finding]:
         first, *others = records.values()
         if any(other != first for other in others):
             for extent in _extents(records, start):
-                holders = {broker: log[extent[0] - start] for broker, log in records.items()}
+                there = {broker: log[extent[0] - start] for broker, log in records.items()}
+                holders = {broker: record for broker, record in there.items() if record is not None}
                 yield _finding(index, partition, extent, holders)
 
 
-def _records(log: FinalLog, start: int, end: int) -> list[_Record]:
-    """Return what stands at each offset from *start* to below *end*, a value or what a control record says, with its leader epoch."""
-    records = [
-        (record, batch.leader_epoch)
-        for batch in log.batches
-        for record in batch.values or (f"the marker of {batch.control_type}",)
-    ]
-    return records[start - log.first_offset : max(end, start) - log.first_offset]
+def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
+    """Return what stands at each offset from *start* to below *end*, a value or what a control record says, with its leader epoch.
+
+    None where the replica has compacted its log, which each does at times of its own.
+    """
+    begin = log.first_offset
+    records: list[_Record | None] = []
+    if all(batch.keyed is None for batch in log.batches):
+        records = [
+            (record, batch.leader_epoch)
+            for batch in log.batches
+            for record in batch.values or (f"the marker of {batch.control_type}",)
+        ]
+        return records[start - begin : max(end, start) - begin]
+    for batch in log.batches:
+        records += (None,) * (batch.base_offset - begin - len(records))
+        if batch.is_control:
+            records.append((f"the marker of {batch.control_type}", batch.leader_epoch))
+        for offset, record in batch.records():
+            records += (None,) * (offset - begin - len(records))
+            records.append((record, batch.leader_epoch))
+    records += (None,) * (end - begin - len(records))
+    return records[start - begin : max(end, start) - begin]
 
 
-def _extents(records: Mapping[int, list[_Record]], start: int) -> list[tuple[int, int]]:
+def _extents(records: Mapping[int, list[_Record | None]], start: int) -> list[tuple[int, int]]:
     """Return the runs of differing offsets, as (first, last); the records begin at *start*."""
     extents: list[tuple[int, int]] = []
     for offset, column in enumerate(zip(*records.values(), strict=False), start):
-        if len(set(column)) == 1:
+        if len({record for record in column if record is not None}) <= 1:
             continue
         if extents and extents[-1][1] == offset - 1:
             extents[-1] = (extents[-1][0], offset)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from harrow.checks.causes import compaction
 from harrow.checks.causes.loss import tell_lost_send
 from harrow.checks.causes.retention import is_read_and_expired
 from harrow.checks.causes.story import Story
@@ -19,7 +20,7 @@ def find(index: Index) -> Iterable[Finding]:
 
     What only a follower kept that has diverged is lost to consumers as well. A partition
     that was not read back is not judged: what is missing may come back. What was read, and then deleted when retention
-    promised no more, is not lost.
+    promised no more, is not lost. Neither is what compaction removed for a later record of the same key.
     """
     found: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
@@ -29,6 +30,10 @@ def find(index: Index) -> Iterable[Finding]:
         lost = [place for place, row in enumerate(sends.rows) if values[row] not in readable]
         for send in map(sends.__getitem__, lost):
             if is_read_and_expired(index, partition, send.value, send.invoked_us):
+                continue
+            if compaction.is_superseded(index, partition, send.value) or compaction.is_read_and_expired(
+                index, partition, send.value
+            ):
                 continue
             story = Story(index, partition)
             cause = tell_lost_send(story, send)
@@ -51,7 +56,7 @@ RULE: Final = Rule(
     definition=(
         "A send was acknowledged, and after the cluster has healed and the partition has been read back "
         "to its end, the record is not in the leader's log, so no consumer will read it again. What a consumer has read before "
-        "retention deleted it in its time is not lost."
+        "retention deleted it in its time is not lost, nor what compaction removed for a later record of its key."
     ),
     source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
     promise=Promise(

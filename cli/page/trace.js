@@ -186,6 +186,7 @@
     const replica = partition.replicas[broker] ||= { hw: 0, flushed: 0, open: 0, role: "", epoch: -1, log: [], gone: new Map(), touched: new Set() };
     if (change.c !== undefined) {
       replica.log.slice(change.c).forEach((entry, i) => {
+        if (!entry) return;
         replica.gone.set(change.c + i, [...(replica.gone.get(change.c + i) || []), entry]);
         if (now) replica.touched.add(change.c + i);
       });
@@ -195,6 +196,17 @@
       if (now) replica.touched.add(replica.log.length);
       replica.log.push(entry);
     }
+    for (const offset of change.h || []) {
+      replica.gone.set(offset, [...(replica.gone.get(offset) || []), replica.log[offset]]);
+      if (now) replica.touched.add(offset);
+      replica.log[offset] = null;
+    }
+    for (const [offset, entry] of change.p || []) {
+      while (replica.log.length < offset) replica.log.push(null);
+      if (now) replica.touched.add(offset);
+      replica.log[offset] = entry;
+    }
+    if (change.h) while (replica.log.length && !replica.log[replica.log.length - 1]) replica.log.pop();
     if (change.s) [replica.hw, replica.flushed, replica.open, replica.role, replica.epoch] = change.s;
     if (change.w) {
       if (now && change.w[0] > replica.hw) for (let o = replica.hw; o < change.w[0]; o++) replica.touched.add(o);

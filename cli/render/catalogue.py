@@ -370,6 +370,8 @@ def _setting_values(setting: settings.Setting) -> str:
         return "true or false"
     if setting.choices:
         return ", ".join(setting.choices)
+    if setting.kind == "ratio":
+        return "a number from 0 to 1"
     unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}
     return f"{unit.get(setting.kind, '')}{setting.minimum} to {_setting_value(setting.maximum)}"
 

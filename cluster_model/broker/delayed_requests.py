@@ -43,7 +43,10 @@ class DelayedFetch:
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
         if (
-            partition.readable_end(isolation) > cached.offset
+            (
+                partition.readable_end(isolation) > cached.offset
+                and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+            )
             or partition.check_epoch(cached.leader_epoch) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
         ):

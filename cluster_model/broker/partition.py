@@ -10,7 +10,7 @@ from harrow.cluster_model.broker.replica import Replica
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.sim.host import Host
@@ -313,6 +313,9 @@ class Partition:
             if self._begins_with(batch):
                 self.logs.truncate_fully_and_start_at(self.name, batch.base_offset)
             self.log.append_as_follower(batch)
+            if batch.keyed is not None and batch.is_compacted:
+                self._tell_runs(batch)
+                continue
             self.host.emit(
                 events.BatchReplicated,
                 self.broker,
@@ -340,6 +343,22 @@ class Partition:
             and log.log_start_offset == log.log_end_offset
             and self.behaviours.follower_begins_with_batch
         )
+
+    def _tell_runs(self, batch: RecordBatch) -> None:
+        """Tell what a follower has got of a batch from which its leader had removed records."""
+        end = batch.base_offset
+        for offset, values in batch.runs():
+            end = offset + len(values)
+            sequence = batch.base_sequence
+            if sequence != NO_SEQUENCE:
+                sequence += offset - batch.base_offset
+            self.host.emit(
+                events.BatchReplicated,
+                *(self.broker, self.name, offset, batch.leader_epoch),
+                *(batch.producer_id, sequence, values),
+            )
+        if end < batch.next_offset:
+            self.host.emit(events.HoleReplicated, self.broker, self.name, batch.next_offset)
 
     def truncate_to(self, offset: int, reason: str) -> None:
         """Cut the log back to *offset*."""
@@ -540,6 +559,10 @@ class Partition:
     def has_offset(self, offset: int) -> bool:
         """Return whether the log has an offset, or ends there."""
         return self.log.log_start_offset <= offset <= self.log.log_end_offset
+
+    def is_hole(self, offset: int, isolation: int) -> bool:
+        """Return whether compaction has left nothing to read from an offset on, although it is below the end: ask of a log that `compacts`."""
+        return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""

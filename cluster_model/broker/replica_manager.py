@@ -287,7 +287,10 @@ class ReplicaManager:
             if (
                 partition is None
                 or partition.check_epoch(cached.leader_epoch) != errors.NONE
-                or cached.offset < partition.readable_end(isolation)
+                or (
+                    cached.offset < partition.readable_end(isolation)
+                    and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                )
                 or not partition.has_offset(cached.offset)
                 or (
                     cached.last_epoch != protocol.NO_EPOCH
@@ -409,7 +412,10 @@ class ReplicaManager:
                 partition is not None
                 and partition.log.high_watermark == cached.hw
                 and partition.log.log_start_offset == cached.log_start_offset
-                and partition.readable_end(isolation) <= cached.offset
+                and (
+                    partition.readable_end(isolation) <= cached.offset
+                    or (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                )
                 and partition.check_epoch(cached.leader_epoch) == errors.NONE
                 and not (
                     cached.last_epoch != protocol.NO_EPOCH

@@ -59,6 +59,8 @@ class Consumer:
         # Of which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
         self.end_seen: dict[str, int] = {}
+        # Up to where compaction has left nothing, of partitions that were read up to the last record.
+        self._hole_end: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
         # Where each partition was found corrupt last.
@@ -202,11 +204,16 @@ class Consumer:
     def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
         """Keep what was fetched for the next polls; the next fetch begins behind it."""
         self.end_seen[partition] = fetched.hw
+        if not fetched.batches and fetched.corrupt_offset < 0 and fetched.hw > self.position[partition]:
+            self._hole_end[partition] = fetched.hw
+        elif self._hole_end:
+            self._hole_end.pop(partition, None)
         if self._at_beginning:
             self._at_beginning.pop(partition, None)
         for batch in fetched.batches:
-            for index, value in enumerate(batch.values):
-                offset = batch.base_offset + index
+            keyed = batch.keyed
+            records = enumerate(batch.values, batch.base_offset) if keyed is None else batch.records()
+            for offset, value in records:
                 if offset >= self.position[partition]:
                     self._buffer.append((partition, offset, value))
             self._move_to(partition, batch.next_offset)
@@ -304,6 +311,12 @@ class Consumer:
     def has_read_to_end(self) -> bool:
         """Return whether everything below the high watermarks last seen has been polled."""
         return not self._buffer and all(
-            partition in self.end_seen and position >= self.end_seen[partition]
+            partition in self.end_seen
+            and max(position, self._hole_end.get(partition, position)) >= self.end_seen[partition]
             for partition, position in self.position.items()
         )
+
+    def reached(self, partition: str) -> int | None:
+        """Return the offset up to which there is nothing more to read: the position, or the end of a hole behind it."""
+        position = self.position.get(partition)
+        return None if position is None else max(position, self._hole_end.get(partition, position))

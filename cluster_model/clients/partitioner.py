@@ -1,10 +1,31 @@
-"""Where a record without a key goes (``DefaultPartitioner.java``, KIP-480)."""
+"""Where a record goes that names no partition (``DefaultPartitioner.java``, KIP-480)."""
+
+from typing import Final
 
 from harrow.cluster_model.sim.choices import Stream, pick
 
+_SEED: Final = 0x9747B28C
+_M: Final = 0x5BD1E995
+_R: Final = 24
+_INT: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return the hash by which all of Kafka's clients find a key's partition (``Utils.murmur2``), without its sign."""
+    length = len(data)
+    hashed = (_SEED ^ length) & _INT
+    for begin in range(0, length - length % 4, 4):
+        k = int.from_bytes(data[begin : begin + 4], "little") * _M & _INT
+        hashed = (hashed * _M & _INT) ^ ((k ^ (k >> _R)) * _M & _INT)
+    rest = data[length - length % 4 :]
+    if rest:
+        hashed = (hashed ^ int.from_bytes(rest, "little")) * _M & _INT
+    hashed = (hashed ^ (hashed >> 13)) * _M & _INT
+    return hashed ^ (hashed >> 15)
+
 
 class Partitioner:
-    """Round robin, or from KIP-480 on one partition until its batch has been sent."""
+    """By the key; without one round robin, or from KIP-480 on one partition until its batch has been sent."""
 
     __slots__ = ("_counter", "_numbers", "_partitions", "_sticky", "_stream", "_uses_sticky")
 
@@ -30,6 +51,10 @@ class Partitioner:
             return self._sticky
         self._counter += 1
         return self._partitions[(self._counter - 1) % len(self._partitions)]
+
+    def partition_of(self, key: str) -> str:
+        """Return the partition of all records with a key."""
+        return self._partitions[(murmur2(key.encode()) & 0x7FFFFFFF) % len(self._partitions)]
 
     def batch_completed(self, partition: str) -> None:
         """A new batch begins: the sticky partitioner picks another partition."""

@@ -18,7 +18,7 @@ from harrow.cluster_model.clients.producer_sequences import (
     EpochBumps,
     ProducerSequences,
 )
-from harrow.cluster_model.events import SendFailed, SentAgain
+from harrow.cluster_model.events import KeyedRecordSent, SendFailed, SentAgain
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
 from harrow.cluster_model.release import Behaviours
@@ -82,10 +82,17 @@ class Producer:
 
     # The application's side
 
-    def send(self, value: str, partition: str | None = None) -> None:
+    def send(
+        self, value: str, partition: str | None = None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
         """Take a record; what became of it goes into the history."""
-        name = partition if partition is not None else self._partitioner.partition()
+        if partition is not None:
+            name = partition
+        else:
+            name = self._partitioner.partition() if key is None else self._partitioner.partition_of(key)
         now_us = self._host.clock.now_us
+        if key is not None:
+            self._host.emit(KeyedRecordSent, self._host.name, name, value, key, tombstone)
         self._history.send_invoked(self._process, name, value, now_us)
         self.unfinished += 1
         queue = self._queues.get(name)
@@ -98,6 +105,8 @@ class Producer:
             batch = ProducerBatch(name, now_us)
             queue.append(batch)
             self._waiting[name] = None
+        if key is not None:
+            batch.keys[len(batch.values)] = key, tombstone
         batch.values.append(value)
         batch.max_timestamp_us = now_us
         batch.size_bytes += self._record_bytes

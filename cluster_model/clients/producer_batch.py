@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, KeyedRecords, RecordBatch
 from harrow.cluster_model.protocol import NO_EPOCH
 
 
@@ -17,6 +17,8 @@ class ProducerBatch:
     created_us: int
     max_timestamp_us: int = 0
     values: list[str] = field(default_factory=list)
+    keys: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """The records that have a key, by their places: the key, and whether it is a tombstone."""
     size_bytes: int = 0
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = 0
@@ -46,4 +48,12 @@ class ProducerBatch:
             self.base_sequence,
             size_bytes=self.size_bytes,
             max_timestamp_us=self.max_timestamp_us,
+            keyed=self._keyed() if self.keys else None,
+        )
+
+    def _keyed(self) -> KeyedRecords:
+        places = range(len(self.values))
+        keyed = [self.keys.get(place, (None, False)) for place in places]
+        return KeyedRecords(
+            tuple([key for key, _ in keyed]), tuple([gone for _, gone in keyed]), tuple(places), len(places)
         )

@@ -1,7 +1,7 @@
 """Replicas as invariants look at them: from outside, all replicas of a partition at once."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -76,6 +76,9 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     if end <= start:
         return None
     batches = one.batches
+    if one.compacts:
+        first, last = bisect_left(one.base_offsets, start), bisect_left(one.base_offsets, end)
+        return _first_conflict(batches[first:last], other)
     if (
         one.log_end_offset == end == other.log_end_offset
         and batches[-1] is other.batches[-1]
@@ -92,6 +95,23 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     for batch in batches[first:last]:
         position = bisect_left(other.base_offsets, batch.base_offset)
         if position == len(other.batches) or not _is_same(batch, other.batches[position]):
+            return batch.base_offset
+    return None
+
+
+def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
+    """Return the first offset at which a log that is compacted lacks a batch, or has another one: holes are no conflict."""
+    for batch in batches:
+        place = other.place_at(batch.base_offset)
+        if place == len(other.batches) or other.base_offsets[place] >= batch.next_offset:
+            if other.log_end_offset < batch.next_offset:
+                return batch.base_offset
+            continue
+        found = other.batches[place]
+        if (found.base_offset, found.next_offset, found.leader_epoch) != (
+            *(batch.base_offset, batch.next_offset),
+            batch.leader_epoch,
+        ):
             return batch.base_offset
     return None
 

@@ -17,6 +17,7 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 
 SEGMENT_BYTES: Final = 1 << 30
 """Kafka's default of ``segment.bytes``."""
@@ -34,11 +35,15 @@ ROTTEN: Final = "rotten"
 
 @dataclass(slots=True, eq=False)
 class LogSegment:
-    """A file of a log (``LogSegment.scala``): where it begins, how large it is, and of when its first batch is."""
+    """A file of a log (``LogSegment.scala``): where it begins, how large it is, and of when its first batch is.
+
+    ``modified_us`` is when something was last appended to it, which is noted of logs that are compacted.
+    """
 
     base_offset: int
     size_bytes: int = 0
     first_timestamp_us: int = 0
+    modified_us: int = 0
 
 
 def _first_segment() -> list[LogSegment]:
@@ -63,6 +68,8 @@ class LogFile:
     segments: list[LogSegment] = field(default_factory=_first_segment)
     segment_bytes: int = SEGMENT_BYTES
     segment_us: int = SEGMENT_US
+    compacts: bool = False
+    """Whether the log is compacted (``cleanup.policy``), so that it may have holes."""
     damaged: dict[int, str] = field(default_factory=dict)
     log_start_offset: int = 0
     """Where the log began for the last process that had it open, whatever the checkpoint says."""
@@ -86,7 +93,7 @@ class LogFile:
         segment.size_bytes += batch.size_bytes
         self.batches.append(batch)
         self.base_offsets.append(batch.base_offset)
-        self.log_end_offset = batch.base_offset + (len(batch.values) or 1)
+        self.log_end_offset = batch.next_offset
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that has a record at or after *offset*; all, and begin there, if that is below the first segment."""
@@ -94,13 +101,19 @@ class LogFile:
         if offset < segments[0].base_offset:
             self.start_anew_at(offset)
             return
-        while self.batches and self.log_end_offset > offset:
+        end = self.log_end_offset
+        while self.batches and self.batches[-1].next_offset > offset:
             batch = self.batches.pop()
-            self.log_end_offset = batch.base_offset
+            end = batch.base_offset
             self.base_offsets.pop()
-            segments[-1].size_bytes -= batch.size_bytes
-            if segments[-1].base_offset == batch.base_offset and len(segments) > 1:
+            while segments[-1].base_offset > end:
                 segments.pop()
+            segments[-1].size_bytes -= batch.size_bytes
+        self.log_end_offset = end = min(end, offset)
+        # A segment goes that begins at the end, unless it tells where that is: compaction may have emptied what is before it.
+        last = self.batches[-1].next_offset if self.batches else segments[0].base_offset
+        while len(segments) > 1 and segments[-1].base_offset > (end if last < end else end - 1):
+            segments.pop()
         if self.damaged:
             self.damaged = {place: how for place, how in self.damaged.items() if place < self.log_end_offset}
         while self.producer_snapshots and self.producer_snapshots[-1].offset > self.log_end_offset:
@@ -133,12 +146,45 @@ class LogFile:
 
     def largest_timestamp_us(self, number: int) -> int:
         """Return of when the latest batch in a segment is (``LogSegment.largestTimestamp``)."""
+        return max([batch.max_timestamp_us for batch in self.batches_of(number)], default=0)
+
+    def batches_of(self, number: int, count: int = 1) -> list[RecordBatch]:
+        """Return the batches in some segments, from one on."""
         segments = self.segments
         begin = bisect_left(self.base_offsets, segments[number].base_offset)
         end = len(self.batches)
-        if number + 1 < len(segments):
-            end = bisect_left(self.base_offsets, segments[number + 1].base_offset)
-        return max([batch.max_timestamp_us for batch in self.batches[begin:end]], default=0)
+        if number + count < len(segments):
+            end = bisect_left(self.base_offsets, segments[number + count].base_offset)
+        return self.batches[begin:end]
+
+    def replace_segments(self, number: int, count: int, batches: list[RecordBatch]) -> None:
+        """Put one segment with other batches in the place of some (``Log.replaceSegments``).
+
+        It is flushed before that, and counts as modified when the last of them was.
+        """
+        old = self.segments[number : number + count]
+        begin = bisect_left(self.base_offsets, old[0].base_offset)
+        end = begin + len(self.batches_of(number, count))
+        self.batches[begin:end] = batches
+        self.base_offsets[begin:end] = [batch.base_offset for batch in batches]
+        cleaned = LogSegment(
+            old[0].base_offset,
+            sum([batch.size_bytes for batch in batches]),
+            batches[0].max_timestamp_us if batches else 0,
+            old[-1].modified_us,
+        )
+        self.segments[number : number + count] = [cleaned]
+        if self.damaged:
+            known = frozenset(self.base_offsets)
+            self.damaged = {place: how for place, how in self.damaged.items() if place in known}
+
+    def read_end_offset(self) -> int:
+        """Return where the log ends by what it has: after its last batch, or where its last segment begins.
+
+        After ``LogSegment.readNextOffset``. Of offsets that compaction has left empty behind the last batch nothing tells.
+        """
+        last = self.batches[-1].next_offset if self.batches else 0
+        return max(last, self.segments[-1].base_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -165,6 +211,11 @@ class LogFile:
         """Return where in ``batches`` the one is that has an offset, None if none has."""
         place = bisect_right(self.base_offsets, offset) - 1
         return place if place >= 0 and offset < self.batches[place].next_offset else None
+
+    def place_at(self, offset: int) -> int:
+        """Return where in ``batches`` reading from an offset begins: with the one that has it, or the next one."""
+        place = bisect_right(self.base_offsets, offset) - 1
+        return place if place >= 0 and offset < self.batches[place].next_offset else place + 1
 
     def damage(self, offset: int) -> None:
         """Have the batch that has an offset no longer match its CRC."""

@@ -26,6 +26,7 @@ from harrow.cluster_model.log.disk import (
     Disk,
 )
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
+from harrow.cluster_model.log.log_cleaner import LogCleaner
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START, UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -79,6 +80,10 @@ class LogManager:
         self._start_offset_checkpoint = PeriodicTask(
             host, config.log_start_checkpoint_interval_us, self._checkpoint_log_starts
         )
+        self._cleaner = LogCleaner(
+            *(broker, host, disk, config.cleaner_backoff_us, self._logs, self._topics, behaviours),
+            *(self.can_write, disk.room_changed),
+        )
         # Until the first look at logs to be flushed is planned, where that is the only one.
         self._started_us: int | None = None
         self._is_stopped = False
@@ -103,6 +108,7 @@ class LogManager:
         self._started_us = self._host.clock.now_us
         self._retention_began_us = self._started_us + _INITIAL_TASK_DELAY_US
         self._start_offset_checkpoint.start()
+        self._cleaner.start()
         self._plan_retention_check()
         if self._flushes_periodically():
             self._host.set_timer(_INITIAL_TASK_DELAY_US, self._begin_flushing)
@@ -141,6 +147,9 @@ class LogManager:
         self._flushed_us[partition] = self._host.clock.now_us
         file = self._disk.log_file(partition)
         file.segment_bytes, file.segment_us = topic.segment_bytes, topic.segment_us
+        if topic.compacts:
+            file.compacts = log.compacts = True
+            self._cleaner.appended(partition)
         self._plan_retention(partition, log, log.retained_until_us(topic))
         if was_cut:
             self._checkpoint_recovery_points()
@@ -240,6 +249,8 @@ class LogManager:
     def appended(self, partition: str) -> None:
         """A log has grown: flush it if ``flush.messages`` are unflushed, and what is in older segments in any case."""
         log, topic = self._logs[partition], self._topics[partition]
+        if topic.compacts:
+            self._cleaner.appended(partition)
         if log.log_end_offset - log.flushed_offset >= topic.flush_messages:
             self._flush(partition, log)
         elif topic.flush_us < _NEVER_US and partition not in self._dirty:
@@ -274,6 +285,8 @@ class LogManager:
         log = self._logs[partition]
         before, size, start = log.log_end_offset, self._disk.size_of(partition), log.log_start_offset
         if log.truncate_to(offset):
+            if self._topics[partition].compacts:
+                self._cleaner.truncated(partition)
             self._disk.room_changed(partition, size)
             if log.log_start_offset != start:
                 self._start_offset_checkpoint.request()
@@ -286,6 +299,8 @@ class LogManager:
         log = self._logs[partition]
         leo, size = log.log_end_offset, self._disk.size_of(partition)
         log.truncate_fully_and_start_at(offset)
+        if self._topics[partition].compacts:
+            self._cleaner.truncated(partition)
         self._disk.room_changed(partition, size)
         self._start_offset_checkpoint.request()
         self._host.emit(LogStartedAnew, self._broker, partition, leo, offset)
@@ -394,6 +409,7 @@ class LogManager:
     def stop(self) -> None:
         """Do nothing periodically any more (``KafkaScheduler.shutdown``)."""
         self._is_stopped = True
+        self._cleaner.stop()
 
     def shutdown(self) -> None:
         """Flush every log, and note that nothing is left to be recovered (``LogManager.shutdown``).

@@ -59,6 +59,7 @@ class UnifiedLog:
     __slots__ = (
         "_behaviours",
         "_file",
+        "compacts",
         "epochs",
         "high_watermark",
         "log_end_offset",
@@ -70,6 +71,9 @@ class UnifiedLog:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
         self._behaviours = behaviours
         self._file = disk.log_file(partition)
+        # Behind what compaction has left, offsets were given away that nothing tells of any more (KAFKA-17076).
+        self._file.log_end_offset = min(self._file.log_end_offset, self._file.read_end_offset())
+        self.compacts = self._file.compacts
         first = self._file.segments[0].base_offset
         self.log_start_offset = max(first, disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, partition))
         if self.log_start_offset > self._file.log_end_offset:
@@ -110,12 +114,15 @@ class UnifiedLog:
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
         """Validate a producer's batch, give it offsets and the leader epoch, and append it.
 
-        The leader epoch is noted first, so also by a batch that is refused or was there already (``Log.append``).
+        The leader epoch is noted first, so also by a batch that is refused or was there already (``Log.append``). A log that is
+        compacted takes no record without a key (``LogValidator``).
         """
         return self.outcome_without_append(batch, leader_epoch) or self.append_validated(batch, leader_epoch)
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
         """Return what becomes of a producer's batch that is refused, or was there already; None of one that is to be appended."""
+        if self.compacts and (batch.keyed is None or None in batch.keyed.keys):
+            return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
         if batch.producer_id == NO_PRODUCER_ID:
             return None
@@ -136,10 +143,10 @@ class UnifiedLog:
         """Append a batch as the leader stored it.
 
         Raises:
-            UnexpectedAppendOffset: it does not begin at this log's LEO.
+            UnexpectedAppendOffset: it begins below this log's LEO. Above it may: its leader has compacted what was between.
 
         """
-        if batch.base_offset != self.log_end_offset:
+        if batch.base_offset < self.log_end_offset:
             raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
         self._append(batch)
         if self._behaviours.followers_learn_producers:
@@ -164,7 +171,7 @@ class UnifiedLog:
         return True
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
-        """Return whole batches from the one that has *offset*, as far as they end below *end_offset*.
+        """Return whole batches from the one that has *offset*, or the next one, as far as they end below *end_offset*.
 
         At least one batch if there is any, then no more than *max_bytes*. A broker sends its files as they are, and does
         not look at CRCs; here the batches end before a damaged one, and `corrupt_offset` says that it follows.
@@ -173,6 +180,8 @@ class UnifiedLog:
             return ()
         file = self._file
         first = bisect_right(file.base_offsets, offset) - 1
+        if file.compacts:
+            first = file.place_at(offset)
         found: list[RecordBatch] = []
         size = 0
         for position in range(first, len(file.batches)):
@@ -185,13 +194,19 @@ class UnifiedLog:
             found.append(batch)
         return tuple(found)
 
+    def is_hole(self, offset: int, end_offset: int) -> bool:
+        """Return whether compaction has left nothing from *offset* to below *end_offset*."""
+        file = self._file
+        place = file.place_at(offset)
+        return place == len(file.batches) or file.base_offsets[place] >= end_offset
+
     def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
         """Return the base offset of the first damaged batch that a read meets, `NO_OFFSET` if it meets none."""
         file = self._file
         if not file.damaged:
             return NO_OFFSET
         size = 0
-        first = bisect_right(file.base_offsets, offset) - 1
+        first = file.place_at(offset)
         for position in range(first, len(file.batches)):
             batch = file.batches[position]
             size += batch.size_bytes

@@ -14,7 +14,7 @@ class StaleCheckpoint(DiskFault):
 
     `replication-offset-checkpoint` has high watermarks: up to 0.10.2 a follower cuts its log to them.
     `recovery-point-offset-checkpoint` says from where on a log is checked after a crash, `log-start-offset-checkpoint` where a log
-    begins within a segment. `leader-epoch-checkpoint` says where leader
+    begins within a segment, `cleaner-offset-checkpoint` up to where one was compacted. `leader-epoch-checkpoint` says where leader
     epochs begin, by which followers truncate (KIP-101); recovery completes it from the batches that it checks, unless the
     broker had been stopped in good order.
     """
@@ -26,6 +26,7 @@ class StaleCheckpoint(DiskFault):
         "replication-offset-checkpoint",
         "recovery-point-offset-checkpoint",
         "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
         "leader-epoch-checkpoint",
     ] = described("Which file.", default="replication-offset-checkpoint")
     age: Duration | None = described("How old it is; by default it is missing.", default=None)

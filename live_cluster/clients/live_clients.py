@@ -148,7 +148,10 @@ class LiveProducer(_LiveClient, Sender):
             session.take,
         )
 
-    def send(self, value: str, partition: str | None) -> None:
+    def send(
+        self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
+        assert key is None, "campaigns with keys are skipped"
         # An application that is down takes no records.
         if self._process is None:
             return

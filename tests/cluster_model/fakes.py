@@ -126,6 +126,10 @@ class FakeHost(Host):
             timer.callback(timer.argument)
         self.clock.now_us = end_us
 
+    def timers(self) -> int:
+        """Return how many timers have ever been set."""
+        return self._timer_number
+
     def requests(self, api: str | None = None) -> list[Sent]:
         """Return what is under way, of one API or of any: sent over an open connection and not taken."""
         return [sent for sent in self.sent if sent.connection.is_open and api in (None, sent.body.api)]

@@ -37,6 +37,9 @@ ARRIVED: dict[str, dict[str, object]] = {
     "sockets_opened_last": {"0.10.2": False, "3.6": True},  # KAFKA-14658, 3.5
     "idempotence": {"0.10.2": False, "0.11": True},  # KIP-98
     "retention_waits_for_hw": {"0.10.2": False, "0.11": True},  # KAFKA-5634, 0.11.0.1
+    "cleaner_waits_for_hw": {"0.10.2": False, "3.6": True},  # KAFKA-13194, 3.1
+    "tombstones_have_horizon": {"0.10.2": False, "3.6": True},  # KIP-534, 3.1
+    "cleaner_retains_last_batch": {"0.10.2": False, "4.0": True},  # KAFKA-17076, 4.0
     "log_start_follows_leader": {"0.10.2": False, "0.11": True},  # KIP-107
     "follower_begins_with_batch": {"0.10.2": False, "1.1": True},  # KAFKA-6975, 1.0.2 and 1.1.1
     "producer_batches_retained": {"0.10.2": 0, "0.11": 1, "1.1": 5},  # KAFKA-5494, 1.0
@@ -59,6 +62,8 @@ ARRIVED: dict[str, dict[str, object]] = {
 }
 
 IN_EVERY_RELEASE = [
+    "cleaner_keeps_latest",
+    "cleaner_retains_tombstones",
     "controller_epoch_fencing",
     "leader_epoch_fencing",
     "sequence_check",
@@ -160,6 +165,8 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
 
 def test_what_has_been_repaired_since_the_default_release() -> None:
     assert REPAIRED_SINCE == {
+        "cleaner_retains_last_batch": True,
+        "cleaner_waits_for_hw": True,
         "epoch_cache_cut_at_log_end": True,
         "fetch_sessions_keep_epoch": True,
         "hw_checks_registration": True,

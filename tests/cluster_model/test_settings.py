@@ -50,6 +50,8 @@ def changed_in(release: str, old: Value, new: Value) -> dict[str, Value]:
 
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
+DAY_MS = 86_400_000
+POLICIES = ((BROKER, "log.cleanup.policy"), (TOPIC, "cleanup.policy"))
 
 # From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
 DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
@@ -82,6 +84,16 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "log.retention.ms"): by_release((ALL, WEEK_MS)),
     (BROKER, "log.retention.bytes"): by_release((ALL, -1)),
     (BROKER, "log.retention.check.interval.ms"): by_release((ALL, 300_000)),
+    **{(scope, name): by_release((ALL, "delete")) for scope, name in POLICIES},
+    (BROKER, "log.cleaner.backoff.ms"): by_release((ALL, 15_000)),
+    (BROKER, "log.cleaner.min.cleanable.ratio"): by_release((ALL, "0.5")),
+    (BROKER, "log.cleaner.min.compaction.lag.ms"): by_release((ALL, 0)),
+    (BROKER, "log.cleaner.max.compaction.lag.ms"): by_release((ALL, LONG_MAX)),  # KIP-354
+    (BROKER, "log.cleaner.delete.retention.ms"): by_release((ALL, DAY_MS)),
+    (TOPIC, "min.cleanable.dirty.ratio"): by_release((ALL, "0.5")),
+    (TOPIC, "min.compaction.lag.ms"): by_release((ALL, 0)),
+    (TOPIC, "max.compaction.lag.ms"): by_release((ALL, LONG_MAX)),  # KIP-354
+    (TOPIC, "delete.retention.ms"): by_release((ALL, DAY_MS)),
     (BROKER, "log.flush.start.offset.checkpoint.interval.ms"): by_release((ALL, 60_000)),  # KIP-107
     (TOPIC, "segment.ms"): by_release((ALL, WEEK_MS)),
     (TOPIC, "retention.ms"): by_release((ALL, WEEK_MS)),
@@ -150,6 +162,9 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
         for _, value in setting.defaults:
             if setting.kind == "choice":
                 assert value in setting.choices, setting
+            elif setting.kind == "ratio":
+                assert isinstance(value, str), setting
+                assert 0 <= float(value) <= 1, setting
             elif setting.kind == "bool":
                 assert isinstance(value, bool), setting
             else:
@@ -162,8 +177,13 @@ def test_names_and_scopes() -> None:
     assert scopes_of("retry.backoff.ms") == (PRODUCER, CONSUMER)
     assert scopes_of("no.such.setting") == ()
     assert setting_names((TOPIC,)) == [
+        "cleanup.policy",
+        "delete.retention.ms",
         "flush.messages",
         "flush.ms",
+        "max.compaction.lag.ms",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
         "min.insync.replicas",
         "retention.bytes",
         "retention.ms",
@@ -373,3 +393,24 @@ def test_from_4_0_on_more_than_five_requests_in_flight_need_idempotence_to_be_of
         given["enable.idempotence"] = idempotence
     found = list(conflicts(release, given, RELEASES[release].behaviours))
     assert [conflict.remedy for conflict in found] == [5] * refused
+
+
+# Compaction
+
+
+@pytest.mark.parametrize(
+    ("policy", "compacts", "retention_us"),
+    [("delete", False, 5_000), ("compact", True, -1), ("compact,delete", True, 5_000)],
+)
+def test_retention_is_in_force_where_the_policy_says_delete(
+    policy: str, compacts: bool, retention_us: int
+) -> None:
+    config = topic_config({"cleanup.policy": policy, "retention.ms": 5}, broker_config("2.4", {}))
+    assert (config.compacts, config.retention_us) == (compacts, retention_us)
+
+
+@pytest.mark.parametrize(("policy", "segment_ms"), [("compact", 4), ("delete", 9)])
+def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segment_ms: int) -> None:
+    """`LogConfig.maxSegmentMs`, KIP-354."""
+    given: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
+    assert topic_config(given, broker_config("2.4", {})).segment_us == segment_ms * MS

@@ -187,7 +187,9 @@ class Writer(Sender):
     def restart(self) -> None:
         self.restarts += 1
 
-    def send(self, value: str, partition: str | None) -> None:
+    def send(
+        self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
         assert partition is None
         self._target.log.append(value)
 

@@ -86,6 +86,14 @@ def test_a_plain_campaign_has_none() -> None:
             "a client that gets an answer twice breaks its connection",
         ),
         (
+            action("send: {value: m0, key: k}"),
+            "records have no keys of their own on real brokers, so that no log is compacted",
+        ),
+        (
+            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3}]}",
+            "records have no keys of their own on real brokers, so that no log is compacted",
+        ),
+        (
             "settings: {log.flush.interval.messages: 5}\n"
             + action("broker_crash: {broker: 0, kind: power_loss}"),
             "how much of t is flushed cannot be seen",

@@ -128,6 +128,17 @@ def deleted_by_request(record: str) -> tuple[Wanted, ...]:
     )
 
 
+COMPACTED_ABOVE_HW: Final[tuple[Wanted, ...]] = (
+    ("appended", 0, "price-1 at offset 0 (epoch 0)"),
+    ("acked", 0, "all of the ISR [0, 1, 2] had it"),
+    ("compacted", 0, "without price-1 of offset 0: price-2 at offset 1 has the same key"),
+    ("elected", 1, "from the ISR [0, 1, 2], with price-1 (epoch 1)"),
+    ("truncated", 0, "cut off price-2"),
+    ("elected", 0, "without price-1 (epoch 2)"),
+    ("conclusion", None, "price-2, the later record of its key, which was not committed then, and is gone"),
+)
+
+
 def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
     return (
@@ -204,6 +215,21 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ),
     ("delete-records[base]", "lost-write", "m-0"): (deleted_by_request("m-0"), ()),
     ("delete-records[base]", "lost-write", "m-1"): (deleted_by_request("m-1"), ()),
+    ("compaction-above-hw[base]", "lost-write", "price-1"): (COMPACTED_ABOVE_HW, ("KAFKA-13194",)),
+    ("compaction-above-hw[2.8]", "lost-write", "price-1"): (COMPACTED_ABOVE_HW, ("KAFKA-13194",)),
+    ("slow-tombstone[base]", "lost-write", "price-gone"): (
+        (
+            ("appended", 0, "price-gone at offset 1"),
+            ("acked", 0, "all of the ISR [0, 1, 2] had it"),
+            ("compacted", 0, "without price-gone of offset 1"),
+            (
+                "conclusion",
+                None,
+                "delete.retention.ms promised no more: the tombstone price-gone was removed",
+            ),
+        ),
+        ("delete.retention.ms=604800000",),
+    ),
     ("short-retention[base]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
     ("short-retention[earliest]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),
     ("short-retention[none]", "lost-write", "m2"): (expired("m2", "retention.ms"), ("retention.ms=-1",)),

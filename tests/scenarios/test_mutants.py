@@ -39,6 +39,9 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "epoch-entries-ahead-of-log": ("all-replicas-die[base]", "epoch-cache-monotonic"),
     "retention-ignores-age": ("short-retention[longer]", "lost-write"),
     "deletion-takes-whole-batches": ("delete-records[base]", "lost-write"),
+    "cleaner-ignores-hw": ("compaction-above-hw[3.6]", "lost-write"),
+    "cleaner-keeps-earliest": ("slow-tombstone[longer]", "lost-write"),
+    "tombstones-go-at-once": ("slow-tombstone[longer]", "lost-write"),
     "no-dedup": ("ack-lost[idempotent]", "duplicate"),
     "no-sequence-check": ("retry-reorders[idempotent]", "nonmonotonic-send"),
     "producer-state-survives-truncation": (

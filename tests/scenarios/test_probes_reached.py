@@ -76,6 +76,8 @@ REACHED: dict[str, tuple[str, int]] = {
     "log-dir-failed": ("log-dir-failure[base]", 0),
     "request-queue-full": ("control-behind-data[full-queue]", 0),
     "log-start-raised": ("short-retention[base]", 0),
+    "log-compacted": ("slow-tombstone[base]", 0),
+    "compacted-above-hw": ("compaction-above-hw[base]", 0),
     "log-started-anew": ("retention-passes-follower[base]", 0),
     "offset-reset": ("short-retention[base]", 0),
     "duplicate-batch-suppressed": ("ack-lost[0.11]", 0),

@@ -38,10 +38,16 @@ class ProducerClient(Sender):
         self._generated += 1
         return f"{self.spec.name}:{self._generated - 1}"
 
-    def send(self, value: str, partition: str | None) -> None:
+    def is_nth(self, every: int) -> bool:
+        """Return whether the record that was generated last is one of every so many."""
+        return self._generated % every == 0
+
+    def send(
+        self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
         # An application that is down takes no records.
         if self._sessions[-1].process.running:
-            self._sessions[-1].producer.send(value, partition)
+            self._sessions[-1].producer.send(value, partition, key, tombstone=tombstone)
 
     def restart(self) -> None:
         self.stop()
@@ -132,7 +138,11 @@ class _Session:
     def _generate(self, _: None) -> None:
         interval_us = self._client.spec.interval_us
         assert interval_us is not None
-        self.producer.send(self._client.next_value(), None)
+        value, spec, key = self._client.next_value(), self._client.spec, None
+        if spec.keys:
+            key = f"k{self._cluster.choices.workload.below(spec.keys)}"
+        every = spec.tombstone_every
+        self.producer.send(value, None, key, tombstone=bool(key and every) and self._client.is_nth(every))
         # Gaps between half and one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
         self.schedule(self._cluster.simulator.now_us + gap_us)
@@ -221,7 +231,7 @@ class ConsumerClient(Reader):
         return value in self._consumed
 
     def position(self, partition: str) -> int | None:
-        return None if self._consumer is None else self._consumer.position.get(partition)
+        return None if self._consumer is None else self._consumer.reached(partition)
 
     def has_read_to_end(self) -> bool:
         return self._consumer is not None and self._consumer.has_read_to_end()

@@ -268,6 +268,11 @@ class _Counter:
         if event.from_offset < self._committed.get(event.partition, 0):
             self._hit("committed-unflushed-lost")
 
+    def log_cleaned(self, event: events.LogCleaned) -> None:
+        self._hit("log-compacted")
+        if event.to_offset > self._committed.get(event.partition, 0):
+            self._hit("compacted-above-hw")
+
     def log_lost(self, event: events.LogLost) -> None:
         self._hit("log-lost-with-disk")
         if self.state.partition(event.partition).isr == (event.broker,):
@@ -302,6 +307,7 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.LogOpened.name: _Counter.log_opened,
     events.UnflushedLost.name: _Counter.unflushed_lost,
     events.LogLost.name: _Counter.log_lost,
+    events.LogCleaned.name: _Counter.log_cleaned,
     events.EpochEndAnswered.name: _Counter.epoch_end_answered,
     events.SendFailed.name: _Counter.send_failed,
     events.SentAgain.name: _Counter.sent_again,

@@ -127,6 +127,10 @@ PROBES: Final[dict[str, str]] = {
     "A consumer whose next record is gone goes where auto.offset.reset says.",
     "log-started-anew": "A follower dropped its log, and went on where its leader's begins.\n\n"
     "It had been away for longer than its leader keeps records.",
+    "log-compacted": "A replica compacted its log.\n\n"
+    "Of each key the latest record is left; each replica does that at times of its own.",
+    "compacted-above-hw": "A replica compacted what was not committed.\n\n"
+    "If the later record of a key is cut off, the earlier one is gone already (KAFKA-13194, up to 3.0).",
     "offset-reset": "A consumer's position was out of range, and it went where auto.offset.reset says.\n\n"
     "With latest, its default, it skips what is still there.",
     # Producers

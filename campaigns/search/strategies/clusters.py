@@ -14,6 +14,7 @@ Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 """Values by the name of a setting, the plainest first, or a strategy for them."""
 
 SETTINGS_MAX: Final = 4
+_RATIOS: Final = ("0", "0.1", "0.5", "1")
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
 
@@ -53,6 +54,8 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.booleans()
     if setting.kind == "choice":
         return st.sampled_from(setting.choices)
+    if setting.kind == "ratio":
+        return st.sampled_from(_RATIOS)
     usual = [n for n in (setting.minimum, *_USUAL) if setting.minimum <= n <= setting.maximum]
     return st.sampled_from(usual) | st.integers(setting.minimum, setting.maximum)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.clients.partitioner import Partitioner
+from harrow.cluster_model.clients.partitioner import Partitioner, murmur2
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.history import FAIL, INFO, OK, History
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -645,6 +645,32 @@ def test_the_sticky_partition_changes_with_each_batch_to_another_one() -> None:
     assert partitioner.partition() == "c"
     partitioner.batch_completed("c")
     assert partitioner.partition() == "a"
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        ("21", -973932308),
+        ("foobar", -790332482),
+        ("a-little-bit-long-string", -985981536),
+        ("a-little-bit-longer-string", -1486304829),
+        ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        ("abc", 479470107),
+    ],
+)
+def test_a_key_has_the_hash_that_it_has_in_kafka(key: str, hashed: int) -> None:
+    """The values of Kafka's UtilsTest.testMurmur2."""
+    assert murmur2(key.encode()) == hashed % 2**32
+
+
+def test_records_with_one_key_go_to_one_partition_and_their_batch_says_which_key() -> None:
+    app = App("2.4", linger_ms=10, batch_size=9 * RECORD_BYTES)
+    for value in "abc":
+        app.producer.send(value, None, "k", tombstone=value == "b")
+    sent = {operation.value[0][1] for operation in app.history.operations if operation.type == "invoke"}
+    assert sent == {(P, Q)[(murmur2(b"k") & 0x7FFFFFFF) % 2]}
+    told = [fields[2:] for fields in app.host.named("keyed_send")]
+    assert told == [("a", "k", False), ("b", "k", True), ("c", "k", False)]
 
 
 @pytest.mark.parametrize(("release", "parts"), [("2.4", [P, P, Q]), ("2.0", [P, Q, P])])

@@ -248,6 +248,11 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([event(5, "log_dir_failed", 0, 0, ("t-0",))], {"log-dir-failed": 1}),
         ([event(5, "request_queue_full", 0, 500)], {"request-queue-full": 1}),
         ([event(5, "log_start", 0, "t-0", 3, "retention.ms", 0)], {"log-start-raised": 1}),
+        ([hw(3), event(5, "log_cleaned", 1, "t-0", 0, 3, (0,), 70)], {"log-compacted": 1}),
+        (
+            [hw(2), event(5, "log_cleaned", 1, "t-0", 0, 3, (0,), 70)],
+            {"log-compacted": 1, "compacted-above-hw": 1},
+        ),
         ([event(5, "log_started_anew", 0, "t-0", 1, 3)], {"log-started-anew": 1}),
         ([event(5, "offset_reset", "consumer-0", "t-0", 1, 3, "latest")], {"offset-reset": 1}),
         ([event(5, "corrupt_batch", "broker-1", 0, "t-0", 1)], {"corrupt-batch-fetched": 1}),

@@ -1,0 +1,137 @@
+"""What compaction has removed, and whether something stands for it.
+
+Of each key the latest record is kept, and that is all that ``cleanup.policy=compact`` promises: a record that is gone because a later
+one of its key stands in the same log is no loss. It is one if there was no later one, or if that one is lost, too. A tombstone stays
+for ``delete.retention.ms``, so that a slow reader hears of it. That is told from the keys of the records and from the logs;
+what a broker gives as its reason is not believed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harrow.checks.causes.retention import deletion_of, end_of, last_held
+from harrow.checks.history.records import Value
+from harrow.checks.index import Index
+from harrow.checks.replay.partition_state import COMPACTION, LogEntry, PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A record went from a log that counts: for which later record of its key, if there was one.
+
+    ``was_due``: it is a tombstone without a later record, and had stood for as long as ``delete.retention.ms`` promises.
+    """
+
+    copy: LogEntry
+    later: LogEntry | None
+    is_tombstone: bool
+    was_due: bool
+
+
+def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> Compaction | None:
+    """Return how compaction took a record, of which these are the *copies*, from the leader's log; None if it did not."""
+    if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
+        return None
+    copy = last_held(index, partition, copies)
+    return None if copy is None else _compaction(index, partition, copies, copy)
+
+
+def _compaction(
+    index: Index, partition: str, copies: Sequence[LogEntry], copy: LogEntry
+) -> Compaction | None:
+    removed = copy.removed
+    if removed is None or removed.cause != COMPACTION:
+        return None
+    state = index.partition(partition)
+    known = state.keys.get(copy.value)
+    is_tombstone = known is not None and known.is_tombstone
+    config = index.evidence.partitions[partition].on_broker.get(copy.broker)
+    # A follower takes over what its leader has noted of tombstones, so the time counts from the first copy.
+    age_us = removed.at_us - min(other.at_us for other in copies)
+    return Compaction(
+        copy,
+        later_in_log(state, copy),
+        is_tombstone,
+        is_tombstone and config is not None and age_us >= config.delete_retention_us,
+    )
+
+
+def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:
+    """Return the latest record of a copy's key that stood in its log when it was removed."""
+    assert copy.removed is not None
+    number = copy.removed.number
+    there = [
+        other
+        for other in _of_key(state, copy.value)
+        if other.broker == copy.broker
+        and other.offset > copy.offset
+        and other.number < number <= end_of(other)
+    ]
+    return max(there, key=lambda other: other.offset, default=None)
+
+
+def _of_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
+    """Yield all copies of the records that have the key of a record, its own among them."""
+    known = state.keys.get(value)
+    if known is not None:
+        for other in state.by_key[known.key]:
+            yield from state.by_value.get(other, ())
+
+
+def is_superseded(index: Index, partition: str, value: Value) -> bool:
+    """Return whether a record is gone for a later one of its key, which can be read or went in its turn."""
+    state = index.partition(partition)
+    copies = state.by_value.get(str(value), ())
+    taken = compaction_of(index, partition, copies)
+    if taken is None:
+        return False
+    readable = index.readable(partition)
+    later = [entry for entry in _of_key(state, str(value)) if entry.offset > taken.copy.offset]
+    if any(entry.value in readable for entry in later):
+        return True
+    return any(
+        _went_in_turn(index, partition, state.by_value[name]) for name in {entry.value for entry in later}
+    )
+
+
+def _went_in_turn(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
+    """Return whether a record went that no later one of its key stands for: a tombstone, or one that retention has deleted."""
+    taken = compaction_of(index, partition, copies)
+    if taken is not None:
+        return taken.was_due and taken.later is None
+    sends = index.sends_of(partition, copies[0].value)
+    deletion = deletion_of(index, partition, copies, sends[0].invoked_us if sends else None)
+    return deletion is not None and deletion.was_due
+
+
+def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
+    """Return whether a tombstone has been read, and removed when ``delete.retention.ms`` promised no more."""
+    if not index.orders.is_read(partition, value):
+        return False
+    taken = compaction_of(index, partition, index.partition(partition).by_value.get(str(value), ()))
+    return taken is not None and taken.later is None and taken.was_due
+
+
+def was_compacted(index: Index, partition: str, value: Value, until_us: int) -> bool:
+    """Return whether some log had removed a record by a time for a later one of its key: who reads there meets a hole."""
+    state = index.partition(partition)
+    return any(
+        copy.removed is not None
+        and copy.removed.cause == COMPACTION
+        and copy.removed.at_us <= until_us
+        and later_in_log(state, copy) is not None
+        for copy in state.by_value.get(str(value), ())
+    )
+
+
+def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:
+    """Return whether some log had removed a tombstone by a time, and ``delete.retention.ms`` promised no more."""
+    copies = index.partition(partition).by_value.get(str(value), ())
+    gone = (_compaction(index, partition, copies, copy) for copy in copies)
+    return any(
+        taken is not None
+        and taken.was_due
+        and taken.copy.removed is not None
+        and taken.copy.removed.at_us <= until_us
+        for taken in gone
+    )

@@ -1,0 +1,359 @@
+"""Compaction: of each key the latest record stays (``LogCleaner.scala``, ``LogCleanerManager.scala``).
+
+A broker has one cleaner. It looks every ``log.cleaner.backoff.ms`` at the logs with ``cleanup.policy=compact``, takes the one with the
+largest share of bytes that were not cleaned yet, and goes on until none is dirty enough. It asks nobody: leader and follower clean
+at times of their own, and what they have physically differs. Offsets never change, so that readers meet holes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.cluster_model.compiling import mypyc_attr
+from harrow.cluster_model.events import CheckpointWritten, LogCleaned, LogFlushed
+from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
+from harrow.cluster_model.log.producer_state import SNAPSHOTS_KEPT, ProducerStates
+from harrow.cluster_model.log.record_batch import NO_TIME, RecordBatch
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import TopicConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+
+_ALWAYS_US: Final = -(10**18)
+"""Before any time: the tombstones of a log that was never cleaned stay."""
+_NEVER_US: Final = 10**15
+"""Longer than a campaign lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogToClean:
+    """What of a log can be cleaned: from an offset to the beginning of a segment, and how much it is of what was to be read.
+
+    ``is_bounded``: more will be cleanable with time, or as the high watermark rises, without anything being appended.
+    """
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    must_be_compacted: bool
+    is_bounded: bool
+
+    @property
+    def cleanable_ratio(self) -> float:
+        """How large the dirty part is of what cleaning would read."""
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+
+def cleanable(
+    log: UnifiedLog,
+    file: LogFile,
+    checkpoint: int | None,
+    config: TopicConfig,
+    now_us: int,
+    behaviours: Behaviours,
+) -> LogToClean:
+    """Return what of a log can be cleaned (``LogCleanerManager.cleanableOffsets``, ``calculateCleanableBytes``).
+
+    Neither the active segment, nor what is above the last stable offset, nor what is younger than ``min.compaction.lag.ms``. Whole
+    segments: the one that has the first uncleanable offset is left alone.
+    """
+    first_dirty = log.log_start_offset if checkpoint is None else checkpoint
+    if not log.log_start_offset <= first_dirty <= log.log_end_offset:
+        first_dirty = log.log_start_offset
+    segments = file.segments
+    active = segments[-1].base_offset
+    bound = active
+    if behaviours.cleaner_waits_for_hw:
+        bound = min(bound, log.last_stable_offset)
+    else:
+        unstable = log.producers.first_unstable_offset(log.high_watermark)
+        bound = bound if unstable is None else min(bound, unstable)
+    first = _segment_of(file, first_dirty)
+    dirty = range(first, len(segments) - 1) if first_dirty < active else range(0)
+    if config.min_compaction_lag_us > 0:
+        young = now_us - config.min_compaction_lag_us
+        recent = [
+            segments[number].base_offset for number in dirty if file.largest_timestamp_us(number) > young
+        ]
+        bound = min([bound, *recent[:1]])
+    end = max(first_dirty, segments[_segment_of(file, bound)].base_offset if bound < active else active)
+    # An unaligned dirty offset has a segment, of which nothing may be dirty (KAFKA-8764, KAFKA-9826).
+    to_clean = [number for number in dirty if segments[number].base_offset < end] if first_dirty < end else []
+    oldest = min([segments[number].first_timestamp_us for number in dirty], default=now_us)
+    return LogToClean(
+        first_dirty,
+        end,
+        sum([segment.size_bytes for segment in segments if segment.base_offset < first_dirty]),
+        sum([segments[number].size_bytes for number in to_clean]),
+        must_be_compacted=oldest < now_us - config.max_compaction_lag_us,
+        is_bounded=end < active,
+    )
+
+
+def _segment_of(file: LogFile, offset: int) -> int:
+    """Return which segment has an offset, or would have it."""
+    bases = range(len(file.segments) - 1, -1, -1)
+    return next((number for number in bases if file.segments[number].base_offset <= offset), 0)
+
+
+class Cleaner:
+    """One cleaning of a log (``Cleaner.doClean``)."""
+
+    __slots__ = (
+        "_behaviours",
+        "_config",
+        "_file",
+        "_last_offsets",
+        "_latest",
+        "_log",
+        "_now_us",
+        "_range",
+        "removed",
+    )
+
+    def __init__(
+        self,
+        log: UnifiedLog,
+        file: LogFile,
+        dirty: LogToClean,
+        config: TopicConfig,
+        now_us: int,
+        behaviours: Behaviours,
+    ) -> None:
+        self._log = log
+        self._file = file
+        self._range = dirty
+        self._config = config
+        self._now_us = now_us
+        self._behaviours = behaviours
+        self._latest = self._offset_map()
+        # Of each producer the last record: its batch stays, be it empty, for the sequence number (KAFKA-5490).
+        self._last_offsets = {
+            producer_id: entry.batches[-1][2] + entry.batches[-1][1] - entry.batches[-1][0]
+            for producer_id, entry in log.producers.entries.items()
+            if entry.batches
+        }
+        self.removed: list[int] = []
+
+    def _offset_map(self) -> dict[str, int]:
+        """Return the offset that stays of each key that the dirty part has: the latest."""
+        begin, end = self._range.first_dirty_offset, self._range.first_uncleanable_offset
+        found: dict[str, int] = {}
+        for batch in self._file.batches[self._file.place_at(begin) :]:
+            if batch.base_offset >= end:
+                break
+            if batch.keyed is None:
+                continue
+            for key, delta in zip(batch.keyed.keys, batch.keyed.offset_deltas, strict=True):
+                offset = batch.base_offset + delta
+                if (
+                    key is not None
+                    and offset >= begin
+                    and (self._behaviours.cleaner_keeps_latest or key not in found)
+                ):
+                    found[key] = offset
+        return found
+
+    def clean(self) -> None:
+        """Clean all segments up to the end, those that were cleaned before as well: several that fit become one."""
+        file, end = self._file, self._range.first_uncleanable_offset
+        self._remember_producers(end)
+        horizon_us = self._legacy_delete_horizon_us()
+        number = 0
+        while number < len(file.segments) - 1 and file.segments[number].base_offset < end:
+            count, size = 1, file.segments[number].size_bytes
+            while (
+                number + count < len(file.segments) - 1
+                and file.segments[number + count].base_offset < end
+                and size + file.segments[number + count].size_bytes <= file.segment_bytes
+            ):
+                size += file.segments[number + count].size_bytes
+                count += 1
+            kept: list[RecordBatch] = []
+            for each in range(number, number + count):
+                retains_deletes = file.segments[each].modified_us > horizon_us
+                for batch in file.batches_of(each):
+                    self._clean_into(kept, batch, retains_deletes=retains_deletes)
+            file.replace_segments(number, count, kept)
+            number += 1
+
+    def _remember_producers(self, end: int) -> None:
+        """Keep what the log says of its producers: Kafka has a snapshot of them for each segment, which outlives the records."""
+        file, snapshots = self._file, self._file.producer_snapshots
+        known = ProducerStates(self._behaviours).snapshot_at(end, file.batches, snapshots)
+        older = [snapshot for snapshot in snapshots if snapshot.offset < end]
+        newer = [snapshot for snapshot in snapshots if snapshot.offset > end]
+        snapshots[:] = [*older, known, *newer][-SNAPSHOTS_KEPT:]
+
+    def _legacy_delete_horizon_us(self) -> int:
+        """Return since when a segment may be unmodified for its tombstones to stay: before KIP-534 that was all that was known."""
+        clean = [s.modified_us for s in self._file.segments if s.base_offset < self._range.first_dirty_offset]
+        return clean[-1] - self._config.delete_retention_us if clean else _ALWAYS_US
+
+    def _clean_into(self, kept: list[RecordBatch], batch: RecordBatch, *, retains_deletes: bool) -> None:
+        keyed = batch.keyed
+        if keyed is None:
+            kept.append(batch)
+            return
+        if not self._behaviours.cleaner_retains_tombstones:
+            retains_deletes = False
+        elif self._behaviours.tombstones_have_horizon:
+            retains_deletes = keyed.delete_horizon_us == NO_TIME or self._now_us < keyed.delete_horizon_us
+        places = [
+            place
+            for place, key in enumerate(keyed.keys)
+            if self._is_retained(key, batch.base_offset + keyed.offset_deltas[place])
+            and (retains_deletes or not keyed.tombstones[place])
+        ]
+        horizon_us = keyed.delete_horizon_us
+        if horizon_us == NO_TIME and any(keyed.tombstones[place] for place in places):
+            horizon_us = self._now_us + self._config.delete_retention_us
+        if len(places) == len(keyed.keys) and (places or self._is_retained_empty(batch)):
+            if horizon_us != keyed.delete_horizon_us:
+                batch = batch.with_records(places, horizon_us)
+            kept.append(batch)
+            return
+        remaining = frozenset(places)
+        self.removed += [
+            batch.base_offset + delta
+            for place, delta in enumerate(keyed.offset_deltas)
+            if place not in remaining
+        ]
+        if places or self._is_retained_empty(batch):
+            kept.append(batch.with_records(places, horizon_us))
+
+    def _is_retained(self, key: str | None, offset: int) -> bool:
+        """Return whether a record is the latest of its key, as far as the dirty part has that key."""
+        if key is None:
+            return False
+        latest = self._latest.get(key)
+        if latest is None:
+            return True
+        return offset >= latest if self._behaviours.cleaner_keeps_latest else offset <= latest
+
+    def _is_retained_empty(self, batch: RecordBatch) -> bool:
+        """Return whether a batch stays although none of its records does."""
+        last = batch.next_offset - 1
+        if self._last_offsets.get(batch.producer_id) == last:
+            return True
+        is_end = batch.next_offset == self._range.first_uncleanable_offset
+        return is_end and self._behaviours.cleaner_retains_last_batch
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogCleaner:
+    """The cleaner of a broker, its checkpoint and which logs it has to look at.
+
+    A log is looked at as long as it has complete segments that are dirty and may have to be cleaned before more is appended.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        disk: Disk,
+        period_us: int,
+        logs: Mapping[str, UnifiedLog],
+        topics: Mapping[str, TopicConfig],
+        behaviours: Behaviours,
+        can_write: Callable[[str], bool],
+        on_size: Callable[[str, int], None],
+    ) -> None:
+        """*on_size* is told of a log that was cleaned and how large it had been."""
+        self._broker = broker
+        self._host = host
+        self._disk = disk
+        self._logs = logs
+        self._topics = topics
+        self._behaviours = behaviours
+        self._can_write = can_write
+        self._on_size = on_size
+        self._waiting: dict[str, None] = {}
+        self._is_stopped = False
+        self._task = PeriodicTask(host, period_us, self._look)
+
+    def start(self) -> None:
+        self._task.start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+
+    def appended(self, partition: str) -> None:
+        """A log with ``cleanup.policy=compact`` has grown, or was opened."""
+        segments = self._disk.log_file(partition).segments
+        now_us = self._host.clock.now_us
+        segments[-1].modified_us = now_us
+        for segment in reversed(segments):
+            if segment.modified_us:
+                break
+            segment.modified_us = now_us
+        if len(segments) > 1 and partition not in self._waiting:
+            self._waiting[partition] = None
+            self._task.request()
+
+    def truncated(self, partition: str) -> None:
+        """Forget what was cleaned behind the beginning of a log's active segment (``maybeTruncateCheckpoint``)."""
+        before = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {})
+        active = self._disk.log_file(partition).segments[-1].base_offset
+        if before.get(partition, 0) > active:
+            self._write_checkpoint(partition, active)
+
+    def _write_checkpoint(self, partition: str, offset: int) -> None:
+        before = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {})
+        self._disk.write_checkpoint(CLEANER_OFFSET_CHECKPOINT, {**before, partition: offset})
+        self._host.emit(CheckpointWritten, self._broker, CLEANER_OFFSET_CHECKPOINT, ((partition, offset),))
+
+    def _look(self) -> bool:
+        """Clean one log after the other, the filthiest first (``grabFilthiestCompactedLog``)."""
+        while not self._is_stopped:
+            filthiest: tuple[str, LogToClean] | None = None
+            for partition in tuple(self._waiting):
+                dirty = self._cleanable(partition)
+                if dirty is not None and (
+                    filthiest is None or dirty.cleanable_ratio > filthiest[1].cleanable_ratio
+                ):
+                    filthiest = partition, dirty
+            if filthiest is None:
+                return bool(self._waiting)
+            self._clean(*filthiest)
+        return False
+
+    def _cleanable(self, partition: str) -> LogToClean | None:
+        """Return what of a log is to be cleaned now, None if it is not; one that has to grow first is not looked at again."""
+        log = self._logs.get(partition)
+        file = self._disk.log_file(partition)
+        if log is None or file.damaged:
+            del self._waiting[partition]
+            return None
+        config = self._topics[partition]
+        checkpoint = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {}).get(partition)
+        dirty = cleanable(log, file, checkpoint, config, self._host.clock.now_us, self._behaviours)
+        is_due = dirty.must_be_compacted and dirty.cleanable_bytes > 0
+        if is_due or dirty.cleanable_ratio > config.min_cleanable_ratio:
+            return dirty
+        may_be_due = dirty.cleanable_bytes > 0 and config.max_compaction_lag_us < _NEVER_US
+        if not dirty.is_bounded and not may_be_due:
+            del self._waiting[partition]
+        return None
+
+    def _clean(self, partition: str, dirty: LogToClean) -> None:
+        if not self._can_write(partition):
+            del self._waiting[partition]
+            return
+        log, file = self._logs[partition], self._disk.log_file(partition)
+        size_before = file.size_bytes
+        cleaner = Cleaner(
+            log, file, dirty, self._topics[partition], self._host.clock.now_us, self._behaviours
+        )
+        cleaner.clean()
+        self._on_size(partition, size_before)
+        begin, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset
+        self._host.emit(
+            LogCleaned, self._broker, partition, begin, end, tuple(cleaner.removed), file.size_bytes
+        )
+        if log.flush(end):
+            self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
+        self._write_checkpoint(partition, end)

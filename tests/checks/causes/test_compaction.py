@@ -1,0 +1,138 @@
+"""What compaction may remove: told from keys and logs, whatever a broker says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from harrow.checks.causes.compaction import compaction_of, is_superseded
+from harrow.checks.index import Index
+from harrow.checks.rules.lost_write import RULE
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from tests.checks.evidence_builder import RunBuilder
+
+P = "t-0"
+SETTINGS: Mapping[str, Value] = {"cleanup.policy": "compact", "delete.retention.ms": 5_000}
+
+
+def keyed(run: RunBuilder, producer: int, value: str, key: str, *, tombstone: bool = False) -> None:
+    run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=tombstone)
+    run.write(producer, value, 0, 1)
+
+
+def cleaned(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None:
+    run.event(
+        "log_cleaned",
+        broker=broker,
+        partition=P,
+        from_offset=0,
+        to_offset=to_offset,
+        removed=removed,
+        bytes_left=70,
+    )
+
+
+def judged(run: RunBuilder) -> Index:
+    evidence = run.evidence()
+    config = topic_config(SETTINGS, broker_config("2.4", {}))
+    of_partition = replace(evidence.partitions[P], on_broker={0: config, 1: config})
+    return Index(replace(evidence, partitions={P: of_partition}))
+
+
+def two_of_a_key(*, second: str = "m1", key: str = "a", tombstone: bool = False) -> RunBuilder:
+    """Return a run in which brokers 0, which leads, and 1 have m0 with key a at offset 0, and another record at 1."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    keyed(run, producer, "m0", "a")
+    keyed(run, producer, second, key, tombstone=tombstone)
+    return run
+
+
+def forget(run: RunBuilder, broker: int, offset: int) -> None:
+    """Have a final log no longer have what stands at an offset."""
+    run.logs[P][broker][offset] = ("<commit>", 0)
+
+
+def test_a_record_that_a_later_one_of_its_key_stands_for_is_superseded() -> None:
+    run = two_of_a_key()
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0)
+        forget(run, broker, 0)
+    run.read_to_end(0)
+    index = judged(run)
+    assert is_superseded(index, P, "m0")
+    assert list(RULE.find(index)) == []
+
+
+def test_a_record_that_went_although_no_later_one_has_its_key_is_lost() -> None:
+    run = two_of_a_key(key="b")
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0)
+        forget(run, broker, 0)
+    run.read_to_end(0)
+    index = judged(run)
+    assert not is_superseded(index, P, "m0")
+    (finding,) = RULE.find(index)
+    assert finding.permitted_by is None
+    assert finding.chain[-1].kind.name == "compacted-without-later-record"
+
+
+def test_what_a_follower_removed_takes_a_record_from_nobody() -> None:
+    run = two_of_a_key()
+    run.at(9)
+    cleaned(run, 1, 2, 0)
+    copies = judged(run).partition(P).by_value["m0"]
+    assert compaction_of(judged(run), P, copies) is None
+
+
+def test_a_record_whose_later_one_is_cut_off_is_lost_with_it() -> None:
+    """Broker 0 removes m0 for m1, which it loses when it follows broker 1 for a while."""
+    run = two_of_a_key()
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    run.elect(1, 1, (0, 1))
+    for broker in (0, 1):
+        run.truncate(broker, 1)
+    run.elect(0, 2, (0, 1))
+    forget(run, 0, 0)
+    run.read_to_end(0)
+    index = judged(run)
+    assert not is_superseded(index, P, "m0")
+    found = {finding.value: finding for finding in RULE.find(index)}
+    assert "superseded-by-lost-record" in [link.kind.name for link in found["m0"].chain]
+    assert found["m0"].permitted_by is None
+
+
+@pytest.mark.parametrize(
+    ("at_s", "kind", "permitted_by"),
+    [
+        (9, "tombstone-expired", "delete.retention.ms"),
+        (4, "tombstone-removed-too-early", None),
+    ],
+)
+def test_a_tombstone_that_nobody_has_read_may_go_after_delete_retention_ms(
+    at_s: int, kind: str, permitted_by: str | None
+) -> None:
+    run = two_of_a_key(second="gone", tombstone=True)
+    run.at(at_s)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0, 1)
+        forget(run, broker, 0)
+        forget(run, broker, 1)
+    run.read_to_end(0)
+    found = {finding.value: finding for finding in RULE.find(judged(run))}
+    assert found["gone"].chain[-1].kind.name == kind
+    assert found["gone"].permitted_by == permitted_by
+
+
+def test_a_tombstone_that_went_in_its_time_supersedes_as_ever() -> None:
+    run = two_of_a_key(second="gone", tombstone=True)
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0)
+        cleaned(run, broker, 2, 1)
+    assert is_superseded(judged(run), P, "m0")

@@ -1,0 +1,389 @@
+"""Compaction: what of a log is cleaned when, what stays of it, and what readers and followers get of the rest."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
+from harrow.cluster_model.log.log_cleaner import Cleaner, cleanable
+from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.record_batch import KeyedRecords, RecordBatch
+from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset, UnifiedLog
+from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
+from tests.cluster_model.fakes import SECOND, FakeHost
+
+V3_9 = RELEASES["3.9"].behaviours
+V2_4 = RELEASES["2.4"].behaviours
+P = "t-0"
+BROKER = broker_config("3.9", {})
+
+Record = tuple[str, str | None]
+"""A key, and a value; None for a tombstone."""
+
+
+def topic(**settings: Value) -> TopicConfig:
+    """Return the settings of a topic whose every batch has a segment of its own."""
+    given: dict[str, Value] = {"cleanup.policy": "compact", "segment.bytes": 14}
+    given.update({name.replace("_", "."): value for name, value in settings.items()})
+    return topic_config(given, BROKER)
+
+
+def keyed(*records: Record, at_us: int = 0, producer_id: int = -1, sequence: int = -1) -> RecordBatch:
+    """Return a batch; a tombstone is called by its key."""
+    values = tuple(f"{key} gone" if value is None else value for key, value in records)
+    keys = KeyedRecords(
+        tuple(key for key, _ in records),
+        tuple(value is None for _, value in records),
+        tuple(range(len(records))),
+        len(records),
+    )
+    epoch = -1 if producer_id < 0 else 0
+    size = 100 * len(records)
+    return RecordBatch(
+        values, producer_id, epoch, sequence, size_bytes=size, max_timestamp_us=at_us, keyed=keys
+    )
+
+
+def log_of(
+    *batches: RecordBatch,
+    config: TopicConfig | None = None,
+    hw: int | None = None,
+    behaviours: Behaviours = V3_9,
+) -> tuple[UnifiedLog, LogFile]:
+    config = topic() if config is None else config
+    disk = Disk()
+    file = disk.log_file(P)
+    file.segment_bytes, file.segment_us, file.compacts = config.segment_bytes, config.segment_us, True
+    log = UnifiedLog(P, disk, behaviours)
+    for batch in batches:
+        assert log.append_as_leader(batch, 0).error == errors.NONE
+        file.segments[-1].modified_us = max(1, batch.max_timestamp_us)
+    log.update_high_watermark(log.log_end_offset if hw is None else hw)
+    return log, file
+
+
+def clean(
+    log: UnifiedLog,
+    file: LogFile,
+    *,
+    checkpoint: int | None = None,
+    config: TopicConfig | None = None,
+    now_us: int = 0,
+    behaviours: Behaviours = V3_9,
+) -> list[int]:
+    """Clean what can be cleaned of a log, and return the offsets that are gone."""
+    config = topic() if config is None else config
+    dirty = cleanable(log, file, checkpoint, config, now_us, behaviours)
+    cleaner = Cleaner(log, file, dirty, config, now_us, behaviours)
+    cleaner.clean()
+    return cleaner.removed
+
+
+def records(file: LogFile) -> dict[int, str]:
+    return {offset: value for batch in file.batches for offset, value in batch.records()}
+
+
+A1, A2, A3, B1 = ("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1")
+C1, D1, E1 = ("c", "c1"), ("d", "d1"), ("e", "e1")
+
+
+def test_of_each_key_the_latest_record_stays_at_its_offset() -> None:
+    log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
+    assert clean(log, file) == [0]
+    assert records(file) == {1: "b1", 2: "a2", 3: "c1"}
+    assert log.log_end_offset == 4
+
+
+def test_the_active_segment_is_left_alone_and_its_keys_do_not_count() -> None:
+    log, file = log_of(keyed(A1), keyed(A2))
+    assert clean(log, file) == []
+    assert records(file) == {0: "a1", 1: "a2"}
+
+
+@pytest.mark.parametrize(("behaviours", "gone"), [(V2_4, [0]), (V3_9, [])])
+def test_what_is_not_committed_takes_the_place_of_nothing_since_3_1(
+    behaviours: Behaviours, gone: list[int]
+) -> None:
+    """KAFKA-13194."""
+    log, file = log_of(keyed(A1), keyed(A2), keyed(B1), hw=1, behaviours=behaviours)
+    assert clean(log, file, behaviours=behaviours) == gone
+
+
+def test_records_younger_than_the_compaction_lag_stay() -> None:
+    log, file = log_of(keyed(A1), keyed(A2, at_us=SECOND), keyed(A3, at_us=SECOND), keyed(B1, at_us=SECOND))
+    config = topic(min_compaction_lag_ms=500)
+    assert clean(log, file, config=config, now_us=SECOND) == []
+    assert clean(log, file, config=config, now_us=2 * SECOND) == [0, 1]
+
+
+@pytest.mark.parametrize(("max_lag_ms", "is_due"), [(1_000, True), (3_000, False)])
+def test_a_log_is_due_when_something_dirty_is_older_than_the_longest_lag(
+    max_lag_ms: int, is_due: bool
+) -> None:
+    log, file = log_of(keyed(A1), keyed(B1, at_us=SECOND))
+    config = topic(max_compaction_lag_ms=max_lag_ms, segment_ms=1)
+    assert cleanable(log, file, None, config, 2 * SECOND, V3_9).must_be_compacted is is_due
+
+
+def test_what_was_cleaned_before_is_cleaned_again_by_what_is_dirty() -> None:
+    log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
+    assert clean(log, file, checkpoint=2) == [0]
+
+
+@pytest.mark.parametrize("checkpoint", [9, -1])
+def test_a_checkpoint_outside_of_the_log_counts_as_none(checkpoint: int) -> None:
+    """KAFKA-6266, KAFKA-8764: a log that was cut, or deleted up to somewhere else."""
+    log, file = log_of(keyed(A1), keyed(B1), keyed(C1))
+    assert cleanable(log, file, checkpoint, topic(), 0, V3_9).first_dirty_offset == 0
+
+
+def test_nothing_is_dirty_where_all_that_can_be_cleaned_was() -> None:
+    """KAFKA-8764: else the cleaner would never come to an end."""
+    log, file = log_of(keyed(A1, B1), keyed(A2), hw=1, config=topic(segment_bytes=10_000))
+    assert cleanable(log, file, 1, topic(), 0, V3_9).cleanable_bytes == 0
+
+
+def test_segments_that_fit_become_one() -> None:
+    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    file.segment_bytes = 200
+    clean(log, file)
+    assert [segment.base_offset for segment in file.segments] == [0, 2, 3]
+
+
+# Tombstones
+
+
+def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
+    """KIP-534: the first cleaning sets it."""
+    config = topic(delete_retention_ms=1_000)
+    log, file = log_of(keyed(A1), keyed(("a", None)), keyed(B1))
+    assert clean(log, file, config=config, now_us=SECOND) == [0]
+    assert clean(log, file, config=config, now_us=2 * SECOND - 1) == []
+    assert clean(log, file, config=config, now_us=2 * SECOND) == [1]
+    assert records(file) == {2: "b1"}
+
+
+def test_before_kip_534_a_tombstone_waits_for_a_segment_that_was_clean_so_much_later() -> None:
+    config = topic(delete_retention_ms=1_000)
+    log, file = log_of(
+        keyed(("a", None)),
+        keyed(B1, at_us=3 * SECOND),
+        keyed(("c", "c1"), at_us=3 * SECOND),
+        behaviours=V2_4,
+    )
+    assert clean(log, file, config=config, now_us=90 * SECOND, behaviours=V2_4) == []
+    assert clean(log, file, checkpoint=2, config=config, now_us=90 * SECOND, behaviours=V2_4) == [0]
+
+
+# What stays of batches
+
+
+def test_a_batch_keeps_its_offsets_and_sequence_numbers() -> None:
+    log, file = log_of(keyed(A1, B1, A2, producer_id=7, sequence=4), keyed(C1), keyed(D1))
+    clean(log, file)
+    batch = file.batches[0]
+    assert (batch.base_offset, batch.next_offset, batch.base_sequence, batch.last_sequence) == (0, 3, 4, 6)
+    assert batch.runs() == [(1, ("b1", "a2"))]
+
+
+def test_the_last_batch_of_a_producer_stays_although_it_is_empty() -> None:
+    """KAFKA-5490: it has the sequence number."""
+    log, file = log_of(
+        keyed(A1, producer_id=7, sequence=0), keyed(A2, producer_id=7, sequence=1), keyed(A3), keyed(B1)
+    )
+    assert clean(log, file) == [0, 1]
+    assert [batch.base_offset for batch in file.batches] == [1, 2, 3]
+    again = UnifiedLog(P, _disk_of(file), V3_9)
+    assert again.producers.entries[7].last_sequence == 1
+
+
+@pytest.mark.parametrize(("release", "left"), [("3.9", [0, 2]), ("4.0", [0, 1, 2])])
+def test_the_last_batch_of_what_is_cleaned_stays_although_it_is_empty_since_4_0(
+    release: str, left: list[int]
+) -> None:
+    """KAFKA-17076: it tells where the log ends when nothing else does."""
+    behaviours = RELEASES[release].behaviours
+    config = topic(delete_retention_ms=0)
+    log, file = log_of(keyed(B1), keyed(("a", None)), keyed(C1), config=config, behaviours=behaviours)
+    for now_us in (1, 2):
+        clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
+    assert file.base_offsets == left
+
+
+def test_a_log_that_was_cut_into_a_hole_ends_with_its_last_batch_after_a_restart() -> None:
+    config = topic(segment_bytes=350)
+    log, file = log_of(*map(keyed, (B1, A1, A2, A3, C1, D1, E1)), config=config)
+    clean(log, file, config=config)
+    log.truncate_to(2)
+    assert log.log_end_offset == 2
+    assert UnifiedLog(P, _disk_of(file), V3_9).log_end_offset == 1
+
+
+def _disk_of(file: LogFile) -> Disk:
+    disk = Disk()
+    disk.log_files[P] = file
+    return disk
+
+
+# Readers and followers
+
+
+def test_a_read_in_a_hole_begins_with_the_next_batch() -> None:
+    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    clean(log, file)
+    assert [batch.values for batch in log.read(0, 4, 1_000)] == [("a3",), ("b1",)]
+
+
+def test_a_hole_up_to_the_end_has_nothing_to_read() -> None:
+    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    clean(log, file)
+    assert log.is_hole(0, 2)
+    assert not log.is_hole(0, 3)
+
+
+def test_a_follower_appends_behind_a_hole_and_nothing_below_its_end() -> None:
+    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    clean(log, file)
+    follower = UnifiedLog(P, Disk(), V3_9)
+    for batch in log.read(0, 4, 1_000):
+        follower.append_as_follower(batch)
+    assert follower.log_end_offset == 4
+    with pytest.raises(UnexpectedAppendOffset):
+        follower.append_as_follower(file.batches[0])
+
+
+@pytest.mark.parametrize(("offset", "leo", "left"), [(1, 1, []), (2, 2, []), (3, 3, ["a3"])])
+def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, left: list[str]) -> None:
+    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    clean(log, file)
+    log.truncate_to(offset)
+    assert log.log_end_offset == leo
+    assert list(records(file).values()) == left
+
+
+def test_a_compacted_log_takes_no_record_without_a_key() -> None:
+    log, _ = log_of()
+    plain = RecordBatch(("m0",))
+    assert log.append_as_leader(plain, 0).error == errors.INVALID_RECORD
+
+
+# The broker's cleaner
+
+
+class Broker:
+    """The logs of a broker, its clock, and what it has cleaned."""
+
+    def __init__(self, behaviours: Behaviours = V3_9, **settings: Value) -> None:
+        self.disk = Disk()
+        self.host = FakeHost()
+        config = broker_config("3.9", {"log.cleaner.backoff.ms": 1_000})
+        of_topic = topic(**settings)
+        self.logs = LogManager(1, self.host, self.disk, config, lambda _: of_topic, behaviours)
+        self.logs.start()
+        self.log = self.logs.open(P)
+
+    def append(self, *batches: RecordBatch, hw: int | None = None) -> None:
+        for batch in batches:
+            self.log.append_as_leader(batch, 0)
+            self.logs.appended(P)
+        self.log.update_high_watermark(self.log.log_end_offset if hw is None else hw)
+
+    def cleaned(self) -> list[tuple[object, ...]]:
+        """Return what was cleaned: from where, up to where, and what went."""
+        return [fields[2:5] for fields in self.host.named("log_cleaned")]
+
+    def checkpoint(self) -> int:
+        return self.disk.checkpoint(CLEANER_OFFSET_CHECKPOINT, P)
+
+
+def test_a_broker_cleans_a_log_once_it_is_dirty_enough_and_notes_up_to_where() -> None:
+    broker = Broker()
+    broker.append(keyed(A1), keyed(A2), keyed(B1))
+    broker.host.advance(1 * SECOND)
+    assert broker.cleaned() == [(0, 2, (0,))]
+    assert broker.checkpoint() == 2
+    # What is dirty then is not half of what would be read.
+    broker.append(keyed(C1))
+    broker.host.advance(8 * SECOND)
+    assert len(broker.cleaned()) == 1
+
+
+def test_what_waits_for_the_high_watermark_is_cleaned_once_that_has_risen() -> None:
+    broker = Broker()
+    broker.append(keyed(A1), keyed(A2), keyed(B1), hw=0)
+    broker.host.advance(3 * SECOND)
+    assert broker.cleaned() == []
+    broker.log.update_high_watermark(3)
+    broker.host.advance(1 * SECOND)
+    assert broker.cleaned() == [(0, 2, (0,))]
+
+
+def test_a_truncation_takes_back_what_was_noted_as_cleaned() -> None:
+    """`LogCleanerManager.maybeTruncateCheckpoint`."""
+    broker = Broker()
+    broker.append(keyed(A1), keyed(A2), keyed(B1), keyed(C1))
+    broker.host.advance(1 * SECOND)
+    broker.logs.truncate(P, 2, "leader epoch")
+    assert broker.checkpoint() == 1
+
+
+def test_a_log_in_which_nothing_is_complete_costs_no_look() -> None:
+    broker = Broker(segment_bytes=10_000)
+    timers = broker.host.timers()
+    broker.append(keyed(A1), keyed(A2))
+    assert broker.host.timers() == timers
+
+
+def test_what_is_cleaned_is_flushed_before_it_takes_its_place() -> None:
+    broker = Broker()
+    broker.append(keyed(A1), keyed(A2), keyed(B1))
+    broker.host.advance(1 * SECOND)
+    assert broker.log.flushed_offset >= 2
+
+
+# Against a plain account of what a log says
+
+
+@st.composite
+def _batches(draw: st.DrawFn) -> Sequence[RecordBatch]:
+    names = iter(range(10_000))
+    record = st.sampled_from("abc").flatmap(
+        lambda key: st.booleans().map(lambda gone: (key, None if gone else f"v{next(names)}"))
+    )
+    drawn = draw(st.lists(st.lists(record, min_size=1, max_size=4), min_size=1, max_size=12))
+    return [keyed(*records) for records in drawn]
+
+
+@given(batches=_batches(), segment_bytes=st.sampled_from([14, 350, 1_000]), rounds=st.integers(1, 4))
+def test_who_reads_a_compacted_log_ends_with_the_same_table(
+    batches: Sequence[RecordBatch], segment_bytes: int, rounds: int
+) -> None:
+    config = topic(segment_bytes=segment_bytes, delete_retention_ms=0)
+    log, file = log_of(*batches, config=config)
+    table, end = _table(file), log.log_end_offset
+    checkpoint = None
+    for number in range(rounds):
+        dirty = cleanable(log, file, checkpoint, config, number, V3_9)
+        Cleaner(log, file, dirty, config, number, V3_9).clean()
+        checkpoint = dirty.first_uncleanable_offset
+        assert _table(file) == table
+        assert log.log_end_offset == end
+        assert file.base_offsets == [batch.base_offset for batch in file.batches]
+        assert file.size_bytes == sum(batch.size_bytes for batch in file.batches)
+
+
+def _table(file: LogFile) -> dict[str, str]:
+    """Return the value of each key that has one, as somebody has it who reads all."""
+    table: dict[str, str] = {}
+    for batch in file.batches:
+        assert batch.keyed is not None
+        for key, gone, value in zip(batch.keyed.keys, batch.keyed.tombstones, batch.values, strict=True):
+            assert key is not None
+            table.pop(key, None)
+            if not gone:
+                table[key] = value
+    return table
