@@ -1,6 +1,6 @@
 """A broker on ZooKeeper: its session, its registration, its part in the controller election (``KafkaServer.scala``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
@@ -43,6 +43,7 @@ class ZkBrokerLifecycle:
         behaviours: Behaviours,
         on_registered: Callable[[int], None],
         known_controller: Callable[[], int],
+        servers: Sequence[str],
     ) -> None:
         self._broker = broker
         self._host = host
@@ -50,7 +51,7 @@ class ZkBrokerLifecycle:
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
         self._on_registered = on_registered
-        self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
+        self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self, servers)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
         self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(

@@ -90,7 +90,7 @@ class Unwatched:
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
         config, topic_config, on_registered, _, known_controller = rest
         return ZkBrokerLifecycle(
-            broker, host, config, topic_config, Behaviours(), on_registered, known_controller
+            broker, host, config, topic_config, Behaviours(), on_registered, known_controller, ("zookeeper",)
         )
 
 
