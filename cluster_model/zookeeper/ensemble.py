@@ -30,6 +30,7 @@ class _Member:
     process: Process
     host: Host
     store: ServerStore
+    quorum_store: QuorumStore | None
     life: StandaloneServer | QuorumPeer | None = field(default=None)
 
 
@@ -63,9 +64,9 @@ class ZooKeeperEnsemble:
         )
         self._members: dict[int, _Member] = {}
         for node, process in self.processes.items():
-            tree = DataTree(zk.ROOTS)
-            store = ServerStore(_STANDALONE_ID, tree) if is_alone else QuorumStore(node, tree)
-            self._members[node] = _Member(process, host_of(process), store)
+            store = ServerStore(_STANDALONE_ID if is_alone else node, DataTree(zk.ROOTS))
+            quorum_store = None if is_alone else QuorumStore(store)
+            self._members[node] = _Member(process, host_of(process), store, quorum_store)
         self._history = CommittedHistory(self._members[nodes[0]].store.tree)
 
     def start(self) -> None:
@@ -78,8 +79,8 @@ class ZooKeeperEnsemble:
 
     def _begin_life(self, member: _Member) -> StandaloneServer | QuorumPeer:
         """Return a server that can be connected to, by servers that start before it."""
-        if isinstance(member.store, QuorumStore):
-            peer = QuorumPeer(member.host, self._config, member.store, self._history)
+        if member.quorum_store is not None:
+            peer = QuorumPeer(member.host, self._config, member.quorum_store, self._history)
             self._network.listen(member.process, peer, quorum_name(member.process.name))
             member.life = peer
         else:

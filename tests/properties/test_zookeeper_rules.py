@@ -217,9 +217,8 @@ class World:
                 self.run(between(self.choices.schedule, 1, 5 * SECOND))
 
     def stores(self) -> list[QuorumStore]:
-        found = [member.store for member in self.ensemble._members.values()]
-        assert all(isinstance(store, QuorumStore) for store in found)
-        return [store for store in found if isinstance(store, QuorumStore)]
+        found = [member.quorum_store for member in self.ensemble._members.values()]
+        return [store for store in found if store is not None]
 
 
 def disturbed(seed: int, strikes: int = 25) -> World:

@@ -34,7 +34,7 @@ class QuorumPeer:
         self._config = config
         self._store = store
         self._history = history
-        self.clients = ZooKeeperServer(host, store)
+        self.clients = ZooKeeperServer(host, store.server)
         """What its clients see of it."""
         self._leader: EnsembleLeader | None = None
         self._follower: EnsembleFollower | None = None

@@ -1,4 +1,4 @@
-"""What a server of an ensemble has on its disk, beside its tree."""
+"""What a server of an ensemble has on its disk: its tree, and the log of transactions that it was made by."""
 
 from dataclasses import dataclass, field
 
@@ -8,17 +8,26 @@ from harrow.cluster_model.zookeeper.server import ServerStore
 
 
 @dataclass(slots=True)
-class QuorumStore(ServerStore):
+class QuorumStore:
     """The log of transactions, of which the first ``applied`` are in the tree.
 
     What is logged is on the disk before anybody is told (``forceSync``). ``accepted_epoch`` is the newest whose leader the
     server has met, ``current_epoch`` that of the last leader whose log it has taken over.
     """
 
+    server: ServerStore
     log: list[LoggedTransaction] = field(default_factory=list)
     applied: int = 0
     accepted_epoch: int = 0
     current_epoch: int = 0
+
+    @property
+    def server_id(self) -> int:
+        return self.server.server_id
+
+    @property
+    def tree(self) -> DataTree:
+        return self.server.tree
 
     def position(self) -> Position:
         return (self.log[-1].epoch if self.log else 0), len(self.log)

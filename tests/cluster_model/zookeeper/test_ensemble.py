@@ -19,6 +19,7 @@ from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFoll
 from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
 from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
 from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.server import ServerStore
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost
 from tests.recorded_choices import recorded_choices
 
@@ -29,7 +30,7 @@ TIMEOUT_US = 6 * SECOND
 
 
 def a_store(server_id: int = 1) -> QuorumStore:
-    return QuorumStore(server_id, DataTree(zk.ROOTS))
+    return QuorumStore(ServerStore(server_id, DataTree(zk.ROOTS)))
 
 
 class Lead:
