@@ -66,8 +66,11 @@ class _Request:
     error: str = zk.OK
 
 
-_Watchers = dict[str, dict[int, tuple[int, Connection]]]
-"""By path, and by connection: the session and the connection of each client that watches."""
+_Watchers = dict[str, dict[int, int]]
+"""By path, the sessions that watch, each with the number of the connection over which it has said so.
+
+Not the connection itself: a watch that never fires would keep it, and the broker behind it, for ever.
+"""
 
 
 class ZooKeeperServer:
@@ -276,43 +279,44 @@ class ZooKeeperServer:
             return zk.BAD_VERSION, ()
         result = self._tree.read(operation)
         if operation.watch:
-            watcher = (request.body.session_id, request.connection)
+            session_id, number = request.body.session_id, request.connection.id
             if isinstance(operation, zk.GetData):
-                self._data_watches.setdefault(operation.path, {})[request.connection.id] = watcher
+                self._data_watches.setdefault(operation.path, {})[session_id] = number
             elif result.error == zk.OK:
-                self._child_watches.setdefault(operation.path, {})[request.connection.id] = watcher
+                self._child_watches.setdefault(operation.path, {})[session_id] = number
         return zk.OK, (result,)
 
     # Watches
 
     def _fire(self, watches: _Watchers, path: str, *, children: bool) -> None:
-        for session_id, connection in watches.pop(path, _NO_WATCHERS).values():
-            if self._connections.get(session_id) is connection:
+        for session_id, number in watches.pop(path, _NO_WATCHERS).items():
+            connection = self._connections.get(session_id)
+            if connection is not None and connection.id == number:
                 self._host.send_response(connection, -1, zk.WatchEvent(path, children))
 
     def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
         """Put a client's watches in force, those that have missed something by having them fire (``DataTree.setWatches``)."""
-        watcher = (request.session_id, connection)
+        session_id, number = request.session_id, connection.id
         for path in request.data_watches:
             node = self._tree.node(path)
             if node is None or node.mzxid > request.last_zxid:
                 self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
             else:
-                self._data_watches.setdefault(path, {})[connection.id] = watcher
+                self._data_watches.setdefault(path, {})[session_id] = number
         for path in request.exist_watches:
             if self._tree.node(path) is not None:
                 self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
             else:
-                self._data_watches.setdefault(path, {})[connection.id] = watcher
+                self._data_watches.setdefault(path, {})[session_id] = number
         for path in request.child_watches:
             node = self._tree.node(path)
             if node is None or node.pzxid > request.last_zxid:
                 self._host.send_response(connection, -1, zk.WatchEvent(path, children=True))
             else:
-                self._child_watches.setdefault(path, {})[connection.id] = watcher
+                self._child_watches.setdefault(path, {})[session_id] = number
 
 
-_NO_WATCHERS: Final[dict[int, tuple[int, Connection]]] = {}
+_NO_WATCHERS: Final[dict[int, int]] = {}
 
 
 def _transactions(body: zk.ZooKeeperRequest) -> Iterable[Transaction]:
