@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,8 +86,11 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
         write_json(console, _document(request, measured))
     elif request.output_format == "markdown":
         heads = (f"Kafka {brokers.release.name}", "requests", "sequences", "differ")
-        told = (brokers.metadata, measured.requests, measured.sequences, sum(measured.differing.values()))
-        console.file.write(table(heads, [tuple(text(str(value)) for value in told)]) + "\n")
+        rows = [
+            (f"{brokers.metadata}, {asked}", tally.requests, tally.sequences, tally.differing)
+            for asked, tally in measured.tallies.items()
+        ]
+        console.file.write(table(heads, [tuple(text(str(value)) for value in row) for row in rows]) + "\n")
     else:
         for kind, found in measured.shortest.items():
             show(console, *_lines(measured.differing[kind], found))
@@ -124,6 +128,7 @@ def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
         "seed": request.seed or 0,
         "requests": measured.requests,
         "sequences": measured.sequences,
+        "asked": {asked: asdict(tally) for asked, tally in measured.tallies.items()},
         "differences": [
             {"count": measured.differing[kind], "kind": kind, "shortest": recording(found)}
             for kind, found in measured.shortest.items()

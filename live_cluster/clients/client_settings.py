@@ -11,7 +11,9 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    AUTO_OFFSET_RESET,
     CONSUMER,
+    DELIVERY_TIMEOUT,
     IDEMPOTENCE,
     IN_FLIGHT,
     PRODUCER,
@@ -23,10 +25,8 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
-_DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
-_OFFSET_RESET: Final = "auto.offset.reset"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
@@ -39,6 +39,13 @@ _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
 _LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
 """The most that librdkafka takes; before 2.0 the Java consumer's default is 305 seconds."""
+_TOPIC_SOUGHT_MS: Final = 3_600_000
+"""How long librdkafka goes on with a topic that some broker says is unknown: the most that it takes.
+
+With ZooKeeper a broker that has started answers before its controller has sent it any metadata (UpdateMetadata). The Java client asks
+again, for as long as its records have time; librdkafka, half a minute after it learnt of the topic, drops it with all that is queued
+for it (`rd_kafka_topic_set_notexists`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,12 @@ def _kafka_python_name(scope: str, name: str) -> str | None:
 
 
 def _librdkafka_connection(servers: list[str], client_id: str) -> dict[str, Any]:
-    return {"bootstrap.servers": ",".join(servers), "client.id": client_id, "log_level": 0}
+    return {
+        "bootstrap.servers": ",".join(servers),
+        "client.id": client_id,
+        "log_level": 0,
+        "topic.metadata.propagation.max.ms": _TOPIC_SOUGHT_MS,
+    }
 
 
 def _kafka_python_connection(servers: list[str], client_id: str) -> dict[str, Any]:
@@ -137,7 +149,7 @@ def _acks(value: Value) -> Value:
 LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
     CONFLUENT_KAFKA: LibrarySettings(
         own_name=_librdkafka_name,
-        own_values={_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
+        own_values={AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
     ),
@@ -159,7 +171,7 @@ def producer_settings(library: str, release: str, given: Mapping[str, Value]) ->
         "acks": _ALL if config.acks == -1 else str(config.acks),
         "retries": config.retries,
         IN_FLIGHT: config.max_in_flight,
-        _DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
+        DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
         _RECONNECT_BACKOFF_MAX: config.reconnect_backoff_max_us // US_PER_MS,
     }
     settings.update({name: value for name, value in known.items() if name in settings})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.settings import Value
@@ -37,15 +37,45 @@ Compare = Callable[[Sequence[Any]], ComparedSequence]
 """Takes steps on the model and on what is real."""
 
 
+Asked = Literal["broker", "controller"]
+"""Whom a sequence is for."""
+
+
 @dataclass(slots=True)
-class Measure:
-    """What was compared, and one sequence, the shortest that was found, for each kind of difference."""
+class Tally:
+    """How much one of them was asked, and how many of the sequences ended in a difference."""
 
     sequences: int = 0
     requests: int = 0
+    differing: int = 0
+
+
+@dataclass(slots=True)
+class Measure:
+    """What was compared, and one sequence, the shortest that was found, for each kind of difference.
+
+    Broker and controller are counted apart: with KRaft they take turns, and an answer of the one says nothing of the other.
+    """
+
+    tallies: dict[Asked, Tally] = field(default_factory=dict)
     differing: dict[str, int] = field(default_factory=dict)
     """How many sequences ended in a difference, by its kind."""
     shortest: dict[str, ComparedSequence] = field(default_factory=dict)
+
+    @property
+    def sequences(self) -> int:
+        return sum(tally.sequences for tally in self.tallies.values())
+
+    @property
+    def requests(self) -> int:
+        return sum(tally.requests for tally in self.tallies.values())
+
+    def add(self, asked: Asked, compared: ComparedSequence) -> None:
+        """Count a sequence."""
+        tally = self.tallies.setdefault(asked, Tally())
+        tally.sequences += 1
+        tally.requests += compared.requests
+        tally.differing += compared.difference is not None
 
 
 def model_broker(release: KafkaRelease) -> ModelBroker:
@@ -88,17 +118,16 @@ def measure(
         return compared_controllers(steps, model_controller(release), controller)
 
     for_brokers = sequences(followed=real.is_followed)
-    kinds: list[tuple[Compare, Iterator[Sequence[Any]]]] = [
-        (of_broker, all_sequences(for_brokers, first_seed))
+    kinds: list[tuple[Asked, Compare, Iterator[Sequence[Any]]]] = [
+        ("broker", of_broker, all_sequences(for_brokers, first_seed))
     ]
     if not real.is_followed:
-        kinds.append((of_controller, all_sequences(controller_sequences(), first_seed)))
-    for compare, drawn in cycle(kinds):
+        kinds.append(("controller", of_controller, all_sequences(controller_sequences(), first_seed)))
+    for asked, compare, drawn in cycle(kinds):
         if measured.requests >= requests:
             return
         compared = compare(next(drawn))
-        measured.sequences += 1
-        measured.requests += compared.requests
+        measured.add(asked, compared)
         if compared.difference is not None:
             kind = kind_of(compared.difference)
             measured.differing[kind] = measured.differing.get(kind, 0) + 1

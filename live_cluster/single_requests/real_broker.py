@@ -46,7 +46,10 @@ from harrow.live_cluster.single_requests.control_requests import ControlRequests
 from harrow.live_cluster.single_requests.controllers.real_controller import (
     SETTINGS as CONTROLLER_SETTINGS,
 )
-from harrow.live_cluster.single_requests.controllers.real_controller import RealController
+from harrow.live_cluster.single_requests.controllers.real_controller import (
+    VIEWER_SETTINGS,
+    RealController,
+)
 from harrow.live_cluster.stored_batches import as_batches, whole_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
@@ -95,8 +98,11 @@ class RealBrokers:
             self._cluster = opened.enter_context(
                 LocalCluster(
                     ClusterSpec(
-                        brokers=(BrokerSpec(id=BROKER),),
+                        brokers=(
+                            BrokerSpec(id=BROKER, settings={} if self.is_followed else {**VIEWER_SETTINGS}),
+                        ),
                         topics=(),
+                        voters=1,
                         settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
                     ),
                     java=started.java,
@@ -113,7 +119,7 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(control.address))
+                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
@@ -134,7 +140,8 @@ class RealBrokers:
         if self._last is not None and self.is_followed:
             self._last.unregister_follower()
         self._sequences += 1
-        follower = BROKER + self._sequences
+        # Where nobody follows, it must not be called as a broker of a sequence for controllers is.
+        follower = BROKER + self._sequences if self.is_followed else FOLLOWER
         broker = RealBroker(
             self._connection,
             self._zookeeper,
@@ -436,7 +443,7 @@ class RealBroker:
         }
         self._zookeeper.unregister(self._follower)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
         self._until("the end of a registration", lambda: FOLLOWER not in self._brokers())
 
     def elect_follower(self) -> None:
@@ -457,7 +464,7 @@ class RealBroker:
         self._zookeeper.ask_for_preferred_leaders(f"{self._topic}-{number}" for number in PARTITIONS)
         self._until("the end of an election", self._zookeeper.has_no_preferred_election)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return what ZooKeeper has.
@@ -488,7 +495,7 @@ class RealBroker:
                 ]
         return found
 
-    def _until_told(self, expected: dict[str, list[Any]]) -> None:
+    def _await_metadata(self, expected: dict[str, list[Any]]) -> None:
         """Wait until the broker has obeyed the controller: UpdateMetadata comes after LeaderAndIsr."""
         version = self._version(MetadataRequest, _METADATA)
         told = {

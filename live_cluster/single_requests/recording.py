@@ -5,9 +5,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter
 
+from harrow.cluster_model import errors
+from harrow.cluster_model.kraft.protocol import BrokerRegistrationRequest
 from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.broker_driver import PartitionStates, SingleRequest
 from harrow.live_cluster.single_requests.comparison import ComparedSequence
+from harrow.live_cluster.single_requests.controllers.driver import PartitionsSeen, RequestToController
+from harrow.live_cluster.single_requests.controllers.model_controller import heard, registered
 from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
 from harrow.live_cluster.single_requests.steps import Step
 
@@ -51,6 +55,52 @@ class RecordedBroker:
         """Return the states that belong to the last answer."""
         states: PartitionStates = self._answers[self._asked - 1]["states"]
         return states
+
+    def _next(self) -> Answer:
+        self._asked += 1
+        answer: Answer = self._answers[self._asked - 1]
+        return answer
+
+
+class RecordedController:
+    """Answers as a real controller did (`ControllerDriver`): first that its brokers are alive, then one answer after the other.
+
+    Broker epochs are offsets of a controller's log and stand in no recording: each registration that was accepted gets the next one.
+    """
+
+    def __init__(self, recorded: list[dict[str, Any]]) -> None:
+        self._answers = [entry["answer"] for entry in recorded]
+        self._asked = 0
+        self._has_topic = False
+        self._broker_epoch = 0
+
+    def ask(self, request: RequestToController) -> Answer:
+        is_registration = isinstance(request, BrokerRegistrationRequest)
+        if not self._has_topic:
+            alive = heard(errors.NONE, is_caught_up=True, is_fenced=False, should_shut_down=False)
+            return self._registered() if is_registration else alive
+        answer = self._next()
+        if not is_registration:
+            return answer
+        return {**answer, **self._registered(str(answer["error"]))}
+
+    def _registered(self, error: str = errors.NONE) -> Answer:
+        self._broker_epoch += 1
+        return registered(error, self._broker_epoch)
+
+    def create_topic(self) -> None:
+        self._has_topic = True
+
+    def elect_preferred_leaders(self) -> None:
+        """Go on to the partitions that this came to."""
+        self._next()
+
+    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
+        """Return those that belong to the last answer; before the topic there are none."""
+        if not self._has_topic:
+            return {}
+        seen: PartitionsSeen = self._answers[self._asked - 1]["partitions_seen"]
+        return seen
 
     def _next(self) -> Answer:
         self._asked += 1

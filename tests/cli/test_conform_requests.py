@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pytest
 
@@ -17,8 +17,16 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.single_requests import real_broker
-from harrow.live_cluster.single_requests.measure import SETTINGS
+from harrow.live_cluster.single_requests.controllers.model_controller import ModelController
+from harrow.live_cluster.single_requests.measure import (
+    SETTINGS,
+    Measure,
+    measure,
+    model_broker,
+    model_controller,
+)
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
+from harrow.live_cluster.single_requests.real_broker import RealBrokers
 from harrow.live_cluster.single_requests.recording import steps_of
 from tests.cli.conftest import Harrow
 
@@ -30,12 +38,14 @@ def broker(**switches: Any) -> ModelBroker:
 
 
 class StandIns:
-    """Brokers that *make* makes, in place of real ones."""
+    """Brokers that *make* makes, in place of real ones, with a controller of KRaft where *control* makes one."""
 
-    is_followed = True
-
-    def __init__(self, make: Callable[[], ModelBroker]) -> None:
+    def __init__(
+        self, make: Callable[[], ModelBroker], control: Callable[[], ModelController] | None = None
+    ) -> None:
         self._make = make
+        self._control = control
+        self.is_followed = control is None
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +57,9 @@ class StandIns:
 
     def next_broker(self) -> ModelBroker:
         return self._make()
+
+    def next_controller(self) -> ModelController | None:
+        return self._control() if self._control is not None else None
 
 
 Session = Callable[..., int]
@@ -98,11 +111,36 @@ def test_json_has_what_replays_a_difference(session: Session, capsys: pytest.Cap
     assert told["requests"] >= 600
     assert all(steps_of(found["shortest"]) for found in told["differences"])
     assert sum(found["count"] for found in told["differences"]) <= told["sequences"]
+    assert told["asked"] == {
+        "broker": {
+            "requests": told["requests"],
+            "sequences": told["sequences"],
+            "differing": sum(found["count"] for found in told["differences"]),
+        }
+    }
 
 
 def test_markdown_is_a_row_of_a_table(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     assert session(broker, output_format="markdown") == exit_code.OK
-    assert capsys.readouterr().out.startswith("| Kafka 2.4.1 | requests | sequences | differ |\n")
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head == "| Kafka 2.4.1 | requests | sequences | differ |"
+    assert row.startswith("| zookeeper, broker | ")
+
+
+def test_a_broker_and_its_controller_are_counted_apart() -> None:
+    release = KafkaRelease("4.3.1")
+    measured = Measure()
+    stand_ins = cast(
+        "RealBrokers", StandIns(lambda: model_broker(release), lambda: model_controller(release))
+    )
+    measure(release, stand_ins, 200, 0, measured, lambda: None)
+    of_broker, of_controller = measured.tallies["broker"], measured.tallies["controller"]
+    assert 0 <= of_broker.sequences - of_controller.sequences <= 1
+    assert of_broker.requests
+    assert of_controller.requests
+    assert measured.requests == of_broker.requests + of_controller.requests >= 200
+    assert measured.sequences == of_broker.sequences + of_controller.sequences
+    assert not measured.differing
 
 
 def test_brokers_that_do_not_hold_out_are_inconclusive(

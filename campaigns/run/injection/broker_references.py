@@ -66,7 +66,7 @@ class BrokerReferences:
             return
         partitions: tuple[str, ...] = (name,)
         if role == "leaders":
-            partitions = next(t.partition_names() for t in self._cluster.topics if t.name == name)
+            partitions = tuple(p for p in self._target.partition_names() if p.rpartition("-")[0] == name)
         for partition in partitions:
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:

@@ -23,8 +23,11 @@ from harrow.live_cluster.wire.controller_requests import ALTER_PARTITION, HEARTB
 from harrow.live_cluster.wire.metadata import broker_metadata, elect_preferred_leaders, eligible_leaders
 from harrow.live_cluster.wire.topics import create_topic
 
-SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 50}
-"""Nobody is fenced because nothing is heard of it; the broker that is there says soon what it has heard."""
+SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 20_000}
+"""Nobody is fenced because nothing is heard of it. A controller has half an interval to answer a heartbeat (`ControllerApis`), also on a
+busy machine."""
+VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
+"""The broker that is there says soon what it has heard, for each step waits for that."""
 
 _REGISTRATION_VERSION: Final = 4
 _ALTER_PARTITION_VERSION: Final = 3

@@ -26,6 +26,12 @@ def test_librdkafka_takes_all_of_them(release: str) -> None:
         Producer(producer_settings(CONFLUENT_KAFKA, release, {"enable.idempotence": True}))
 
 
+def test_librdkafka_does_not_give_a_topic_up_that_a_broker_does_not_know_of_yet() -> None:
+    connection = LIBRARIES[CONFLUENT_KAFKA].connection(["127.0.0.1:1"], "c")
+    assert connection["topic.metadata.propagation.max.ms"] > 120_000  # a record's delivery.timeout.ms
+    Producer(connection)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_kafka_python_takes_all_of_them(release: str) -> None:
     assert producer_settings(KAFKA_PYTHON, release, {}).keys() <= KafkaProducer.DEFAULT_CONFIG.keys()

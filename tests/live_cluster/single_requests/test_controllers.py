@@ -1,5 +1,6 @@
 """Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,8 +24,8 @@ from harrow.live_cluster.single_requests.controllers.steps import (
     RegisterStep,
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS
-from harrow.live_cluster.single_requests.recording import recording, steps_of
-from harrow.live_cluster.single_requests.sequences import drawn_sequences
+from harrow.live_cluster.single_requests.recording import RecordedController, recording, steps_of
+from harrow.live_cluster.single_requests.sequences import seed_sequences
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)
@@ -57,7 +58,7 @@ def partition(number: int, *steps: ControllerStep) -> Any:
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
-    for steps in drawn_sequences(0, controller_sequences()):
+    for steps in seed_sequences(0, controller_sequences()):
         found = compared(steps, release)
         assert found.difference is None
         assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
@@ -126,6 +127,27 @@ def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
     assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
+def test_one_that_registers_again_is_not_known_to_stop() -> None:
+    """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
+    _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
+    assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
+    *_, goes_on = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
+    assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
+
+
+def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
+    """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
+    let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    unfenced = HeartbeatStep(broker=1)
+    *_, back, refused = answers(*let_go, unfenced, joins)
+    assert not back["is_fenced"]
+    assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
+    # From 4.0 on that has to wait until the session is over.
+    anew: tuple[ControllerStep, ...] = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
+    assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+
+
 def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
     assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
@@ -136,6 +158,18 @@ def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
     ]
 
 
-def test_a_sequence_for_controllers_can_be_kept_too() -> None:
-    steps = (STOPS, *IS_BACK, AlterPartitionStep(), PreferredStep())
-    assert steps_of(recording(compared(steps))) == steps
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_what_a_controller_answered_is_answered_again(release: str) -> None:
+    for steps in seed_sequences(7, controller_sequences()):
+        recorded = json.loads(json.dumps(recording(compared(steps, release))))
+        assert steps_of(recorded) == steps
+        again = compared_controllers(steps, controller(release), RecordedController(recorded))
+        assert again.difference is None
+        assert json.loads(json.dumps(recording(again))) == recorded
+
+
+def test_a_recording_of_another_controller_shows() -> None:
+    steps = (*FENCED, HeartbeatStep(broker=1))
+    recorded = recording(compared(steps))
+    without = controller(eligible_leader_replicas=False)
+    assert compared_controllers(steps, without, RecordedController(recorded)).difference is not None
