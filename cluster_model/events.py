@@ -235,6 +235,21 @@ class SessionClosed(Event):
     ephemerals: Texts
 
 
+@event("ensemble_leader_elected")
+class EnsembleLeaderElected(Event):
+    """A server of a ZooKeeper ensemble leads a majority of it: from now on it decides, and sessions have their timeouts anew."""
+
+    server: ProcessName
+    epoch: Epoch
+
+
+@event("ensemble_server_suspended")
+class EnsembleServerSuspended(Event):
+    """A server of a ZooKeeper ensemble has lost its leader, or its followers: it closes its clients' connections and serves nobody."""
+
+    server: ProcessName
+
+
 # Faults and single messages
 
 

@@ -31,6 +31,10 @@ BROKER_ID_MAX: Final = 1_000
 PARTITIONS_MAX: Final = 10_000
 FIRST_CONTROLLER_ID: Final = 3_000
 """The node id of the first controller that is no broker, as in Kafka's examples."""
+ZOOKEEPER_SERVERS_MAX: Final = 9
+FIRST_ZOOKEEPER_ID: Final = 2_001
+"""The node id of the first ZooKeeper server, which is called zookeeper-1: ids of brokers are smaller."""
+_NODE_DIGITS_MAX: Final = 4
 CLIENTS_MAX: Final = 100
 VOTERS_MAX: Final = 9
 LOG_DIRS_MAX: Final = 100
@@ -133,8 +137,26 @@ class ClusterSpec:
     topics: tuple[TopicSpec, ...] = described("By default one topic t with one partition.", implied=True)
     network: NetworkSpec = described("The network.", default=NetworkSpec())
     disk: DiskSpec = described("The disks.", default=DiskSpec())
+    zookeeper_servers: int = described(
+        "How many ZooKeeper servers there are, zookeeper-1 and so on; a majority of them has to be there.",
+        default=1,
+        key="zookeeper.servers",
+        minimum=1,
+        maximum=ZOOKEEPER_SERVERS_MAX,
+        shrinks=False,
+    )
     zookeeper_tick_us: Duration = described(
         "Sessions expire at ticks.", default=2 * US_PER_SECOND, key="zookeeper.tick", minimum=1
+    )
+    zookeeper_init_limit: Count = described(
+        "How many ticks a new leader of several servers, and who follows it, have until a majority has its log (`initLimit`).",
+        default=10,
+        key="zookeeper.init_limit",
+    )
+    zookeeper_sync_limit: Count = described(
+        "For how many ticks they may hear nothing of each other then (`syncLimit`).",
+        default=5,
+        key="zookeeper.sync_limit",
     )
     metadata: Metadata | None = described(
         "Where brokers keep their metadata; by default as the release does.", default=None, shrinks=False
@@ -158,6 +180,10 @@ class ClusterSpec:
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions, topic by topic."""
         return tuple(name for topic in self.topics for name in topic.partition_names())
+
+    def zookeeper_ids(self) -> tuple[int, ...]:
+        """Return the node ids of the ZooKeeper servers."""
+        return tuple(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeeper_servers))
 
     def controller_ids(self) -> tuple[int, ...]:
         """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers."""
@@ -225,6 +251,23 @@ class ConsumerSpec:
     settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)
 
 
+def node_id(process: str) -> int | None:
+    """Return the node id of a server that is no broker by what its process is called, None for any other name."""
+    kind, _, number = process.rpartition("-")
+    if not number.isdecimal() or len(number) > _NODE_DIGITS_MAX:
+        return None
+    node = {"controller": 0, ZOOKEEPER: FIRST_ZOOKEEPER_ID - 1}.get(kind, -BROKER_ID_MAX) + int(number)
+    return node if node >= FIRST_ZOOKEEPER_ID and process_name(node) == process else None
+
+
+def server_text(node: object) -> object:
+    """Return a ZooKeeper server as a campaign names it, and whatever else stands for a broker or an end of a link as it is."""
+    is_server = isinstance(node, int) and FIRST_ZOOKEEPER_ID <= node < FIRST_CONTROLLER_ID
+    return process_name(node) if is_server and isinstance(node, int) else node
+
+
 def process_name(node: int) -> str:
-    """Return what the process of a broker, or of a controller that is none, is called."""
-    return f"controller-{node}" if node >= FIRST_CONTROLLER_ID else f"broker-{node}"
+    """Return what the process of a broker is called, of a controller that is none, or of a ZooKeeper server."""
+    if node >= FIRST_CONTROLLER_ID:
+        return f"controller-{node}"
+    return f"zookeeper-{node - FIRST_ZOOKEEPER_ID + 1}" if node >= FIRST_ZOOKEEPER_ID else f"broker-{node}"

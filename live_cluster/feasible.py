@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from harrow.campaigns.language.literals import name_in
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import events
-from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, all_fields_of
+from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
     RELEASES,
     behaviours_in,
@@ -26,7 +27,7 @@ from harrow.cluster_model.settings import (
     topic_config,
 )
 from harrow.cluster_model.sim import message_rule
-from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ZOOKEEPER, ConsumerSpec, ProducerSpec
 from harrow.faults.actions import AddPartitions, CancelReassignment, DeleteRecords, ReassignPartition, Send
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
@@ -86,6 +87,7 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+_QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
@@ -246,6 +248,12 @@ def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
         yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
     if reach.metadata == KRAFT:
         yield from _obstacles_of_kraft(plan, reach)
+        return
+    if reach.has_controllers and plan.cluster.zookeeper_servers > 1:
+        yield f"it has {plan.cluster.zookeeper_servers} ZooKeeper servers, and brokers are started with one"
+    for fault in faults_of(plan):
+        if _strikes_zookeeper(fault):
+            yield f"{fault.name} strikes a ZooKeeper server, and its process is not at hand"
 
 
 def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
@@ -265,17 +273,32 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
 
 def voters_of(plan: Plan) -> int:
     """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
-    may_be_struck = plan.swarm is not None or any(map(_strikes_controller, faults_of(plan)))
+    may_be_struck = plan.swarm is not None or any(
+        _strikes_controller(fault) or _strikes_zookeeper(fault) for fault in faults_of(plan)
+    )
     return plan.cluster.voters if may_be_struck else 1
 
 
 def _strikes_controller(fault: Fault) -> bool:
-    """Return whether a fault looks for the controller."""
+    """Return whether a fault looks for the broker that is the controller, or for the leader of the quorum, which is the same in KRaft."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
             value = item.of(fault)
-            if "controller" in (value if isinstance(value, tuple) else (value,)):
+            if {"controller", _QUORUM_LEADER}.intersection(value if isinstance(value, tuple) else (value,)):
                 return True
+    return False
+
+
+def _strikes_zookeeper(fault: Fault) -> bool:
+    """Return whether a fault names a server of ZooKeeper, and not all that there are."""
+    for item in all_fields_of(type(fault)):
+        if issubclass(item.kind, (BrokerMarker, EndpointMarker)):
+            value = item.of(fault)
+            for each in value if isinstance(value, tuple) else (value,):
+                if (isinstance(each, int) and each >= FIRST_ZOOKEEPER_ID) or (
+                    isinstance(each, str) and name_in(each)[0] == ZOOKEEPER
+                ):
+                    return True
     return False
 
 

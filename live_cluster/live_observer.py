@@ -102,6 +102,13 @@ class LiveObserver:
         self.is_failed = reports.is_failed
         self.is_consumed = clients.is_consumed
 
+    def quorum(self) -> tuple[int, ...]:
+        return tuple(self._cluster.control.controllers)
+
+    def quorum_leader(self) -> int | None:
+        leader = self.controller()
+        return leader if leader in self._cluster.control.controllers else None
+
     def replica(self, partition: str, broker: int) -> SeenReplica | None:
         offsets = self._watches[broker].offsets().get(partition)
         return None if offsets is None else SeenReplica(self, partition, broker, offsets)

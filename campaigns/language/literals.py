@@ -17,8 +17,8 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import BROKER_ID_MAX
-from harrow.faults.links.link_ends import GROUPS
+from harrow.cluster_model.topology import BROKER_ID_MAX, FIRST_ZOOKEEPER_ID, node_id, process_name
+from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
 
 LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
 FASTEST_PER_SECOND: Final = 10_000
@@ -30,6 +30,8 @@ BROKER_PATTERN: Final = (
     "(any|all|controller|(leader|leaders|follower|followers) of [^ ]+|rack .+|random [1-9][0-9]{0,4}"
     "|(100|[1-9][0-9]?)%)"
 )
+
+SERVER_PATTERN: Final = "(zookeeper|controller)-[0-9]+"
 
 _US_PER_UNIT: Final = {
     "us": 1,
@@ -64,7 +66,7 @@ _VERSION_CHARACTERS_MAX: Final = 60
 LATEST_RELEASE: Final = "latest"
 """The newest release that has a profile, as a campaign may call it."""
 _RESERVED_CLIENT: Final = re.compile(
-    rf"zookeeper|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|[0-9]+"
+    rf"zookeeper|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
 )
 
 
@@ -272,21 +274,30 @@ def choice(options: Collection[str]) -> Callable[[str], str]:
 
 
 def broker_reference(text: str) -> int | str:
-    """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on."""
+    """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on.
+
+    ``zookeeper-1`` is the id of a server that is no broker, and that some faults strike as well.
+    """
     words = " ".join(text.split())
+    server = node_id(words)
+    if server is not None:
+        return server
     if _BROKER.fullmatch(words):
         return words
     if _WHOLE_NUMBER.fullmatch(words):
         return broker_id(words)
     raise LiteralError(
         f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
-        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%` or a list of such"
+        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper` "
+        "or a list of such"
     )
 
 
 def name_in(reference: str) -> tuple[str, str]:
-    """Return what a reference to brokers names, and how it is called: a partition, a topic, a rack, or nothing."""
+    """Return what a reference to brokers names, and how it is called: a partition, a topic, a rack, ZooKeeper, or nothing."""
     word, _, rest = reference.partition(" ")
+    if rest.removeprefix("of ") == ZOOKEEPER and word in ("leader", "follower", "followers"):
+        return ZOOKEEPER, ""
     if word in ("leader", "follower", "followers"):
         return "partition", rest.removeprefix("of ")
     if word == "leaders":
@@ -298,7 +309,10 @@ broker_id: Final = whole_number(0, BROKER_ID_MAX)
 
 
 def endpoint(text: str) -> int | str:
-    """Return one end of a link: a broker's id, or the name of a client or of ``zookeeper``."""
+    """Return one end of a link: a broker's id, that of a server such as ``zookeeper-1``, or the name of a client or of ``zookeeper``."""
+    server = node_id(text)
+    if server is not None:
+        return server
     return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else text
 
 
@@ -452,13 +466,20 @@ def probability_text(probability: float) -> str:
     return f"{digits if '.' in digits or not e else digits + '.0'}{e}{exponent}"
 
 
+def _node_text(node: object) -> str | None:
+    """Return how a server is written that is no broker; brokers, clients and references are written as they are."""
+    return process_name(node) if isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID else None
+
+
 def field_text(kind: type[Any], value: Any) -> str | None:
     """Return how a value of a field of this kind is written, None where YAML says it as it is."""
     text = kinds.by_kind(_FIELD_TEXTS, kind)
     return None if text is None else text(value)
 
 
-_FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
+_FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str | None]]] = {
+    kinds.BrokerMarker: _node_text,
+    kinds.EndpointMarker: _node_text,
     kinds.DurationMarker: duration_text,
     kinds.DurationRangeMarker: _range_text(duration_text),
     kinds.DurationOrNeverMarker: lambda us: "never" if us is None else duration_text(us),

@@ -27,7 +27,10 @@ _PREFIX: Final = "key_"
 _NUMBERS: Final = (kinds.CountMarker, kinds.SkipMarker, int)
 
 _BROKER_ID: Final = section.number_schema(0, BROKER_ID_MAX)
-_BROKER: Final = {"type": "string", "pattern": f"^({literals.BROKER_PATTERN}|[0-9]+)$"}
+_BROKER: Final = {
+    "type": "string",
+    "pattern": f"^({literals.BROKER_PATTERN}|{literals.SERVER_PATTERN}|[0-9]+)$",
+}
 _DURATION: Final = section.spelling_schema(literals.DURATION_PATTERN, "500ms", "2s")
 _DURATIONS: Final = section.spelling_schema(
     literals.range_pattern(literals.DURATION_PATTERN), "2s", "1s..10s"

@@ -16,6 +16,7 @@ from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
+from harrow.cluster_model.topology import server_text
 from harrow.faults.links.network_split import NetworkSplit
 
 E = TypeVar("E", bound=Event)
@@ -143,7 +144,7 @@ def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
         assert isinstance(struck, NetworkSplit)
         for key in ("shape", "nodes", "order"):
             details.pop(key, None)
-        groups = " | ".join(" ".join(map(str, group)) for group in struck.groups())
+        groups = " | ".join(" ".join(str(server_text(node)) for node in group) for group in struck.groups())
         name = f"{name}: {words(struck.shape)} {groups}"
     return f"{name} {fields_text(tuple(details.items()))}".rstrip()
 
@@ -364,6 +365,8 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
     Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
     Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),
+    Phrase(events.EnsembleLeaderElected, "controller", "LEADS the ensemble (epoch {epoch})", at_start=True),
+    Phrase(events.EnsembleServerSuspended, "controller", "serves nobody: it has no majority any more"),
     Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
     Phrase(events.ControllerResigned, "controller", "is no longer controller"),
     Phrase(

@@ -9,6 +9,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.fields import all_fields_of, by_kind
+from harrow.cluster_model.topology import node_id
 from harrow.cluster_model.trace import TraceEvent, decode
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import BrokerProcesses, Fault, LastingFault, MessageFault
@@ -123,7 +124,17 @@ def struck_fault(name: str, details: Iterable[tuple[str, Any]]) -> Fault:
     return FAULTS[name](**values)
 
 
-_UNITS: Final[Mapping[type[Any], Callable[[str], Any]]] = {
+def _ends(value: Any) -> Any:
+    """Return a broker, an end of a link, or several, with the ids of servers that are told by their names."""
+    if isinstance(value, tuple):
+        return tuple([_ends(each) for each in value])
+    server = node_id(value) if isinstance(value, str) else None
+    return value if server is None else server
+
+
+_UNITS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
+    kinds.BrokerMarker: _ends,
+    kinds.EndpointMarker: _ends,
     kinds.BandwidthMarker: bandwidth,
     kinds.DurationMarker: duration,
     kinds.DurationRangeMarker: duration_range,

@@ -140,14 +140,14 @@ class ControlPlane(Protocol):
         """The processes in which it runs, besides the brokers or in theirs."""
 
     @property
-    def controllers(self) -> Mapping[int, Process]:
-        """The controllers that run in processes of their own, by node id."""
+    def servers(self) -> Mapping[int, Process]:
+        """The processes that are its own, by node id: ZooKeeper servers, or controllers that are no brokers."""
 
-    def start_controller(self, node: int) -> None:
-        """Begin a life of such a controller, whose process has just been started."""
+    def start_server(self, node: int) -> None:
+        """Begin a life of such a server, whose process has just been started."""
 
-    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
-        """Have such a controller resign, and call back when its process may end."""
+    def stop_server(self, node: int, on_ended: Callable[[], None]) -> None:
+        """Have such a server give up what it has, and call back when its process may end."""
 
     def start(self) -> None:
         """Start those processes."""
@@ -189,6 +189,12 @@ class ControlPlane(Protocol):
 
     def controller(self) -> int | None:
         """Return the broker that is controller."""
+
+    def quorum(self) -> tuple[int, ...]:
+        """Return the nodes of which a majority decides: ZooKeeper servers, or controllers."""
+
+    def quorum_leader(self) -> int | None:
+        """Return which of them leads a majority; None while there is none."""
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return a partition's leader and ISR, None while it has never had any."""

@@ -49,7 +49,7 @@ class QuorumControlPlane:
         self._trace = trace
         self._voters = spec.controller_ids()
         self._brokers = brokers
-        self.controllers: dict[int, Process] = (
+        self.servers: dict[int, Process] = (
             {}
             if spec.combined
             else {node: Process(process_name(node), partial(end_process, node)) for node in self._voters}
@@ -65,13 +65,13 @@ class QuorumControlPlane:
         self._active: tuple[int, int] | None = None
 
     def _process(self, node: int) -> Process:
-        return self.controllers.get(node) or self._brokers[node]
+        return self.servers.get(node) or self._brokers[node]
 
     def start(self) -> None:
-        for node in self.controllers:
-            self.start_controller(node)
+        for node in self.servers:
+            self.start_server(node)
 
-    def start_controller(self, node: int) -> None:
+    def start_server(self, node: int) -> None:
         process = self._process(node)
         controller = QuorumController(
             node,
@@ -90,7 +90,7 @@ class QuorumControlPlane:
         self._network.listen(process, controller, server_name(node))
         controller.start()
 
-    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
+    def stop_server(self, node: int, on_ended: Callable[[], None]) -> None:
         """Have a controller stop in good order."""
         self._nodes[node].shutdown(on_ended)
 
@@ -104,7 +104,7 @@ class QuorumControlPlane:
     ) -> KRaftBrokerLifecycle:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:
-            self.start_controller(broker)
+            self.start_server(broker)
         life = KRaftBrokerLifecycle(
             broker,
             host,
@@ -114,7 +114,7 @@ class QuorumControlPlane:
             self._quorum_config,
             listener,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
-            partial(self.stop_controller, broker) if broker in self._voters else None,
+            partial(self.stop_server, broker) if broker in self._voters else None,
         )
         self._lives[broker] = life
         return life
@@ -193,7 +193,7 @@ class QuorumControlPlane:
     def expire_session(self, broker: int) -> None:
         """Have a broker fenced; of a controller in a process of its own have the office taken."""
         active = self._active_controller()
-        if broker in self.controllers:
+        if broker in self.servers:
             self.remove_controller()
         elif active is not None:
             active.expire_session(broker)
@@ -212,6 +212,14 @@ class QuorumControlPlane:
             active.raft.resign()
 
     # What can be seen
+
+    def quorum(self) -> tuple[int, ...]:
+        return self._voters
+
+    def quorum_leader(self) -> int | None:
+        """Return the active controller, if it is there."""
+        active = self._active_controller()
+        return None if active is None else self.controller()
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what is committed of a partition."""

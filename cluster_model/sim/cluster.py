@@ -36,6 +36,8 @@ from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
 """The cluster is started this long before virtual time 0, when it is ready; a quorum has to elect a leader first."""
+_ELECTION_US: Final = 3 * US_PER_SECOND
+"""How long before the brokers several ZooKeeper servers are started, which have to elect a leader."""
 _NEVER_US: Final = 5_000_000 * US_PER_SECOND
 _REASSIGNS_SINCE: Final = (2, 4)
 """The first release that takes AlterPartitionReassignments (KIP-455)."""
@@ -63,12 +65,13 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.stop_broker,
         )
     return ZkControlPlane(
-        spec.zookeeper_tick_us,
+        spec,
         cluster.behaviours,
         cluster.host,
         cluster.network,
         cluster.trace,
         cluster.processes,
+        cluster.stop_broker,
     )
 
 
@@ -92,7 +95,9 @@ class Cluster:
         self.choices = choices
         self.metadata = spec.metadata or RELEASES[release].metadata
         self._started_us = -BOOTSTRAP_US[self.metadata]
-        self.simulator = Simulator(self._started_us, events_limit)
+        elects = self.metadata == ZOOKEEPER and spec.zookeeper_servers > 1
+        began_us = self._started_us - (_ELECTION_US if elects else 0)
+        self.simulator = Simulator(began_us, events_limit)
         self.trace = Trace(self.simulator)
         self.history = History()
         self.network = Network(self.simulator, choices, spec.network, self.trace)
@@ -122,12 +127,14 @@ class Cluster:
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
-        self.nodes = {**self.processes, **self.control_plane.controllers}
-        """The processes that may be struck: brokers, and controllers in processes of their own."""
+        self.nodes = {**self.processes, **self.control_plane.servers}
+        """The processes that may be struck: brokers, and those that the control plane has for itself."""
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.assignment = self.control_plane.assignment
         self.controller = self.control_plane.controller
+        self.quorum = self.control_plane.quorum
+        self.quorum_leader = self.control_plane.quorum_leader
         self.partition_state = self.control_plane.partition_state
         self.electable = self.control_plane.electable
         self.recovery_sets = self.control_plane.recovery_sets
@@ -174,9 +181,9 @@ class Cluster:
         self.simulator.run_until(0)
 
     def _power_on(self, broker: int) -> None:
-        if broker in self.control_plane.controllers:
+        if broker in self.control_plane.servers:
             self.trace.emit(events.BrokerStarted, broker)
-            self.control_plane.start_controller(broker)
+            self.control_plane.start_server(broker)
             return
         process = self.processes[broker]
         life = Broker(
@@ -231,7 +238,7 @@ class Cluster:
     def lose_disk(self, broker: int) -> None:
         """Have a broker that is down find an empty disk when it comes back."""
         if broker not in self.disks:
-            return  # A controller in a process of its own has no logs of partitions.
+            return  # A process of the control plane alone has no logs of partitions.
         disk = self.disks[broker]
         for partition, log_file in disk.log_files.items():
             if log_file.log_end_offset:
@@ -242,7 +249,7 @@ class Cluster:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
         if broker not in self.disks:
-            return  # A controller in a process of its own has no logs of partitions.
+            return  # A process of the control plane alone has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
@@ -253,7 +260,7 @@ class Cluster:
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Have each append of a broker wait so much longer for its disk, after those before it."""
         if broker not in self.disks:
-            return  # A controller in a process of its own has no logs of partitions.
+            return  # A process of the control plane alone has no logs of partitions.
         self.disks[broker].slow_down(write_us)
         process = self.processes[broker]
         if process.running:
@@ -273,7 +280,7 @@ class Cluster:
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
         """Have a broker that is down find a checkpoint file as it was so long ago; None: not at all."""
         if broker not in self.disks:
-            return  # A controller in a process of its own has no logs of partitions.
+            return  # A process of the control plane alone has no logs of partitions.
         disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
         if name == LEADER_EPOCH_CHECKPOINT:
             changed = self._revert_epochs(broker, disk, at_us)
@@ -318,8 +325,8 @@ class Cluster:
             self.simulator.schedule(self.simulator.now_us, process, self._terminate, broker)
 
     def _terminate(self, broker: int) -> None:
-        if broker in self.control_plane.controllers:
-            self.control_plane.stop_controller(broker, lambda: self._exit(broker, events.SHUT_DOWN))
+        if broker in self.control_plane.servers:
+            self.control_plane.stop_server(broker, lambda: self._exit(broker, events.SHUT_DOWN))
             return
         process = self.processes[broker]
         self.brokers[broker].stop(lambda: self.network.stop_listening(process), partial(self._exit, broker))
@@ -418,7 +425,7 @@ class Cluster:
         self._stopping.update({broker: False for broker in self._stopping if broker not in brokers})
         outside = (process.name for broker, process in self.processes.items() if broker not in brokers)
         self.network.restore_all_but(frozenset(outside))
-        for node in (*self.control_plane.controllers, *brokers):
+        for node in (*self.control_plane.servers, *brokers):
             self._revive(node)
 
     def heal(self) -> None:

@@ -1,6 +1,6 @@
 """A broker on ZooKeeper: its session, its registration, its part in the controller election (``KafkaServer.scala``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
@@ -42,6 +42,7 @@ class ZkBrokerLifecycle:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         listener: LifecycleListener,
+        servers: Sequence[str],
     ) -> None:
         self._broker = broker
         self._host = host
@@ -49,7 +50,7 @@ class ZkBrokerLifecycle:
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
         self._listener = listener
-        self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
+        self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self, servers)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
         self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(

@@ -1,4 +1,4 @@
-"""A broker's ZooKeeper client: one session, requests that are repeated until connected, watches.
+"""A broker's ZooKeeper client: one session, servers that it tries in turn, requests that are repeated until connected, watches.
 
 After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``: what was in flight when the
 connection broke is sent again when there is one. A client whose session has expired
@@ -6,11 +6,12 @@ learns so when it next reaches ZooKeeper, not before; what is in flight then fai
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.compiling import mypyc_attr
+from harrow.cluster_model.sim.choices import between, pick
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper import protocol as zk
@@ -18,6 +19,12 @@ from harrow.cluster_model.zookeeper import protocol as zk
 OnResponse = Callable[[zk.ZooKeeperResponse], None]
 
 _Pending = tuple[tuple[zk.ZooKeeperOperation, ...], bool, zk.Check | None, OnResponse]
+
+_ROUND_US: Final = US_PER_SECOND
+"""How long a client waits when it has tried all servers (``StaticHostProvider.next``)."""
+_SPREAD_US: Final = US_PER_SECOND
+"""How long it waits at most before it tries another one, so that not all clients come at once (``ClientCnxn``)."""
+CLIENT_LISTENER: Final = "zookeeper"
 
 _EXPIRED: Final = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
 
@@ -39,23 +46,52 @@ class SessionListener(Protocol):
 class ZooKeeperClient:
     """A session with ZooKeeper."""
 
-    def __init__(self, host: Host, session_timeout_us: int, listener: SessionListener) -> None:
+    def __init__(
+        self,
+        host: Host,
+        session_timeout_us: int,
+        listener: SessionListener,
+        servers: Sequence[str] = ("zookeeper",),
+    ) -> None:
         self._host = host
+        self._servers = self._shuffled(servers)
+        self._place = 0
+        self._last_place = 0
         self._session_timeout_us = session_timeout_us
         self._listener = listener
         # The client gives a silent server up after two thirds of the session timeout and
         # pings after half of that (ClientCnxn).
         self._read_timeout_us = session_timeout_us * 2 // 3
         self._ping_interval_us = self._read_timeout_us // 2
+        self._connect_timeout_us = min(self._read_timeout_us, session_timeout_us // len(servers))
         self._client = NetworkClient(
-            host, "zookeeper", "zookeeper", self._read_timeout_us, on_push=listener.watch_fired
+            host,
+            self._servers[0],
+            CLIENT_LISTENER,
+            self._read_timeout_us,
+            on_push=self._fired,
+            on_disconnect=lambda: self._disconnected(None),
         )
+        # The watches that have not fired yet, as far as the client knows, and the last change that it has seen.
+        self._data_watches: dict[str, None] = {}
+        self._exist_watches: dict[str, None] = {}
+        self._child_watches: dict[str, None] = {}
+        self._last_zxid = -1
         self._session_id = 0
         self._connected = False
         self._expiring = False
         self._closing = False
         self._waiting: deque[_Pending] = deque()
         self._last_sent_us = 0
+
+    def _shuffled(self, servers: Sequence[str]) -> tuple[str, ...]:
+        """Return the servers in the order in which this session tries them (``StaticHostProvider``)."""
+        left, shuffled = list(servers), []
+        while left:
+            server = pick(self._host.choices.network, left)
+            left.remove(server)
+            shuffled.append(server)
+        return tuple(shuffled)
 
     def owns(self, result: zk.ZooKeeperResult) -> bool:
         """Return whether a znode that was there already is this session's: its creation was answered in vain.
@@ -115,7 +151,28 @@ class ZooKeeperClient:
         elif response.error == zk.SESSION_EXPIRED:
             self._expired(pending)
         elif pending is not None:
+            self._note(pending[0], response)
             pending[3](response)
+
+    def _note(self, operations: Sequence[zk.ZooKeeperOperation], response: zk.ZooKeeperResponse) -> None:
+        """Remember how far this client has seen, and what it watches now."""
+        self._last_zxid = max(self._last_zxid, response.zxid)
+        for operation, result in zip(operations, response.results, strict=False):
+            if isinstance(operation, zk.GetData) and operation.watch:
+                self._data_watches.pop(operation.path, None)
+                self._exist_watches.pop(operation.path, None)
+                watches = self._data_watches if result.error == zk.OK else self._exist_watches
+                watches[operation.path] = None
+            elif isinstance(operation, zk.GetChildren) and operation.watch and result.error == zk.OK:
+                self._child_watches[operation.path] = None
+
+    def _fired(self, event: zk.WatchEvent) -> None:
+        if event.children:
+            self._child_watches.pop(event.path, None)
+        else:
+            self._data_watches.pop(event.path, None)
+            self._exist_watches.pop(event.path, None)
+        self._listener.watch_fired(event)
 
     def _disconnected(self, pending: "_Pending | None") -> None:
         if pending is not None:
@@ -125,11 +182,31 @@ class ZooKeeperClient:
                 self._waiting.append(pending)
         if self._connected:
             self._connected = False
-            self._host.set_timer(US_PER_SECOND, self._reconnect)
+            self._try_next()
+
+    def _try_next(self) -> None:
+        """Connect to the next server: at once, or a second later where each has been tried since the last connection."""
+        self._place = (self._place + 1) % len(self._servers)
+        delay_us = _ROUND_US if self._place == self._last_place else 0
+        if len(self._servers) > 1:
+            delay_us += between(self._host.choices.network, 0, _SPREAD_US - 1)
+        self._client.server = self._servers[self._place]
+        self._host.set_timer(delay_us, self._reconnect)
+
+    def _begin_anew(self) -> None:
+        """Forget the session that is over: its watches went with it, and the next one tries servers in an order of its own."""
+        self._session_id = 0
+        self._last_zxid = -1
+        self._data_watches.clear()
+        self._exist_watches.clear()
+        self._child_watches.clear()
+        if len(self._servers) > 1:
+            self._servers = self._shuffled(self._servers)
+            self._place = self._last_place = 0
 
     def _expired(self, pending: "_Pending | None") -> None:
         self._connected = False
-        self._session_id = 0
+        self._begin_anew()
         self._listener.session_expired()
         self._expiring = True
         if pending is not None:
@@ -157,15 +234,26 @@ class ZooKeeperClient:
         if self._closing:
             return
         self._last_sent_us = self._host.clock.now_us
-        request = zk.ConnectRequest(self._session_id, self._session_timeout_us)
+        request = zk.ConnectRequest(
+            self._session_id,
+            self._session_timeout_us,
+            self._last_zxid,
+            tuple(self._data_watches),
+            tuple(self._exist_watches),
+            tuple(self._child_watches),
+        )
+        self._client.server = self._servers[self._place]
+        self._client.timeout_us = self._connect_timeout_us
         self._client.send(request, self._connect_answered)
 
     def _connect_answered(self, response: zk.ConnectResponse | None, _: None) -> None:
         if response is None:
-            self._host.set_timer(US_PER_SECOND, self._reconnect)
+            self._try_next()
             return
         if response.error == zk.SESSION_EXPIRED:
-            self._session_id = 0
+            if len(self._servers) > 1:
+                self._client.disconnect()
+            self._begin_anew()
             self._listener.session_expired()
             self._fail_what_waits()
             self._connect()
@@ -173,6 +261,8 @@ class ZooKeeperClient:
         is_new = response.session_id != self._session_id
         self._session_id = response.session_id
         self._connected = True
+        self._last_place = self._place
+        self._client.timeout_us = self._read_timeout_us
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:
             self._send(pending)

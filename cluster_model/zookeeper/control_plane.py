@@ -1,7 +1,6 @@
 """ZooKeeper as a cluster's control plane: what stands in its znodes is so (`ControlPlane`)."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from harrow.cluster_model import errors, events
@@ -14,10 +13,12 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import REGISTRATION_RETRY_US, ZkBrokerLifecycle
-from harrow.cluster_model.zookeeper.server import ZooKeeper
+from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.quorum.fast_leader_election import NOTIFICATION_INTERVAL_MAX_US
 from harrow.cluster_model.zookeeper.state_changes import StateChanges
 
 _ADMIN_RETRY_US: Final = 100 * US_PER_MS
@@ -26,36 +27,35 @@ _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 class ZkControlPlane:
     """ZooKeeper, and a controller on one of the brokers."""
 
-    controllers: Mapping[int, Process] = MappingProxyType({})
-
     def __init__(
         self,
-        tick_us: int,
+        spec: ClusterSpec,
         behaviours: Behaviours,
         host_of: Callable[[Process], Host],
         network: Network,
         trace: Trace,
         brokers: Mapping[int, Process],
+        end_process: Callable[[int], None],
     ) -> None:
         self._brokers = brokers
         self._lives: dict[int, ZkBrokerLifecycle] = {}
         self._admin = host_of(Process("admin"))
-        self._tick_us = tick_us
+        self._spec = spec
         self._behaviours = behaviours
-        process = Process("zookeeper")
-        self.process_names: tuple[str, ...] = (process.name,)
-        self._zookeeper = ZooKeeper(host_of(process), tick_us)
-        network.listen(process, self._zookeeper)
+        self._zookeeper = ZooKeeperEnsemble(spec, host_of, network, self._admin, end_process)
+        self.process_names = self._zookeeper.names
+        self.servers = self._zookeeper.processes
         StateChanges(trace, self._zookeeper)
 
     def start(self) -> None:
         self._zookeeper.start()
 
-    def start_controller(self, node: int) -> None:
-        raise AssertionError(f"there is no controller {node}: each broker has one")
+    def start_server(self, node: int) -> None:
+        self._zookeeper.start_server(node)
 
-    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
-        raise AssertionError(f"there is no controller {node}: each broker has one")
+    def stop_server(self, node: int, on_ended: Callable[[], None]) -> None:
+        self._zookeeper.stop_server(node)
+        on_ended()
 
     def join(
         self,
@@ -66,17 +66,19 @@ class ZkControlPlane:
         listener: LifecycleListener,
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
-        life = ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, listener)
+        life = ZkBrokerLifecycle(
+            broker, host, config, topic_config, self._behaviours, listener, self.process_names
+        )
         self._lives[broker] = life
         return life
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Create a topic as ``kafka-topics --zookeeper`` does: its assignment, and no more."""
-        self._zookeeper.apply(zk.Create(zk.topic_path(topic), tuple(map(ReplicaAssignment, assignment))))
+        self._zookeeper.write(zk.Create(zk.topic_path(topic), tuple(map(ReplicaAssignment, assignment))))
 
     def elect_preferred_leaders(self) -> None:
         """Create ``/admin/preferred_replica_election``."""
-        self._zookeeper.apply(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
+        self._zookeeper.write(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask the active controller, until there is one that does it."""
@@ -91,7 +93,7 @@ class ZkControlPlane:
 
     def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
         """Write a topic's assignment with more partitions, as ``kafka-topics --zookeeper`` does."""
-        assigned = self._zookeeper.data(zk.topic_path(topic))
+        assigned = self._zookeeper.tree.data(zk.topic_path(topic))
         known = assigned if isinstance(assigned, tuple) else ()
         first = known[0].replicas if known else ()
         live = [broker for broker in sorted(self._brokers) if self.is_registered(broker)]
@@ -103,9 +105,10 @@ class ZkControlPlane:
             self._admin.emit(events.RequestRejected, broker, CREATE_PARTITIONS_API, name, ADMIN, error)
             return
         added = assign_partitions(live, racks, first, len(known), total)
-        self._zookeeper.apply(zk.SetData(zk.topic_path(topic), (*known, *map(ReplicaAssignment, added))))
+        self._zookeeper.write(zk.SetData(zk.topic_path(topic), (*known, *map(ReplicaAssignment, added))))
 
     def expire_session(self, broker: int) -> None:
+        """End a broker's session, if there is a server that can."""
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def lose_disk(self, broker: int) -> None:
@@ -113,21 +116,30 @@ class ZkControlPlane:
 
     def remove_controller(self) -> None:
         """Delete ``/controller``."""
-        self._zookeeper.apply(zk.Delete(zk.CONTROLLER))
+        self._zookeeper.write(zk.Delete(zk.CONTROLLER))
+
+    def quorum(self) -> tuple[int, ...]:
+        return tuple(self.servers)
+
+    def quorum_leader(self) -> int | None:
+        return self._zookeeper.leader()
 
     def controller(self) -> int | None:
         """Return the broker in ``/controller``."""
-        found = self._zookeeper.data(zk.CONTROLLER)
+        found = self._zookeeper.tree.data(zk.CONTROLLER)
         return found if isinstance(found, int) else None
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return what a partition's state znode has."""
-        return self._zookeeper.partition_state(partition)
+        node = self._zookeeper.tree.node(zk.state_path(partition))
+        if node is None or not isinstance(node.data, zk.TopicPartitionState):
+            return None
+        return node.data.leader_and_isr(node.version)
 
     def assignment(self, partition: str) -> ReplicaAssignment | None:
         """Return what a topic's znode has of a partition."""
         topic, _, number = partition.rpartition("-")
-        assigned = self._zookeeper.data(zk.topic_path(topic))
+        assigned = self._zookeeper.tree.data(zk.topic_path(topic))
         return assigned[int(number)] if isinstance(assigned, tuple) and int(number) < len(assigned) else None
 
     def electable(self, partition: str) -> tuple[int, ...]:
@@ -139,8 +151,20 @@ class ZkControlPlane:
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return how long a session may outlive its broker, whose next life waits for its end and then tries again."""
-        return config.zookeeper_session_timeout_us + 2 * self._tick_us + REGISTRATION_RETRY_US
+        return (
+            self._election_time_max_us()
+            + config.zookeeper_session_timeout_us
+            + 2 * self._spec.zookeeper_tick_us
+            + REGISTRATION_RETRY_US
+        )
+
+    def _election_time_max_us(self) -> int:
+        """Return how long several servers may be without a leader once they all run again."""
+        if len(self.process_names) == 1:
+            return 0
+        limits = self._spec.zookeeper_init_limit + self._spec.zookeeper_sync_limit
+        return 2 * limits * self._spec.zookeeper_tick_us + NOTIFICATION_INTERVAL_MAX_US
 
     def is_registered(self, broker: int) -> bool:
         """Return whether ``/brokers/ids`` has a broker."""
-        return self._zookeeper.exists(zk.broker_path(broker))
+        return self._zookeeper.tree.node(zk.broker_path(broker)) is not None

@@ -24,6 +24,21 @@ SESSION_EXPIRED: Final = "SESSIONEXPIRED"
 ANY_VERSION: Final = -1
 
 
+ROOTS: Final = (
+    LOG_DIR_EVENT_NOTIFICATION,
+    BROKER_IDS,
+    BROKER_TOPICS,
+    ISR_CHANGE_NOTIFICATION,
+    "/admin",
+    CONTROLLER_EPOCH,
+)
+"""The znodes that are there from the start (``KafkaZkClient.createTopLevelPaths``)."""
+
+
+def parent_of(path: str) -> str:
+    return path.rsplit("/", 1)[0] or "/"
+
+
 def broker_path(broker: int) -> str:
     return f"{BROKER_IDS}/{broker}"
 
@@ -197,12 +212,16 @@ class ZooKeeperRequest:
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperResponse:
-    """The outcome of each operation; or one error for all of them. ``request`` is None where a session was closed."""
+    """The outcome of each operation; or one error for all of them. ``request`` is None where a session was closed.
+
+    ``zxid`` is the last change that the server had applied when it answered.
+    """
 
     api: ClassVar[str] = "ZooKeeper"
     error: str
     results: tuple[ZooKeeperResult, ...]
     request: ZooKeeperRequest | None = None
+    zxid: int = -1
 
     @property
     def znodes(self) -> tuple[str, ...]:
@@ -213,11 +232,19 @@ class ZooKeeperResponse:
 
 @dataclass(slots=True, frozen=True)
 class ConnectRequest:
-    """Open a session, or go on with one (``session_id`` > 0) over a new connection."""
+    """Open a session, or go on with one (``session_id`` > 0) over a new connection.
+
+    ``last_zxid`` is the last change that the client has seen, and the watches are those that it waits for: what they would have
+    told since then they tell at once, and wait otherwise. ZooKeeper's client sends them right behind it (SetWatches).
+    """
 
     api: ClassVar[str] = "ZooKeeper"
     session_id: int
     timeout_us: int
+    last_zxid: int = -1
+    data_watches: tuple[str, ...] = ()
+    exist_watches: tuple[str, ...] = ()
+    child_watches: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)

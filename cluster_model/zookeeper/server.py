@@ -1,310 +1,330 @@
-"""ZooKeeper: a tree of znodes, sessions with ephemeral nodes, one-shot watches.
+"""A ZooKeeper server, as its clients see it (``ZooKeeperServer.java`` and its chain of request processors).
 
-One linearizable server stands for the ensemble. Sessions expire at ticks, as
-ZooKeeper's ``SessionTrackerImpl`` rounds them, so several that were last heard of
-within one tick expire together.
+It answers reads by itself, from what it has applied, and has everything else decided: by itself if it is alone, by the
+leader if it is one of an ensemble. While nobody decides it serves nobody.
 """
 
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Final, Protocol
 
 from harrow.cluster_model.events import SessionClosed, SessionExpired
-from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.data_tree import (
+    CloseSession,
+    CreateSession,
+    DataTree,
+    Outcome,
+    Transaction,
+    Write,
+    ZooKeeperSession,
+)
+
+_SERVER_ID_SHIFT: Final = 56
+"""A session's id begins with the server that has made it (``SessionTrackerImpl.initializeNextSession``)."""
+
+_WRITES: Final = (zk.Create, zk.SetData, zk.Delete, zk.Check)
+
+
+class RequestProcessor(Protocol):
+    """Who decides for a server: what is a transaction, which sessions go on."""
+
+    def submit(self, transaction: Transaction, tag: int) -> None:
+        """Have a transaction take its place among all others; the server gets it with its *tag* when it has been decided."""
+
+    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
+        """Find out whether a session goes on, whose client has come to this server."""
+
+    def touch(self, session_id: int) -> None:
+        """Note that the client of a session has been heard of."""
 
 
 @dataclass(slots=True)
-class Znode:
-    """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise."""
+class ServerStore:
+    """What outlives a server's process: it is on its disk."""
 
-    data: Any
-    version: int
-    czxid: int
-    owner: int = 0
-    next_sequence: int = 0
+    server_id: int
+    tree: DataTree
+    last_session: int = 0
+    last_tag: int = 0
 
 
-@dataclass(slots=True)
-class ZooKeeperSession:
-    """A client's session."""
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A request of a client, and what is known of its operations; those behind it wait for it."""
 
-    id: int
-    client: str
-    timeout_us: int
-    expires_us: int
     connection: Connection
-    ephemerals: list[str] = field(default_factory=list)
-    announced: dict[zk.WatchEvent, None] = field(default_factory=dict)
-    """What its watches have said since they were last set; said again on a new connection, for it
-    may have been lost with the old one (the client's SetWatches)."""
+    correlation_id: int
+    body: zk.ZooKeeperRequest
+    outcomes: deque[Outcome] = field(default_factory=deque)
+    results: list[zk.ZooKeeperResult] = field(default_factory=list)
+    done: int = 0
+    error: str = zk.OK
 
 
-class ZooKeeper:
-    """The server. Clients see it through requests only; faults may expire a session."""
+_Watchers = dict[str, dict[int, int]]
+"""By path, the sessions that watch, each with the number of the connection over which it has said so.
 
-    def __init__(self, host: Host, tick_us: int) -> None:
+Not the connection itself: a watch that never fires would keep it, and the broker behind it, for ever.
+"""
+
+
+class ZooKeeperServer:
+    """One life of a server. Clients see it through requests only."""
+
+    def __init__(self, host: Host, store: ServerStore) -> None:
         self._host = host
-        self._tick_us = tick_us
-        self._nodes: dict[str, Znode] = {"/": Znode(None, 0, 0)}
-        self._children: dict[str, dict[str, None]] = {"/": {}}
-        self._sessions: dict[int, ZooKeeperSession] = {}
-        self._data_watches: dict[str, dict[int, None]] = {}
-        self._child_watches: dict[str, dict[int, None]] = {}
-        self._zxid = -1
-        self._last_session_id = 0
-        for path in (
-            zk.LOG_DIR_EVENT_NOTIFICATION,
-            zk.BROKER_IDS,
-            zk.BROKER_TOPICS,
-            zk.ISR_CHANGE_NOTIFICATION,
-            "/admin",
-            zk.CONTROLLER_EPOCH,
-        ):
-            self._make_parents(path)
-            self._put(path, 0 if path == zk.CONTROLLER_EPOCH else None, 0)
+        self._store = store
+        self._tree = store.tree
+        self._processor: RequestProcessor | None = None
+        # Whether what is being applied now is so for the first time anywhere: then the trace has it.
+        self._is_news = False
+        # Of sessions whose clients are connected here.
+        self._connections: dict[int, Connection] = {}
+        self._connecting: dict[int, Connection] = {}
+        self._requests: dict[int, deque[_Request]] = {}
+        self._awaited: dict[int, Callable[[Outcome], None]] = {}
+        self._data_watches: _Watchers = {}
+        self._child_watches: _Watchers = {}
 
-    def start(self) -> None:
-        """Begin to tick, at multiples of the tick."""
-        now_us = self._host.clock.now_us
-        self._host.set_timer(self._tick_after(now_us) - now_us, self._tick)
+    @property
+    def is_serving(self) -> bool:
+        return self._processor is not None
 
-    # What can be looked at from outside
+    def serve(self, processor: RequestProcessor) -> None:
+        """Take clients from now on."""
+        self._processor = processor
 
-    def data(self, path: str) -> object:
-        """Return a znode's data, None when there is no such node."""
-        node = self._nodes.get(path)
-        return None if node is None else node.data
+    def cease(self) -> None:
+        """Close the connections of all clients, and take no more: what they have asked for they do not hear of."""
+        self._processor = None
+        for connection in (*self._connections.values(), *self._connecting.values()):
+            self._host.close_by_server(connection)
+        self._connections.clear()
+        self._connecting.clear()
+        self._requests.clear()
+        self._awaited.clear()
+        self._data_watches.clear()
+        self._child_watches.clear()
 
-    def partition_state(self, partition: str) -> LeaderAndIsr | None:
-        """Return a partition's leader and ISR, with the version of its state znode for a partition epoch."""
-        node = self._nodes.get(zk.state_path(partition))
-        if node is None or not isinstance(node.data, zk.TopicPartitionState):
-            return None
-        return node.data.leader_and_isr(node.version)
+    # Transactions
 
-    def exists(self, path: str) -> bool:
-        return path in self._nodes
-
-    # Faults and administrators
-
-    def expire_session_of(self, client: str) -> bool:
-        """End the sessions of a client; return whether it had one."""
-        mine = [session for session in self._sessions.values() if session.client == client]
-        for session in mine:
-            self._expire(session)
-        return bool(mine)
-
-    def apply(self, operation: zk.ZooKeeperOperation) -> zk.ZooKeeperResult:
+    def write(self, operation: zk.ZooKeeperOperation) -> None:
         """Do what an administrator does with zkCli or a script."""
-        return self._execute(operation, 0)
+        self._submit(Write(0, (operation,)), lambda _: None)
 
-    # Requests
+    def end_session(self, session_id: int, *, expired: bool) -> None:
+        self._submit(CloseSession(session_id, expired), lambda _: None)
+
+    def apply(self, transaction: Transaction, tag: int | None, *, is_news: bool) -> None:
+        """Apply a transaction that is decided; with a *tag* it was this server's, whose client may wait for it."""
+        self._is_news = is_news
+        outcome = self._tree.apply(transaction, self)
+        on_applied = None if tag is None else self._awaited.pop(tag, None)
+        if on_applied is not None:
+            on_applied(outcome)
+
+    def _submit(self, transaction: Transaction, on_applied: Callable[[Outcome], None]) -> None:
+        assert self._processor is not None, "a transaction while nobody is served"
+        self._store.last_tag += 1
+        tag = self._store.last_tag
+        self._awaited[tag] = on_applied
+        self._processor.submit(transaction, tag)
+
+    def created(self, client: str | None, path: str, czxid: int) -> None:
+        if self._is_news and client is not None:
+            self._host.publish(zk.ZnodeCreated, client, path, czxid)
+        self._fire(self._data_watches, path, children=False)
+        self._fire(self._child_watches, zk.parent_of(path), children=True)
+
+    def written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
+        if self._is_news and client is not None:
+            self._host.publish(zk.ZnodeWritten, client, path, before, data, version)
+        self._fire(self._data_watches, path, children=False)
+
+    def deleted(self, path: str) -> None:
+        if self._is_news:
+            self._host.publish(zk.ZnodeDeleted, path)
+        self._fire(self._data_watches, path, children=False)
+        self._fire(self._child_watches, zk.parent_of(path), children=True)
+
+    def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
+        if self._is_news:
+            how = SessionExpired if expired else SessionClosed
+            self._host.emit(how, zk.broker_of(session.client), tuple(session.ephemerals))
+        # Its connection stays: what still comes over it is refused.
+        self._connections.pop(session.id, None)
+        self._requests.pop(session.id, None)
+
+    # Connections
 
     def receive_request(self, message: Message) -> None:
         connection, correlation_id, body = message
         if isinstance(body, zk.ConnectRequest):
-            answer: object = self._connect(connection, body)
+            self._connect(connection, correlation_id, body)
+        elif self._processor is None:
+            pass  # Its connection has been closed; it was under way.
         elif isinstance(body, zk.CloseRequest):
-            answer = self._close(body)
+            self._close(connection, correlation_id, body)
         else:
-            answer = self._handle(connection, body)
-        self._host.send_response(connection, correlation_id, answer)
+            self._handle(connection, correlation_id, body)
 
     def connection_closed(self, connection: Connection) -> None:
-        """A client is gone; its session lives on until it times out."""
+        """A client is gone; its session lives on until it times out, or the client comes back, here or elsewhere."""
+        self._connecting.pop(connection.id, None)
+        for session_id, known in self._connections.items():
+            if known is connection:
+                del self._connections[session_id]
+                self._requests.pop(session_id, None)
+                return
 
-    def _connect(self, connection: Connection, request: zk.ConnectRequest) -> zk.ConnectResponse:
+    def _connect(self, connection: Connection, correlation_id: int, request: zk.ConnectRequest) -> None:
+        # A client that has seen more than this server would go back in time here.
+        if self._processor is None or request.last_zxid > self._tree.zxid:
+            self._host.close_by_server(connection)
+            return
+        self._connecting[connection.id] = connection
         if request.session_id:
-            session = self._sessions.get(request.session_id)
-            if session is None:
-                return zk.ConnectResponse(zk.SESSION_EXPIRED, 0)
-            session.connection = connection
-            self._touch(session)
-            for event in session.announced:
-                self._host.send_response(connection, -1, event)
-            return zk.ConnectResponse(zk.OK, session.id)
-        self._last_session_id += 1
-        session = ZooKeeperSession(
-            self._last_session_id, connection.client.name, request.timeout_us, 0, connection
-        )
-        self._touch(session)
-        self._sessions[session.id] = session
-        return zk.ConnectResponse(zk.OK, session.id)
+            known = partial(self._revalidated, connection, correlation_id, request)
+            self._processor.revalidate(request.session_id, known)
+            return
+        self._store.last_session += 1
+        session_id = (self._store.server_id << _SERVER_ID_SHIFT) + self._store.last_session
+        create = CreateSession(session_id, connection.client.name, request.timeout_us)
+        self._submit(create, lambda _: self._open(connection, correlation_id, session_id))
 
-    def _close(self, request: zk.CloseRequest) -> zk.ZooKeeperResponse:
-        session = self._sessions.get(request.session_id)
-        if session is not None:
-            self._end(session, SessionClosed)
-        return zk.ZooKeeperResponse(zk.OK, ())
-
-    def _handle(self, connection: Connection, request: zk.ZooKeeperRequest) -> zk.ZooKeeperResponse:
-        session = self._sessions.get(request.session_id)
-        if session is None or session.connection is not connection:
-            return zk.ZooKeeperResponse(zk.SESSION_EXPIRED, (), request)
-        self._touch(session)
-        if request.guard is not None and self._first_error((request.guard,)) != zk.OK:
-            return zk.ZooKeeperResponse(zk.BAD_VERSION, (), request)
-        if request.atomic:
-            error = self._first_error(request.operations)
-            if error == zk.NODE_EXISTS:
-                created = (each.path for each in request.operations if isinstance(each, zk.Create))
-                existing = tuple(self._existing(path) for path in created if path in self._nodes)
-                return zk.ZooKeeperResponse(error, existing, request)
-            if error != zk.OK:
-                return zk.ZooKeeperResponse(error, (), request)
-        results = tuple(self._execute(operation, session.id) for operation in request.operations)
-        return zk.ZooKeeperResponse(zk.OK, results, request)
-
-    def _first_error(self, operations: tuple[zk.ZooKeeperOperation, ...]) -> str:
-        """Return why a transaction cannot happen (its operations are on different nodes)."""
-        for operation in operations:
-            node = self._nodes.get(operation.path)
-            if isinstance(operation, zk.Create):
-                if node is not None and not operation.sequential:
-                    return zk.NODE_EXISTS
-            elif node is None:
-                return zk.NO_NODE
-            elif isinstance(operation, zk.Check | zk.SetData | zk.Delete) and not _version_fits(
-                operation.version, node
-            ):
-                return zk.BAD_VERSION
-        return zk.OK
-
-    def _execute(self, operation: zk.ZooKeeperOperation, session_id: int) -> zk.ZooKeeperResult:
-        if isinstance(operation, zk.Create):
-            return self._create(operation, session_id)
-        if isinstance(operation, zk.GetData | zk.GetChildren):
-            return self._read(operation, session_id)
-        node = self._nodes.get(operation.path)
-        if node is None:
-            return zk.ZooKeeperResult(zk.NO_NODE)
-        if not _version_fits(operation.version, node):
-            return zk.ZooKeeperResult(zk.BAD_VERSION)
-        if isinstance(operation, zk.SetData):
-            self._zxid += 1
-            before, node.data = node.data, operation.data
-            node.version += 1
-            session = self._sessions.get(session_id)
-            if session is not None:
-                self._host.publish(
-                    zk.ZnodeWritten, session.client, operation.path, before, operation.data, node.version
-                )
-            self._fire(self._data_watches, operation.path, children=False)
-        elif isinstance(operation, zk.Delete):
-            self._delete(operation.path)
-        return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
-
-    def _read(self, operation: zk.GetData | zk.GetChildren, session_id: int) -> zk.ZooKeeperResult:
-        node = self._nodes.get(operation.path)
-        if isinstance(operation, zk.GetData):
-            if operation.watch:
-                self._watch(self._data_watches, operation.path, session_id, children=False)
-            if node is None:
-                return zk.ZooKeeperResult(zk.NO_NODE)
-            return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
-        if node is None:
-            return zk.ZooKeeperResult(zk.NO_NODE)
-        if operation.watch:
-            self._watch(self._child_watches, operation.path, session_id, children=True)
-        children = tuple(self._children[operation.path])
-        return zk.ZooKeeperResult(zk.OK, version=node.version, children=children)
-
-    def _create(self, operation: zk.Create, session_id: int) -> zk.ZooKeeperResult:
-        path = operation.path
-        parent = path.rsplit("/", 1)[0] or "/"
-        if operation.sequential and parent in self._nodes:
-            parent_node = self._nodes[parent]
-            path = f"{path}{parent_node.next_sequence:010d}"
-            parent_node.next_sequence += 1
-        if path in self._nodes:
-            return self._existing(path)
-        self._make_parents(path)
-        node = self._put(path, operation.data, session_id if operation.ephemeral else 0)
-        session = self._sessions.get(session_id)
-        if session is not None:
-            if operation.ephemeral:
-                session.ephemerals.append(path)
-            self._host.publish(zk.ZnodeCreated, session.client, path, node.czxid)
-        self._fire(self._data_watches, path, children=False)
-        self._fire(self._child_watches, parent, children=True)
-        return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid, path=path)
-
-    # The tree
-
-    def _make_parents(self, path: str) -> None:
-        """Create what is missing above a path, as KafkaZkClient's recursive create does."""
-        parent = path.rsplit("/", 1)[0]
-        if parent and parent not in self._nodes:
-            self._make_parents(parent)
-            self._put(parent, None, 0)
-
-    def _existing(self, path: str) -> zk.ZooKeeperResult:
-        node = self._nodes[path]
-        return zk.ZooKeeperResult(zk.NODE_EXISTS, czxid=node.czxid, owner=node.owner)
-
-    def _put(self, path: str, data: object, owner: int) -> Znode:
-        self._zxid += 1
-        node = Znode(data, 0, self._zxid, owner)
-        self._nodes[path] = node
-        self._children[path] = {}
-        self._children[path.rsplit("/", 1)[0] or "/"][path.rsplit("/", 1)[1]] = None
-        return node
-
-    def _delete(self, path: str) -> None:
-        self._zxid += 1
-        node = self._nodes.pop(path)
-        self._children.pop(path)
-        parent, name = path.rsplit("/", 1)
-        self._children[parent or "/"].pop(name)
-        if node.owner in self._sessions:
-            self._sessions[node.owner].ephemerals.remove(path)
-        self._host.publish(zk.ZnodeDeleted, path)
-        self._fire(self._data_watches, path, children=False)
-        self._fire(self._child_watches, parent or "/", children=True)
-
-    def _fire(self, watches: dict[str, dict[int, None]], path: str, *, children: bool) -> None:
-        for session_id in watches.pop(path, ()):
-            session = self._sessions.get(session_id)
-            if session is not None:
-                event = zk.WatchEvent(path, children)
-                session.announced[event] = None
-                self._host.send_response(session.connection, -1, event)
-
-    def _watch(
-        self, watches: dict[str, dict[int, None]], path: str, session_id: int, *, children: bool
+    def _revalidated(
+        self, connection: Connection, correlation_id: int, request: zk.ConnectRequest, is_valid: bool
     ) -> None:
-        watches.setdefault(path, {})[session_id] = None
-        session = self._sessions.get(session_id)
-        if session is not None:
-            session.announced.pop(zk.WatchEvent(path, children), None)
+        if not is_valid:
+            self._connecting.pop(connection.id, None)
+            answer = zk.ConnectResponse(zk.SESSION_EXPIRED, 0)
+            self._host.send_response(connection, correlation_id, answer)
+        elif connection.id in self._connecting:
+            self._set_watches(connection, request)
+            self._open(connection, correlation_id, request.session_id)
 
-    # Sessions
+    def _open(self, connection: Connection, correlation_id: int, session_id: int) -> None:
+        self._connecting.pop(connection.id, None)
+        self._requests.pop(session_id, None)
+        self._connections[session_id] = connection
+        self._host.send_response(connection, correlation_id, zk.ConnectResponse(zk.OK, session_id))
 
-    def _touch(self, session: ZooKeeperSession) -> None:
-        session.expires_us = self._tick_after(self._host.clock.now_us + session.timeout_us)
+    def _close(self, connection: Connection, correlation_id: int, request: zk.CloseRequest) -> None:
+        def closed(_: Outcome) -> None:
+            self._host.send_response(connection, correlation_id, zk.ZooKeeperResponse(zk.OK, ()))
 
-    def _tick_after(self, time_us: int) -> int:
-        """Return the tick after a time, also when it is a tick itself (``roundToInterval``)."""
-        return (time_us // self._tick_us + 1) * self._tick_us
+        self._submit(CloseSession(request.session_id, expired=False), closed)
 
-    def _tick(self, _: None) -> None:
-        now_us = self._host.clock.now_us
-        for session in [s for s in self._sessions.values() if s.expires_us <= now_us]:
-            self._expire(session)
-        self._host.set_timer(self._tick_us, self._tick)
+    # Requests
 
-    def _expire(self, session: ZooKeeperSession) -> None:
-        self._end(session, SessionExpired)
+    def _handle(self, connection: Connection, correlation_id: int, body: zk.ZooKeeperRequest) -> None:
+        session_id = body.session_id
+        if self._connections.get(session_id) is not connection:
+            answer = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, (), body)
+            self._host.send_response(connection, correlation_id, answer)
+            return
+        assert self._processor is not None, "a request while nobody is served"
+        self._processor.touch(session_id)
+        request = _Request(connection, correlation_id, body)
+        # Answers come in the order of the requests: who reads after writing sees it (``CommitProcessor``).
+        self._requests.setdefault(session_id, deque()).append(request)
+        for transaction in _transactions(body):
+            self._submit(transaction, partial(self._decided, request))
+        self._advance(session_id)
 
-    def _end(self, session: ZooKeeperSession, how: type[SessionClosed | SessionExpired]) -> None:
-        del self._sessions[session.id]
-        ephemerals = tuple(session.ephemerals)
-        self._host.emit(how, zk.broker_of(session.client), ephemerals)
-        for path in ephemerals:
-            self._delete(path)
+    def _decided(self, request: _Request, outcome: Outcome) -> None:
+        request.outcomes.append(outcome)
+        self._advance(request.body.session_id)
+
+    def _advance(self, session_id: int) -> None:
+        """Answer what can be answered of a session's requests, the oldest first."""
+        waiting = self._requests.get(session_id)
+        while waiting and self._is_done(waiting[0]):
+            request = waiting.popleft()
+            body = request.body
+            results = tuple(request.results)
+            answer = zk.ZooKeeperResponse(request.error, results, body, self._tree.zxid)
+            self._host.send_response(request.connection, request.correlation_id, answer)
+        if waiting is not None and not waiting:
+            self._requests.pop(session_id, None)
+
+    def _is_done(self, request: _Request) -> bool:
+        """Go on with a request's operations, up to one that waits for its outcome; return whether none is left."""
+        operations = request.body.operations
+        while request.done < len(operations):
+            operation = operations[request.done]
+            if isinstance(operation, _WRITES) or request.body.atomic:
+                if not request.outcomes:
+                    return False
+                error, results = request.outcomes.popleft()
+                request.done += len(operations) if request.body.atomic else 1
+            else:
+                error, results = self._read(operation, request)
+                request.done += 1
+            if request.error == zk.OK and error != zk.OK:
+                request.error = error
+                request.results.clear()
+            if request.error == error:
+                request.results += results
+        return True
+
+    def _read(self, operation: zk.GetData | zk.GetChildren, request: _Request) -> Outcome:
+        guard = request.body.guard
+        if guard is not None and self._tree.first_error((guard,)) != zk.OK:
+            return zk.BAD_VERSION, ()
+        result = self._tree.read(operation)
+        if operation.watch:
+            session_id, number = request.body.session_id, request.connection.id
+            if isinstance(operation, zk.GetData):
+                self._data_watches.setdefault(operation.path, {})[session_id] = number
+            elif result.error == zk.OK:
+                self._child_watches.setdefault(operation.path, {})[session_id] = number
+        return zk.OK, (result,)
+
+    # Watches
+
+    def _fire(self, watches: _Watchers, path: str, *, children: bool) -> None:
+        for session_id, number in watches.pop(path, _NO_WATCHERS).items():
+            connection = self._connections.get(session_id)
+            if connection is not None and connection.id == number:
+                self._host.send_response(connection, -1, zk.WatchEvent(path, children))
+
+    def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
+        """Put a client's watches in force, those that have missed something by having them fire (``DataTree.setWatches``)."""
+        session_id, number = request.session_id, connection.id
+        for path in request.data_watches:
+            node = self._tree.node(path)
+            if node is None or node.mzxid > request.last_zxid:
+                self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
+            else:
+                self._data_watches.setdefault(path, {})[session_id] = number
+        for path in request.exist_watches:
+            if self._tree.node(path) is not None:
+                self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
+            else:
+                self._data_watches.setdefault(path, {})[session_id] = number
+        for path in request.child_watches:
+            node = self._tree.node(path)
+            if node is None or node.pzxid > request.last_zxid:
+                self._host.send_response(connection, -1, zk.WatchEvent(path, children=True))
+            else:
+                self._child_watches.setdefault(path, {})[session_id] = number
 
 
-def _version_fits(version: int, node: Znode) -> bool:
-    return version in (zk.ANY_VERSION, node.version)
+_NO_WATCHERS: Final[dict[int, int]] = {}
+
+
+def _transactions(body: zk.ZooKeeperRequest) -> Iterable[Transaction]:
+    """Return a request's transactions: one for all of its operations, or one for each that writes."""
+    if body.atomic:
+        return (Write(body.session_id, body.operations, body.guard, atomic=True),)
+    return [
+        Write(body.session_id, (operation,), body.guard)
+        for operation in body.operations
+        if isinstance(operation, _WRITES)
+    ]

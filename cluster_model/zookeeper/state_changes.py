@@ -8,14 +8,14 @@ from harrow.cluster_model import events
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
 from harrow.cluster_model.zookeeper.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
-from harrow.cluster_model.zookeeper.server import ZooKeeper
 
 
 class StateChanges:
     """Emits what the writes of znodes amount to."""
 
-    def __init__(self, trace: Trace, zookeeper: ZooKeeper) -> None:
+    def __init__(self, trace: Trace, zookeeper: ZooKeeperEnsemble) -> None:
         self._trace = trace
         self._zookeeper = zookeeper
         self._decided: dict[tuple[int, str, int], tuple[bool, str]] = {}
@@ -39,7 +39,7 @@ class StateChanges:
             self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._present_epoch())
 
     def _present_epoch(self) -> int:
-        epoch = self._zookeeper.data(zk.CONTROLLER_EPOCH)
+        epoch = self._zookeeper.tree.data(zk.CONTROLLER_EPOCH)
         assert isinstance(epoch, int)
         return epoch
 

@@ -104,6 +104,12 @@ class OneLog(Clock):
     def controller(self) -> int:
         return 0
 
+    def quorum(self) -> tuple[int, ...]:
+        return ()
+
+    def quorum_leader(self) -> None:
+        return None
+
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         return (0, 1, 2)
 

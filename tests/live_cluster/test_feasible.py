@@ -251,3 +251,29 @@ def test_a_setting_that_a_clients_library_has_not_is_told(monkeypatch: pytest.Mo
     assert list(obstacles_within(plan(given), started_reach(R241, ZOOKEEPER))) == [
         "kafka-python, which p is, has no setting linger.ms"
     ]
+
+
+ENSEMBLE = "cluster: {zookeeper: {servers: 3}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacles"),
+    [
+        (ENSEMBLE, ["it has 3 ZooKeeper servers, and brokers are started with one"]),
+        (
+            action("broker_crash: {broker: zookeeper-1}"),
+            ["broker_crash strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (
+            action("broker_pause: {broker: leader of zookeeper}"),
+            ["broker_pause strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (
+            action("partition: {between: [zookeeper-1], and: [0]}"),
+            ["partition strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (action("partition: {between: [zookeeper], and: [0]}"), []),
+    ],
+)
+def test_a_zookeeper_server_cannot_be_struck_by_itself(text: str, obstacles: list[str]) -> None:
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == obstacles

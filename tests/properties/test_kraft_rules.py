@@ -233,7 +233,7 @@ def test_in_combined_mode_a_broker_takes_its_vote_with_it(killed: int, goes_on: 
 @pytest.mark.parametrize("voters", [1, 3, 5])
 def test_a_partition_gets_another_leader_while_a_majority_of_the_voters_lives(voters: int) -> None:
     watched = Watched("4.3", voters, False, 1)
-    controllers = list(watched.cluster.control_plane.controllers)
+    controllers = list(watched.cluster.control_plane.servers)
     for node in controllers[: (voters - 1) // 2]:
         watched.crash(node)
     watched.crash(0)

@@ -37,7 +37,7 @@ class Oracle:
     """A control plane that is a process of its own, knows everything at once and elects nobody."""
 
     process_names: tuple[str, ...] = ("oracle",)
-    controllers: Mapping[int, Process] = MappingProxyType({})
+    servers: Mapping[int, Process] = MappingProxyType({})
 
     def __init__(self, cluster: Cluster) -> None:
         self.host = cluster.host(Process("oracle"))
@@ -53,10 +53,10 @@ class Oracle:
     def lose_disk(self, broker: int) -> None:
         """It keeps what there is to know."""
 
-    def start_controller(self, node: int) -> None:
+    def start_server(self, node: int) -> None:
         raise AssertionError(f"there is no controller {node}")
 
-    def stop_controller(self, node: int, on_ended: Callable[[], None]) -> None:
+    def stop_server(self, node: int, on_ended: Callable[[], None]) -> None:
         raise AssertionError(f"there is no controller {node}")
 
     def join(
@@ -106,6 +106,12 @@ class Oracle:
 
     def controller(self) -> int | None:
         return 0
+
+    def quorum(self) -> tuple[int, ...]:
+        return ()
+
+    def quorum_leader(self) -> None:
+        return None
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         return self.states.get(partition)

@@ -177,7 +177,7 @@ class Moments:
         if isinstance(plane, QuorumControlPlane):
             epoch: object = plane._changes.controller_epoch
         else:
-            epoch = cast("ZkControlPlane", plane)._zookeeper.data(CONTROLLER_EPOCH)
+            epoch = cast("ZkControlPlane", plane)._zookeeper.tree.data(CONTROLLER_EPOCH)
         assert state.controller_epoch == epoch, where
 
     def _compare_partitions(self) -> None:

@@ -13,7 +13,14 @@ from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import TOPIC
-from harrow.cluster_model.topology import BROKERS_MAX, PARTITIONS_MAX, BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.topology import (
+    BROKERS_MAX,
+    PARTITIONS_MAX,
+    ZOOKEEPER,
+    BrokerSpec,
+    ClusterSpec,
+    TopicSpec,
+)
 
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
@@ -61,12 +68,20 @@ class ClusterReader:
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
+        references.add_servers(self._servers(spec))
         return CheckedCluster(
             spec=spec,
             topics={name: settings for name, (_, settings) in topics.items()},
             brokers={broker: settings for broker, (_, settings) in brokers.items()},
             references=references,
         )
+
+    def _servers(self, spec: ClusterSpec) -> tuple[int, ...]:
+        """Return the servers that are no brokers."""
+        release = RELEASES.get(self._settings.release)
+        if (spec.metadata or (release.metadata if release else None)) == ZOOKEEPER:
+            return spec.zookeeper_ids()
+        return () if spec.combined else spec.controller_ids()
 
     def _check_metadata(self, spec: ClusterSpec) -> None:
         """Check that the release keeps its metadata where the campaign says."""

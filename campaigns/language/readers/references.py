@@ -8,12 +8,16 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.topology import BrokerSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import (
+    FIRST_ZOOKEEPER_ID,
+    BrokerSpec,
+    ProducerSpec,
+    TopicSpec,
+    process_name,
+)
 from harrow.faults.actions import AddPartitions
 from harrow.faults.clients.client_processes import ALL, ANY
-from harrow.faults.links.link_ends import GROUPS
-
-ZOOKEEPER = "zookeeper"
+from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
 
 
 class References:
@@ -40,6 +44,8 @@ class References:
         self.partitions = frozenset(
             f"{topic}-{number}" for topic, partitions in self._topics.items() for number in range(partitions)
         )
+        # Unknown until the whole section has been read.
+        self._servers: tuple[int, ...] | None = None
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
         self._checks_brokers = has_all and draft.is_intact("cluster", "brokers")
@@ -52,6 +58,10 @@ class References:
         """Note that a script gives a partition other replicas: from there on those may be meant."""
         if partition in self._replicas:
             self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
+
+    def add_servers(self, servers: Iterable[int]) -> None:
+        """Note which servers there are that are no brokers."""
+        self._servers = tuple(servers)
 
     def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
         self._producers = tuple(producer.name for producer in producers)
@@ -79,9 +89,19 @@ class References:
         """Check a broker's id; return whether it can be one."""
         if broker in self._brokers or not self._checks_brokers:
             return True
+        if broker >= FIRST_ZOOKEEPER_ID:
+            return self._server(path, broker)
         self._draft.problem(
             path, f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}", at_key=at_key
         )
+        return False
+
+    def _server(self, path: Path, server: int) -> bool:
+        if self._servers is None or server in self._servers:
+            return True
+        known = [process_name(each) for each in self._servers]
+        are = f"the servers are {listed(known)}" if known else "every server is a broker"
+        self._draft.problem(path, f"unknown server {process_name(server)}; {are}")
         return False
 
     def partition(self, path: Path, name: str, *, at_key: bool = False) -> bool:

@@ -54,7 +54,7 @@ def value_of(item: DeclaredField, value: Any) -> Any:
     if item.many:
         return [value_of(replace(item, depth=item.depth - 1), each) for each in value]
     if isinstance(value, tuple) and item.kind is kinds.BrokerMarker:
-        return list(value)
+        return [value_of(item, each) for each in value]
     text = field_text(item.kind, value)
     if text is None:
         return value

@@ -1,11 +1,12 @@
 """Which brokers a fault means at the moment when it strikes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.choices import Stream, pick
-from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec
+from harrow.faults.links.link_ends import ZOOKEEPER
 
 
 class BrokerReferences:
@@ -23,7 +24,9 @@ class BrokerReferences:
 
     def _meant(self, reference: object) -> Iterator[int]:
         if isinstance(reference, int):
-            yield reference
+            # A plan for ZooKeeper may be run without it.
+            is_here = reference < FIRST_ZOOKEEPER_ID or reference in self._target.observer.quorum()
+            yield from (reference,) if is_here else ()
             return
         word, _, rest = str(reference).partition(" ")
         if word == "any":
@@ -56,6 +59,11 @@ class BrokerReferences:
     def _with_role(self, role: str, name: str) -> Iterator[int]:
         """Yield the leader, all followers, or one that is drawn; of a topic the leaders of its partitions."""
         observer = self._target.observer
+        if name == ZOOKEEPER and role != "leaders":
+            leader = observer.quorum_leader()
+            if leader is not None:
+                yield from self._of(role, leader, observer.quorum())
+            return
         partitions: tuple[str, ...] = (name,)
         if role == "leaders":
             partitions = tuple(p for p in self._target.partition_names() if p.rpartition("-")[0] == name)
@@ -63,11 +71,13 @@ class BrokerReferences:
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:
                 continue
-            leader = state[0]
-            followers = [broker for broker in observer.replicas_of(partition) if broker != leader]
-            if role == "followers":
-                yield from followers
-            elif role != "follower":
-                yield leader
-            elif followers:
-                yield pick(self._draw, followers)
+            yield from self._of(role, state[0], observer.replicas_of(partition))
+
+    def _of(self, role: str, leader: int, members: Sequence[int]) -> Iterator[int]:
+        followers = [member for member in members if member != leader]
+        if role == "followers":
+            yield from followers
+        elif role != "follower":
+            yield leader
+        elif followers:
+            yield pick(self._draw, followers)

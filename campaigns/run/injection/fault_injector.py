@@ -15,7 +15,7 @@ from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
 from harrow.cluster_model.sim.choices import Stream, pick
-from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
 from harrow.faults.brokers.rolling_restart import LOOK_US
 from harrow.faults.clients.client_processes import ALL, ANY
 from harrow.faults.fault import Fault, GradualFault, LastingFault
@@ -213,7 +213,7 @@ class FaultInjector:
         decided: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
             reference = item.of(fault)
-            if item.kind is markers.BrokerMarker and isinstance(reference, (str, tuple)):
+            if item.kind is markers.BrokerMarker and _is_looked_up(reference):
                 decided[item.attribute] = self._references.brokers(reference)
         for brokers in product(*decided.values()):
             struck = with_fields(fault, dict(zip(decided, brokers, strict=True)))
@@ -249,6 +249,13 @@ class FaultInjector:
         return with_fields(fault, decided)
 
 
+def _is_looked_up(reference: object) -> bool:
+    """Return whether a reference is more than the id of a broker, which is always there."""
+    return isinstance(reference, (str, tuple)) or (
+        isinstance(reference, int) and reference >= FIRST_ZOOKEEPER_ID
+    )
+
+
 class _Strike(NamedTuple):
     """A fault that has struck: with nothing left to decide, what the trace says of it, and its number."""
 
@@ -274,10 +281,12 @@ def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
         if item.kind is not object and (item.of(fault) != item.default or item.of(given) != item.default)
     ]
     items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
-    return tuple((item.key or item.attribute, _text_of_units(item, item.of(fault))) for item in items)
+    return tuple((item.key or item.attribute, _told(item, item.of(fault))) for item in items)
 
 
-def _text_of_units(item: DeclaredField, value: Any) -> Any:
+def _told(item: DeclaredField, value: Any) -> Any:
+    if issubclass(item.kind, (markers.BrokerMarker, markers.EndpointMarker)):
+        return tuple(map(server_text, value)) if isinstance(value, tuple) else server_text(value)
     has_unit = issubclass(
         item.kind, (markers.DurationMarker, markers.DurationRangeMarker, markers.BandwidthMarker)
     )

@@ -118,12 +118,23 @@ class ModelEnvironment:
                     yield one, other
 
     def _processes_at(self, end: int | str) -> tuple[str, ...]:
-        return self._cluster.control_plane.process_names if end == ZOOKEEPER else (process_name(end),)
+        return self._cluster.control_plane.process_names if end == ZOOKEEPER else (self._process_name(end),)
+
+    def _process_name(self, end: int | str) -> str:
+        # A ZooKeeper server that is alone is called by no number.
+        node = self._cluster.nodes.get(end) if isinstance(end, int) else None
+        return process_name(end) if node is None else node.name
 
     def _all_at(self, ends: frozenset[str] | None) -> frozenset[str] | None:
-        if ends is None or ZOOKEEPER not in ends:
-            return ends
-        return (ends - {ZOOKEEPER}) | frozenset(self._cluster.control_plane.process_names)
+        if ends is None:
+            return None
+        every = self._cluster.control_plane.process_names
+        own = {
+            process_name(node): server.name for node, server in self._cluster.control_plane.servers.items()
+        }
+        return frozenset(
+            [name for end in ends for name in (every if end == ZOOKEEPER else (own.get(end, end),))]
+        )
 
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
         network, links = self._cluster.network, list(self._links(sender, receiver))

@@ -74,6 +74,8 @@ class ClusterObserver:
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
         self.controller = cluster.controller
+        self.quorum = cluster.quorum
+        self.quorum_leader = cluster.quorum_leader
         self.replicas_of = cluster.replicas_of
         self.is_registered = cluster.is_registered
         self.electable = cluster.electable

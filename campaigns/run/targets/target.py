@@ -39,6 +39,12 @@ class RunObserver(Observer, Protocol):
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
 
+    def quorum(self) -> tuple[int, ...]:
+        """Return the node ids of the ZooKeeper servers, or of the controllers of KRaft, as far as they can be struck."""
+
+    def quorum_leader(self) -> int | None:
+        """Return which of them leads a majority of them; None while there is none."""
+
     def electable(self, partition: str) -> tuple[int, ...]:
         """Return who can lead a partition cleanly, alive or not: its ISR; where that is empty its ELR, or who led last (KIP-966)."""
 

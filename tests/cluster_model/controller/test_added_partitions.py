@@ -126,7 +126,7 @@ def test_in_kraft_what_was_not_committed_is_asked_for_again() -> None:
     growing = Growing("4.3", KRAFT)
     controller = growing.cluster.controller()
     assert controller is not None
-    for other in growing.cluster.control_plane.controllers:
+    for other in growing.cluster.control_plane.servers:
         if other != controller:
             growing.cluster.network.cut(f"controller-{controller}", f"controller-{other}")
             growing.cluster.network.cut(f"controller-{other}", f"controller-{controller}")

@@ -17,7 +17,7 @@ from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
-from harrow.cluster_model.zookeeper.server import ZooKeeper
+from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
 
 SECOND = 1_000_000
 CONTROLLER = 3
@@ -68,7 +68,7 @@ class Led:
         assert isinstance(lifecycle, ZkBrokerLifecycle)
         return lifecycle._controller
 
-    def zookeeper(self) -> ZooKeeper:
+    def zookeeper(self) -> ZooKeeperEnsemble:
         control_plane = self.cluster.control_plane
         assert isinstance(control_plane, ZkControlPlane)
         return control_plane._zookeeper
@@ -192,6 +192,6 @@ def test_from_kip_841_on_a_broker_that_is_not_registered_is_not_taken_in(release
 def test_a_controller_that_has_been_succeeded_writes_nothing(release: str) -> None:
     led = Led(release)
     before = led.isr()
-    led.zookeeper().apply(zk.SetData(zk.CONTROLLER_EPOCH, 7))
+    led.zookeeper().write(zk.SetData(zk.CONTROLLER_EPOCH, 7))
     assert led.alter(member=1) == errors.UNKNOWN_SERVER_ERROR
     assert led.isr() == before

@@ -89,7 +89,7 @@ class Unwatched:
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
         config, topic_config, listener = rest
-        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), listener)
+        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), listener, ("zookeeper",))
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])

@@ -221,7 +221,7 @@ def write(moving: Moving, path: str, data: object) -> None:
     """Write a znode as a controller does that has succeeded this one unnoticed."""
     control_plane = moving.cluster.control_plane
     assert isinstance(control_plane, ZkControlPlane)
-    assert control_plane._zookeeper.apply(zk.SetData(path, data)).error == zk.OK
+    control_plane._zookeeper.write(zk.SetData(path, data))
 
 
 def test_a_controller_that_has_been_succeeded_stops_no_replica() -> None:

@@ -157,7 +157,7 @@ def sent(known: Kraft, api: str, sender: str, kind: str = "request") -> list[int
 
 
 def without_controllers(known: Kraft) -> None:
-    for node in known.cluster.control_plane.controllers:
+    for node in known.cluster.control_plane.servers:
         known.cluster.crash_broker(node, power_loss=False)
 
 
@@ -266,7 +266,7 @@ def test_a_new_controller_gives_every_broker_a_whole_session() -> None:
 
 def test_without_a_majority_nothing_changes() -> None:
     known = Kraft()
-    for node in list(known.cluster.control_plane.controllers)[:2]:
+    for node in list(known.cluster.control_plane.servers)[:2]:
         known.cluster.crash_broker(node, power_loss=False)
     known.cluster.crash_broker(0, power_loss=False)
     known.run(30)

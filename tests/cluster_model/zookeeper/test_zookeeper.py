@@ -7,7 +7,9 @@ import pytest
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.server import ZooKeeper
+from harrow.cluster_model.zookeeper.data_tree import DataTree
+from harrow.cluster_model.zookeeper.server import ServerStore
+from harrow.cluster_model.zookeeper.standalone_server import StandaloneServer
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost
 
 TICK_US = 2 * SECOND
@@ -20,24 +22,25 @@ class Server:
     def __init__(self, *brokers: int, start_us: int = 0) -> None:
         self.host = FakeHost("zookeeper")
         self.host.clock.now_us = start_us
-        self.zookeeper = ZooKeeper(self.host, TICK_US)
+        self.tree = DataTree(zk.ROOTS)
+        self.zookeeper = StandaloneServer(self.host, TICK_US, ServerStore(0, self.tree))
         self.zookeeper.start()
         self.connections: dict[int, Connection] = {}
         self.sessions: dict[int, int] = {}
         for broker in brokers:
             self.connect(broker)
 
-    def connect(self, broker: int, session: int = 0) -> str:
+    def connect(self, broker: int, session: int = 0, **seen: Any) -> str:
         connection = self.host.connect("zookeeper", "zookeeper", FakeEndpoint(self.host.clock))
         connection.client.name = f"broker-{broker}"
-        answer = self._ask(connection, zk.ConnectRequest(session, TIMEOUT_US))
+        answer = self._ask(connection, zk.ConnectRequest(session, TIMEOUT_US, **seen))
         self.connections[broker] = connection
         self.sessions[broker] = answer.session_id
         return str(answer.error)
 
     def _ask(self, connection: Connection, body: Any) -> Any:
         before = len(self.host.responses)
-        self.zookeeper.receive_request((connection, 1, body))
+        self.zookeeper.clients.receive_request((connection, 1, body))
         answers = [m for m in self.host.responses[before:] if m[1] == 1]
         # Watches that fire are told before the answer to what made them fire.
         assert self.host.responses[-1] is answers[0]
@@ -67,7 +70,13 @@ class Server:
         return [(m[2].path, m[2].children) for m in self.host.responses if m[0] is connection and m[1] == -1]
 
     def children(self, path: str) -> tuple[str, ...]:
-        return self.zookeeper.apply(zk.GetChildren(path)).children
+        return self.tree.read(zk.GetChildren(path)).children
+
+    def expire(self, broker: int) -> None:
+        self.zookeeper.expire_session(self.sessions[broker])
+
+    def exists(self, path: str) -> bool:
+        return self.tree.node(path) is not None
 
 
 # Znodes
@@ -109,9 +118,9 @@ def test_conditional_writes(operation: zk.ZooKeeperOperation, error: str) -> Non
     server.do(1, zk.SetData("/a", "set once"))
     assert server.do(1, operation).error == error
     if error != zk.OK:
-        assert server.zookeeper.data("/a") == "set once"
+        assert server.tree.data("/a") == "set once"
     else:
-        assert server.zookeeper.data("/a") == (None if isinstance(operation, zk.Delete) else "new")
+        assert server.tree.data("/a") == (None if isinstance(operation, zk.Delete) else "new")
 
 
 def test_create_makes_the_parents_and_sequential_nodes_get_rising_numbers() -> None:
@@ -154,9 +163,9 @@ def test_a_transaction_happens_as_a_whole_or_not_at_all(second: zk.ZooKeeperOper
     assert len(response.results) == (2 if error == zk.OK else error == zk.NODE_EXISTS)
     # Who owns what is there already, a client has to know.
     assert all(result.error == error for result in response.results)
-    assert server.zookeeper.exists("/b") == (error == zk.OK)
+    assert server.exists("/b") == (error == zk.OK)
     if isinstance(second, zk.SetData) and error == zk.OK:
-        assert server.zookeeper.data("/a") == "new"
+        assert server.tree.data("/a") == "new"
 
 
 def test_without_a_transaction_each_operation_stands_for_itself() -> None:
@@ -173,7 +182,7 @@ def test_a_guard_stops_a_deposed_controller(version: int, error: str) -> None:
     guard = zk.Check(zk.CONTROLLER_EPOCH, version)
     response = server.ask(1, zk.Create("/a"), zk.GetData(zk.CONTROLLER_EPOCH), guard=guard)
     assert response.error == error
-    assert server.zookeeper.exists("/a") == (error == zk.OK)
+    assert server.exists("/a") == (error == zk.OK)
 
 
 def test_the_first_to_create_the_controller_znode_wins() -> None:
@@ -184,7 +193,7 @@ def test_the_first_to_create_the_controller_znode_wins() -> None:
         epoch = zk.SetData(zk.CONTROLLER_EPOCH, 1, 0)
         answers.append(server.ask(broker, create, epoch, atomic=True).error)
     assert answers == [zk.OK, zk.NODE_EXISTS]
-    assert (server.zookeeper.data(zk.CONTROLLER), server.zookeeper.data(zk.CONTROLLER_EPOCH)) == (2, 1)
+    assert (server.tree.data(zk.CONTROLLER), server.tree.data(zk.CONTROLLER_EPOCH)) == (2, 1)
 
 
 # Watches
@@ -236,11 +245,48 @@ def test_a_watch_goes_with_its_session_and_moves_with_it() -> None:
     server.do(1, zk.Create("/a"))
     for broker in (1, 2):
         server.do(broker, zk.GetData("/a", watch=True))
-    server.zookeeper.expire_session_of("broker-1")
-    assert server.connect(2, server.sessions[2]) == zk.OK
+    server.expire(1)
+    seen = server.ask(2).zxid
+    assert server.connect(2, server.sessions[2], last_zxid=seen, data_watches=("/a",)) == zk.OK
     server.do(3, zk.SetData("/a", 1))
     assert server.events(1) == []
     assert server.events(2) == [("/a", False)]  # over the new connection
+
+
+@pytest.mark.parametrize(
+    ("watches", "change"),
+    [
+        ({"data_watches": ("/a",)}, zk.SetData("/a", 1)),
+        ({"data_watches": ("/a",)}, zk.Delete("/a")),
+        ({"exist_watches": ("/b",)}, zk.Create("/b")),
+        ({"child_watches": ("/",)}, zk.Create("/b")),
+        ({"child_watches": ("/",)}, zk.Delete("/a")),
+    ],
+)
+def test_a_watch_that_has_missed_a_change_fires_on_the_new_connection_and_only_then(
+    watches: dict[str, tuple[str, ...]], change: zk.ZooKeeperOperation
+) -> None:
+    server = Server(1, 2)
+    server.do(1, zk.Create("/a"))
+    seen = server.ask(1).zxid
+    assert server.connect(1, server.sessions[1], last_zxid=seen, **watches) == zk.OK
+    assert server.events(1) == []  # nothing has happened yet
+    server.zookeeper.clients.connection_closed(server.connections[1])
+    server.do(2, change)
+    assert server.connect(1, server.sessions[1], last_zxid=seen, **watches) == zk.OK
+    (event,) = server.events(1)
+    assert (event,) == tuple((path, kind == "child_watches") for kind, (path,) in watches.items())
+    assert server.connect(1, server.sessions[1], last_zxid=server.ask(1).zxid) == zk.OK
+    server.do(2, zk.Create("/c"))
+    assert server.events(1) == []  # it has fired, and is not set again
+
+
+def test_a_client_that_has_seen_more_than_a_server_is_turned_away() -> None:
+    server = Server(1)
+    connection = server.host.connect("zookeeper", "zookeeper", FakeEndpoint(server.host.clock))
+    ahead = zk.ConnectRequest(server.sessions[1], TIMEOUT_US, last_zxid=server.tree.zxid + 1)
+    server.zookeeper.clients.receive_request((connection, 1, ahead))
+    assert server.host.closed_by_server == [connection]
 
 
 # Sessions
@@ -254,11 +300,11 @@ def test_ephemeral_nodes_go_with_their_session_and_watches_see_it() -> None:
     server.do(1, zk.Create("/kept"))
     server.do(2, zk.GetChildren(zk.BROKER_IDS, watch=True))
     server.do(2, zk.GetData(zk.CONTROLLER, watch=True))
-    assert server.zookeeper.expire_session_of("broker-1")
-    assert not server.zookeeper.expire_session_of("broker-1")
+    server.expire(1)
+    server.expire(1)  # It is over already.
     assert server.children(zk.BROKER_IDS) == ("2",)
-    assert not server.zookeeper.exists(zk.CONTROLLER)
-    assert server.zookeeper.exists("/kept")
+    assert not server.exists(zk.CONTROLLER)
+    assert server.exists("/kept")
     assert sorted(server.events(2)) == [(zk.BROKER_IDS, True), (zk.CONTROLLER, False)]
     assert server.host.named("session_expired") == [(1, ("/brokers/ids/1", "/controller"))]
 
@@ -266,10 +312,10 @@ def test_ephemeral_nodes_go_with_their_session_and_watches_see_it() -> None:
 def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() -> None:
     server = Server(1, 2)
     server.do(1, zk.Create(zk.CONTROLLER, 1, ephemeral=True))
-    server.zookeeper.apply(zk.Delete(zk.CONTROLLER))
+    server.zookeeper.clients.write(zk.Delete(zk.CONTROLLER))
     server.do(2, zk.Create(zk.CONTROLLER, 2, ephemeral=True))
-    server.zookeeper.expire_session_of("broker-1")
-    assert server.zookeeper.data(zk.CONTROLLER) == 2
+    server.expire(1)
+    assert server.tree.data(zk.CONTROLLER) == 2
 
 
 @pytest.mark.parametrize(
@@ -294,9 +340,9 @@ def test_sessions_expire_at_ticks(start_us: int, heard_at_us: int, expires_at_us
     server.host.advance(heard_at_us - server.host.clock.now_us)
     server.ask(1)
     server.host.advance(expires_at_us - heard_at_us - 1)
-    assert server.zookeeper.exists(zk.broker_path(1))
+    assert server.exists(zk.broker_path(1))
     server.host.advance(1)
-    assert not server.zookeeper.exists(zk.broker_path(1))
+    assert not server.exists(zk.broker_path(1))
 
 
 def test_sessions_heard_of_within_one_tick_expire_together_in_the_order_of_their_start() -> None:
@@ -314,7 +360,7 @@ def test_sessions_heard_of_within_one_tick_expire_together_in_the_order_of_their
 
 def test_an_expired_session_is_refused_by_every_request() -> None:
     server = Server(1)
-    server.zookeeper.expire_session_of("broker-1")
+    server.expire(1)
     assert server.ask(1, zk.GetData("/")).error == zk.SESSION_EXPIRED
     old = server.sessions[1]
     assert server.connect(1, old) == zk.SESSION_EXPIRED
@@ -327,9 +373,9 @@ def test_a_session_that_has_moved_is_refused_over_its_old_connection() -> None:
     old = server.connections[1]
     server.connect(1, server.sessions[1])
     request = zk.ZooKeeperRequest(server.sessions[1], (zk.Create("/a"),))
-    server.zookeeper.receive_request((old, 1, request))
+    server.zookeeper.clients.receive_request((old, 1, request))
     assert server.host.responses[-1][2].error == zk.SESSION_EXPIRED
-    assert not server.zookeeper.exists("/a")
+    assert not server.exists("/a")
     assert server.do(1, zk.Create("/a")).error == zk.OK
 
 
@@ -339,9 +385,9 @@ def test_moving_a_session_keeps_it_alive() -> None:
     server.host.advance(5 * SECOND)
     server.connect(1, server.sessions[1])
     server.host.advance(6 * SECOND)
-    assert server.zookeeper.exists(zk.broker_path(1))
+    assert server.exists(zk.broker_path(1))
     server.host.advance(SECOND)
-    assert not server.zookeeper.exists(zk.broker_path(1))
+    assert not server.exists(zk.broker_path(1))
 
 
 # The client's side
@@ -463,7 +509,7 @@ def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along_at_once() -> N
 
 def test_closing_a_session_that_is_over_does_nothing() -> None:
     server = Server(1)
-    server.zookeeper.expire_session_of("broker-1")
+    server.expire(1)
     assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
     assert server.host.named("session_closed") == []
 

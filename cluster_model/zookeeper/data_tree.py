@@ -1,0 +1,264 @@
+"""What a ZooKeeper server keeps: a tree of znodes, and the sessions that own the ephemeral ones (``DataTree.java``).
+
+Nothing here knows of clients, time or other servers. Servers that apply the same transactions in the same order have the
+same tree, which is what an ensemble is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from harrow.cluster_model.zookeeper import protocol as zk
+
+NO_SESSION: Final = 0
+"""Who is no broker: an administrator, whose writes nobody is told of by name."""
+
+
+@dataclass(slots=True)
+class Znode:
+    """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise.
+
+    ``mzxid`` is the change that wrote its data last, ``pzxid`` the one that created or deleted a child last.
+    """
+
+    data: Any
+    version: int
+    czxid: int
+    owner: int = NO_SESSION
+    next_sequence: int = 0
+    mzxid: int = 0
+    pzxid: int = 0
+
+
+@dataclass(slots=True)
+class ZooKeeperSession:
+    """A client's session, as all servers know it."""
+
+    id: int
+    client: str
+    timeout_us: int
+    ephemerals: list[str] = field(default_factory=list)
+
+
+# Transactions
+
+
+@dataclass(slots=True, frozen=True)
+class CreateSession:
+    """A client opens a session."""
+
+    session_id: int
+    client: str
+    timeout_us: int
+
+
+@dataclass(slots=True, frozen=True)
+class CloseSession:
+    """A session ends: its client has closed it, or it has *expired*."""
+
+    session_id: int
+    expired: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Write:
+    """Operations that happen in one go, if ``atomic`` all of them or none; with a ``guard`` only if that holds."""
+
+    session_id: int
+    operations: tuple[zk.ZooKeeperOperation, ...]
+    guard: zk.Check | None = None
+    atomic: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class ErrorTransaction:
+    """A request that the leader has refused: it takes its place among the others, and changes nothing."""
+
+    error: str
+
+
+Transaction = CreateSession | CloseSession | Write | ErrorTransaction
+
+Outcome = tuple[str, tuple[zk.ZooKeeperResult, ...]]
+"""One error for all operations, and the result of each."""
+
+
+class TreeListener(Protocol):
+    """Who is told what a transaction changes, each time right after it has been changed.
+
+    A client is named where a session has done it.
+    """
+
+    def created(self, client: str | None, path: str, czxid: int) -> None:
+        """A znode has been created."""
+
+    def written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
+        """A znode's data has been set."""
+
+    def deleted(self, path: str) -> None:
+        """A znode is gone."""
+
+    def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
+        """A session is over; its ephemeral nodes go next."""
+
+
+class DataTree:
+    """The znodes and sessions of one server, as of the last change that it has applied.
+
+    ``zxid`` numbers the changes of znodes. ZooKeeper numbers transactions, of which one may change several.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.zxid = -1
+        self.sessions: dict[int, ZooKeeperSession] = {}
+        self._nodes: dict[str, Znode] = {"/": Znode(None, 0, 0)}
+        self._children: dict[str, dict[str, None]] = {"/": {}}
+        for path in paths:
+            self._make_parents(path)
+            self._put(path, 0 if path == zk.CONTROLLER_EPOCH else None, NO_SESSION)
+
+    # Reading
+
+    def node(self, path: str) -> Znode | None:
+        return self._nodes.get(path)
+
+    def data(self, path: str) -> object:
+        """Return a znode's data, None when there is no such node."""
+        node = self._nodes.get(path)
+        return None if node is None else node.data
+
+    def read(self, operation: zk.GetData | zk.GetChildren) -> zk.ZooKeeperResult:
+        node = self._nodes.get(operation.path)
+        if node is None:
+            return zk.ZooKeeperResult(zk.NO_NODE)
+        if isinstance(operation, zk.GetData):
+            return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+        children = tuple(self._children[operation.path])
+        return zk.ZooKeeperResult(zk.OK, version=node.version, children=children)
+
+    def first_error(self, operations: Iterable[zk.ZooKeeperOperation]) -> str:
+        """Return why these cannot all happen (they are on different nodes)."""
+        for operation in operations:
+            node = self._nodes.get(operation.path)
+            if isinstance(operation, zk.Create):
+                if node is not None and not operation.sequential:
+                    return zk.NODE_EXISTS
+            elif node is None:
+                return zk.NO_NODE
+            elif isinstance(operation, zk.Check | zk.SetData | zk.Delete) and not _version_fits(
+                operation.version, node
+            ):
+                return zk.BAD_VERSION
+        return zk.OK
+
+    # Transactions
+
+    def apply(self, transaction: Transaction, listener: TreeListener) -> Outcome:
+        """Do what a transaction says, and return what became of it."""
+        if isinstance(transaction, Write):
+            return self._apply_write(transaction, listener)
+        if isinstance(transaction, CreateSession):
+            self.sessions[transaction.session_id] = ZooKeeperSession(
+                transaction.session_id, transaction.client, transaction.timeout_us
+            )
+        elif isinstance(transaction, CloseSession):
+            session = self.sessions.pop(transaction.session_id, None)
+            if session is not None:
+                listener.session_ended(session, expired=transaction.expired)
+                for path in tuple(session.ephemerals):
+                    self._delete(path, listener)
+        else:
+            return transaction.error, ()
+        return zk.OK, ()
+
+    def _apply_write(self, write: Write, listener: TreeListener) -> Outcome:
+        if write.guard is not None and self.first_error((write.guard,)) != zk.OK:
+            return zk.BAD_VERSION, ()
+        if write.atomic:
+            error = self.first_error(write.operations)
+            if error == zk.NODE_EXISTS:
+                created = (each.path for each in write.operations if isinstance(each, zk.Create))
+                return error, tuple([self._existing(path) for path in created if path in self._nodes])
+            if error != zk.OK:
+                return error, ()
+        results = [self._execute(each, write.session_id, listener) for each in write.operations]
+        return zk.OK, tuple(results)
+
+    def _execute(
+        self, operation: zk.ZooKeeperOperation, session_id: int, listener: TreeListener
+    ) -> zk.ZooKeeperResult:
+        if isinstance(operation, zk.Create):
+            return self._create(operation, session_id, listener)
+        if isinstance(operation, zk.GetData | zk.GetChildren):
+            return self.read(operation)
+        node = self._nodes.get(operation.path)
+        if node is None:
+            return zk.ZooKeeperResult(zk.NO_NODE)
+        if not _version_fits(operation.version, node):
+            return zk.ZooKeeperResult(zk.BAD_VERSION)
+        if isinstance(operation, zk.SetData):
+            self.zxid += 1
+            before, node.data = node.data, operation.data
+            node.version += 1
+            node.mzxid = self.zxid
+            listener.written(self._client(session_id), operation.path, before, operation.data, node.version)
+        elif isinstance(operation, zk.Delete):
+            self._delete(operation.path, listener)
+        return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
+
+    def _client(self, session_id: int) -> str | None:
+        session = self.sessions.get(session_id)
+        return None if session is None else session.client
+
+    def _create(self, operation: zk.Create, session_id: int, listener: TreeListener) -> zk.ZooKeeperResult:
+        path = operation.path
+        parent = zk.parent_of(path)
+        if operation.sequential and parent in self._nodes:
+            parent_node = self._nodes[parent]
+            path = f"{path}{parent_node.next_sequence:010d}"
+            parent_node.next_sequence += 1
+        if path in self._nodes:
+            return self._existing(path)
+        self._make_parents(path)
+        node = self._put(path, operation.data, session_id if operation.ephemeral else NO_SESSION)
+        session = self.sessions.get(session_id)
+        if session is not None and operation.ephemeral:
+            session.ephemerals.append(path)
+        listener.created(None if session is None else session.client, path, node.czxid)
+        return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid, path=path)
+
+    def _make_parents(self, path: str) -> None:
+        """Create what is missing above a path, as KafkaZkClient's recursive create does."""
+        parent = path.rsplit("/", 1)[0]
+        if parent and parent not in self._nodes:
+            self._make_parents(parent)
+            self._put(parent, None, NO_SESSION)
+
+    def _existing(self, path: str) -> zk.ZooKeeperResult:
+        node = self._nodes[path]
+        return zk.ZooKeeperResult(zk.NODE_EXISTS, czxid=node.czxid, owner=node.owner)
+
+    def _put(self, path: str, data: object, owner: int) -> Znode:
+        self.zxid += 1
+        node = Znode(data, 0, self.zxid, owner, 0, self.zxid, self.zxid)
+        self._nodes[path] = node
+        self._children[path] = {}
+        parent = zk.parent_of(path)
+        self._nodes[parent].pzxid = self.zxid
+        self._children[parent][path.rsplit("/", 1)[1]] = None
+        return node
+
+    def _delete(self, path: str, listener: TreeListener) -> None:
+        self.zxid += 1
+        node = self._nodes.pop(path)
+        self._children.pop(path)
+        parent = zk.parent_of(path)
+        self._nodes[parent].pzxid = self.zxid
+        self._children[parent].pop(path.rsplit("/", 1)[1])
+        if node.owner in self.sessions:
+            self.sessions[node.owner].ephemerals.remove(path)
+        listener.deleted(path)
+
+
+def _version_fits(version: int, node: Znode) -> bool:
+    return version in (zk.ANY_VERSION, node.version)

@@ -1,0 +1,145 @@
+"""The ZooKeeper of a cluster: one server, or an ensemble of them, as those see it who stand outside."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import ZOOKEEPER, ClusterSpec, process_name
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.data_tree import DataTree
+from harrow.cluster_model.zookeeper.quorum.protocol import quorum_name
+from harrow.cluster_model.zookeeper.quorum.quorum_peer import EnsembleConfig, QuorumPeer
+from harrow.cluster_model.zookeeper.quorum.quorum_store import CommittedHistory, QuorumStore
+from harrow.cluster_model.zookeeper.server import ServerStore
+from harrow.cluster_model.zookeeper.standalone_server import StandaloneServer
+
+_ADMIN_RETRY_US: Final = 100 * US_PER_MS
+_STANDALONE_ID: Final = 0
+"""What a server without others has for an id where it makes sessions (``ZooKeeperServer.getServerId``)."""
+
+
+@dataclass(slots=True)
+class _Member:
+    """A server: its process, what is on its disk, and its present life."""
+
+    process: Process
+    host: Host
+    store: ServerStore
+    quorum_store: QuorumStore | None
+    life: StandaloneServer | QuorumPeer | None = field(default=None)
+
+
+class ZooKeeperEnsemble:
+    """The servers of a cluster's ZooKeeper, and what is committed there."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        host_of: Callable[[Process], Host],
+        network: Network,
+        admin: Host,
+        end_process: Callable[[int], None],
+    ) -> None:
+        nodes = spec.zookeeper_ids()
+        is_alone = len(nodes) == 1
+        self.processes: Mapping[int, Process] = {
+            node: Process(ZOOKEEPER if is_alone else process_name(node), partial(end_process, node))
+            for node in nodes
+        }
+        """By node id."""
+        self.names = tuple([process.name for process in self.processes.values()])
+        self._admin = admin
+        self._network = network
+        self._tick_us = spec.zookeeper_tick_us
+        self._config = EnsembleConfig(
+            dict(zip(nodes, self.names, strict=True)),
+            spec.zookeeper_tick_us,
+            spec.zookeeper_init_limit,
+            spec.zookeeper_sync_limit,
+        )
+        self._members: dict[int, _Member] = {}
+        for node, process in self.processes.items():
+            store = ServerStore(_STANDALONE_ID if is_alone else node, DataTree(zk.ROOTS))
+            quorum_store = None if is_alone else QuorumStore(store)
+            self._members[node] = _Member(process, host_of(process), store, quorum_store)
+        self._history = CommittedHistory(self._members[nodes[0]].store.tree)
+
+    def start(self) -> None:
+        for life in [self._begin_life(member) for member in self._members.values()]:
+            life.start()
+
+    def start_server(self, node: int) -> None:
+        """Begin a life of a server, whose process has just been started."""
+        self._begin_life(self._members[node]).start()
+
+    def _begin_life(self, member: _Member) -> StandaloneServer | QuorumPeer:
+        """Return a server that can be connected to, by servers that start before it."""
+        if member.quorum_store is not None:
+            peer = QuorumPeer(member.host, self._config, member.quorum_store, self._history)
+            self._network.listen(member.process, peer, quorum_name(member.process.name))
+            member.life = peer
+        else:
+            member.life = StandaloneServer(member.host, self._tick_us, member.store)
+        self._network.listen(member.process, member.life.clients)
+        return member.life
+
+    def stop_server(self, node: int) -> None:
+        """Have a server close its connections, for its process is about to end."""
+        life = self._members[node].life
+        assert life is not None, "a stop before the start"
+        life.stop()
+
+    # What administrators and faults do
+
+    def write(self, operation: zk.ZooKeeperOperation) -> None:
+        """Do what an administrator does with zkCli or a script, again and again until there is a server that takes it."""
+        deciding = self._deciding()
+        if deciding is None:
+            self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.write(operation))
+        else:
+            deciding.clients.write(operation)
+
+    def expire_session_of(self, client: str) -> bool:
+        """End the sessions of a client; return whether it had one, and somebody could."""
+        deciding = self._deciding()
+        sessions = self._history.tree.sessions.values()
+        mine = [session.id for session in sessions if session.client == client]
+        if deciding is None:
+            return False
+        for session_id in mine:
+            deciding.expire_session(session_id)
+        return bool(mine)
+
+    def _deciding(self) -> StandaloneServer | QuorumPeer | None:
+        """Return the server that decides: the one that there is, or the leader of a majority; None while there is none.
+
+        A leader that does not know yet that it has lost its majority is one, unless there is a later one.
+        """
+        deciding = [
+            (member.life.epoch, member.life)
+            for member in self._members.values()
+            if member.process.running
+            and not member.process.paused
+            and member.life is not None
+            and member.life.decides
+        ]
+        return max(deciding, key=lambda each: each[0])[1] if deciding else None
+
+    # What can be seen
+
+    @property
+    def tree(self) -> DataTree:
+        """What is committed: what every server has sooner or later, and no fault takes back."""
+        return self._history.tree
+
+    def leader(self) -> int | None:
+        """Return the server that leads a majority, or is alone; None without one."""
+        deciding = self._deciding()
+        return next(
+            (node for node, member in self._members.items() if deciding and member.life is deciding), None
+        )

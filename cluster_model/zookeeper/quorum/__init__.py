@@ -1,0 +1,1 @@
+"""An ensemble of ZooKeeper servers: election, leader, followers, and what each keeps on its disk."""

@@ -1,0 +1,154 @@
+"""A server that follows the leader of its ensemble (``Follower.java``, ``Learner.java``)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper.data_tree import Transaction
+from harrow.cluster_model.zookeeper.quorum import protocol
+from harrow.cluster_model.zookeeper.quorum.protocol import QUORUM_LISTENER
+from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+
+_TRIES_MAX: Final = 5
+_RETRY_US: Final = US_PER_SECOND
+
+
+class EnsembleFollower:
+    """The time with one leader, from finding it to losing it. It decides for its server what the leader decides.
+
+    *commit* applies so much of the log, *on_synced* lets the server take clients, *on_lost* ends it all.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: QuorumStore,
+        leader: str,
+        init_limit_us: int,
+        sync_limit_us: int,
+        commit: Callable[[int], None],
+        on_synced: Callable[[], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._sync_limit_us = sync_limit_us
+        self._limit_us = init_limit_us
+        self._commit = commit
+        self._on_synced = on_synced
+        self._on_lost = on_lost
+        self._client = NetworkClient(
+            host,
+            leader,
+            QUORUM_LISTENER,
+            init_limit_us,
+            on_push=self._receive,
+            on_disconnect=self._disconnected,
+        )
+        self._is_active = True
+        self._is_accepted = False
+        self._tries = 0
+        self._last_heard_us = host.clock.now_us
+        self._watches = 0
+        self._touched: dict[int, None] = {}
+        self._revalidations: dict[int, list[Callable[[bool], None]]] = {}
+
+    def start(self) -> None:
+        """Go to the leader, which may not know yet that it is one."""
+        self._watch_leader(self._limit_us)
+        self._connect(None)
+
+    def stop(self) -> None:
+        """Leave the leader."""
+        self._is_active = False
+        self._client.close()
+
+    def _connect(self, _: None) -> None:
+        if self._is_active:
+            self._tries += 1
+            self._send(protocol.FollowerInfo(self._store.server_id, self._store.accepted_epoch))
+
+    def _send(self, body: object) -> None:
+        self._client.send_without_answer(body)
+
+    def _disconnected(self) -> None:
+        if not self._is_active:
+            return
+        if self._is_accepted or self._tries == _TRIES_MAX:
+            self._lose()
+        else:
+            self._host.set_timer(_RETRY_US, self._connect)
+
+    def _lose(self) -> None:
+        self.stop()
+        self._on_lost()
+
+    def _watch_leader(self, limit_us: int) -> None:
+        """Give the leader up once it has said nothing for so long: `initLimit`, and later `syncLimit`."""
+        self._limit_us = limit_us
+        self._watches += 1
+        self._watch(self._watches)
+
+    def _watch(self, watch: int) -> None:
+        if not self._is_active or watch != self._watches:
+            return
+        left_us = self._last_heard_us + self._limit_us - self._host.clock.now_us
+        if left_us <= 0:
+            self._lose()
+        else:
+            self._host.set_timer(left_us, self._watch, watch)
+
+    def _receive(self, body: Any) -> None:
+        if not self._is_active:
+            return
+        self._last_heard_us = self._host.clock.now_us
+        if isinstance(body, protocol.Proposal):
+            self._store.log.extend(body.entries)
+            self._acknowledge()
+        elif isinstance(body, protocol.Commit):
+            self._commit(body.committed)
+        elif isinstance(body, protocol.LeaderPing):
+            touched, self._touched = tuple(self._touched), {}
+            self._send(protocol.FollowerPing(touched))
+        elif isinstance(body, protocol.Revalidated):
+            for on_known in self._revalidations.pop(body.session_id, ()):
+                on_known(body.is_valid)
+        else:
+            self._synchronize(body)
+
+    def _acknowledge(self) -> None:
+        self._send(protocol.QuorumAck(self._store.server_id, len(self._store.log)))
+
+    def _synchronize(self, body: Any) -> None:
+        store = self._store
+        if isinstance(body, protocol.LeaderInfo):
+            if body.epoch < store.accepted_epoch:
+                self._lose()
+                return
+            self._is_accepted = True
+            # One that had promised it before, to a leader that got no further, does not count twice.
+            known = -1 if body.epoch == store.accepted_epoch else store.current_epoch
+            store.accepted_epoch = body.epoch
+            self._send(protocol.AckEpoch(store.server_id, known, store.position(), store.applied))
+        elif isinstance(body, protocol.NewLeader):
+            store.log[body.kept :] = body.entries
+            store.current_epoch = body.epoch
+            self._acknowledge()
+        elif isinstance(body, protocol.UpToDate):
+            self._watch_leader(self._sync_limit_us)
+            self._commit(body.committed)
+            self._on_synced()
+
+    # What the server wants decided
+
+    def submit(self, transaction: Transaction, tag: int) -> None:
+        self._send(protocol.ForwardedRequest(transaction, tag))
+
+    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
+        self._revalidations.setdefault(session_id, []).append(on_known)
+        self._send(protocol.Revalidate(session_id))
+
+    def touch(self, session_id: int) -> None:
+        self._touched[session_id] = None

@@ -1,0 +1,280 @@
+"""A server that leads its ensemble (``Leader.java``, ``LearnerHandler.java``).
+
+It agrees on an epoch with a majority, gives each follower the log that it has itself, and takes clients when a majority has that
+log. From then on it puts the transactions of all servers in order, and those that a majority has logged are applied.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.data_tree import (
+    NO_SESSION,
+    CloseSession,
+    CreateSession,
+    ErrorTransaction,
+    Transaction,
+    Write,
+)
+from harrow.cluster_model.zookeeper.quorum import protocol
+from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
+from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.session_tracker import SessionTracker
+
+
+@dataclass(slots=True, eq=False)
+class _Learner:
+    """A follower: how much it has logged, and the tick by which it has to be heard of again."""
+
+    server_id: int
+    connection: Connection
+    deadline_tick: int
+    # It has promised the epoch; it gets all proposals; it has the log that the leader began with.
+    has_promised: bool = False
+    is_forwarding: bool = False
+    is_synced: bool = False
+    logged: int = 0
+    position: protocol.Position = (0, 0)
+    applied: int = 0
+
+
+class EnsembleLeader:
+    """A term as leader. It decides for its own server, and for those that follow it.
+
+    *commit* applies so much of the log, *on_formed* lets the server take clients, *on_lost* ends it all.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: QuorumStore,
+        servers: int,
+        tick_us: int,
+        init_limit: int,
+        sync_limit: int,
+        commit: Callable[[int], None],
+        on_formed: Callable[[int], None],
+        on_lost: Callable[[], None],
+        expire: Callable[[int], None],
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._majority = servers // 2 + 1
+        self._tick_us = tick_us
+        self._init_limit = init_limit
+        self._sync_limit = sync_limit
+        self._commit = commit
+        self._on_formed = on_formed
+        self._on_lost = on_lost
+        self._expire = expire
+        self._is_active = True
+        self._learners: dict[int, _Learner] = {}
+        self._epoch = store.accepted_epoch + 1
+        # What it had when its term began: a follower that has more, or is in a later epoch, is a better leader.
+        self._began = (store.current_epoch, store.position())
+        self._connecting = {store.server_id}
+        self._electing = {store.server_id}
+        self._waits_for_epoch = True
+        self._is_elected = False
+        self._tracker: SessionTracker | None = None
+        self._tick = 0
+        self._half_ticks = 0
+
+    @property
+    def _is_formed(self) -> bool:
+        return self._tracker is not None
+
+    def start(self) -> None:
+        """Wait for followers, for `initLimit` at most."""
+        self._host.set_timer(self._init_limit * self._tick_us, self._give_up)
+
+    def stop(self) -> None:
+        """Leave the followers, and let no session expire."""
+        self._is_active = False
+        if self._tracker is not None:
+            self._tracker.stop()
+        for learner in self._learners.values():
+            self._host.close_by_server(learner.connection)
+        self._learners.clear()
+
+    def _give_up(self, _: None) -> None:
+        if self._is_active and not self._is_formed:
+            self._lose()
+
+    def _lose(self) -> None:
+        self.stop()
+        self._on_lost()
+
+    # Followers
+
+    def receive(self, connection: Connection, body: Any) -> None:
+        if isinstance(body, protocol.FollowerInfo):
+            self._follow(connection, body)
+            return
+        learner = self._learners.get(connection.id)
+        if learner is None:
+            return  # It has been given up; this was under way.
+        if self._is_formed:
+            learner.deadline_tick = self._tick + self._sync_limit
+        if isinstance(body, protocol.QuorumAck):
+            learner.logged = body.logged
+            self._acknowledged(learner)
+        elif isinstance(body, protocol.ForwardedRequest):
+            self._propose(self._checked(body.transaction, learner.server_id), learner.server_id, body.tag)
+        elif isinstance(body, protocol.FollowerPing):
+            for session_id in body.sessions:
+                self._sessions.touch(session_id)
+        elif isinstance(body, protocol.Revalidate):
+            is_valid = self._sessions.move(body.session_id, learner.server_id)
+            self._send(learner, protocol.Revalidated(body.session_id, is_valid))
+        elif isinstance(body, protocol.AckEpoch):
+            self._promised(learner, body)
+
+    def connection_closed(self, connection: Connection) -> None:
+        self._learners.pop(connection.id, None)
+
+    def _send(self, learner: _Learner, body: object) -> None:
+        self._host.send_response(learner.connection, -1, body)
+
+    @property
+    def _sessions(self) -> SessionTracker:
+        assert self._tracker is not None, "sessions before there is a majority"
+        return self._tracker
+
+    def _follow(self, connection: Connection, info: protocol.FollowerInfo) -> None:
+        # It may be back before the end of its former connection has been noticed.
+        for former in [each for each in self._learners.values() if each.server_id == info.sender]:
+            del self._learners[former.connection.id]
+            self._host.close_by_server(former.connection)
+        learner = _Learner(info.sender, connection, self._tick + self._init_limit)
+        self._learners[connection.id] = learner
+        if not self._waits_for_epoch:
+            self._send(learner, protocol.LeaderInfo(self._epoch))
+            return
+        # An epoch that is later than any that a majority knows (``getEpochToPropose``).
+        self._epoch = max(self._epoch, info.accepted_epoch + 1)
+        self._connecting.add(info.sender)
+        if len(self._connecting) >= self._majority:
+            self._waits_for_epoch = False
+            self._store.accepted_epoch = self._epoch
+            for each in self._learners.values():
+                self._send(each, protocol.LeaderInfo(self._epoch))
+
+    def _promised(self, learner: _Learner, ack: protocol.AckEpoch) -> None:
+        """Begin when a majority has promised to hear no earlier leader (``waitForEpochAck``)."""
+        learner.has_promised = True
+        learner.position = ack.position
+        learner.applied = ack.applied
+        if self._is_elected:
+            self._bring_up_to_date(learner)
+            return
+        if ack.current_epoch >= 0:
+            if (ack.current_epoch, ack.position) > self._began:
+                self._lose()
+                return
+            self._electing.add(ack.sender)
+        if len(self._electing) >= self._majority:
+            self._is_elected = True
+            self._store.current_epoch = self._epoch
+            for each in self._learners.values():
+                if each.has_promised:
+                    self._bring_up_to_date(each)
+
+    def _bring_up_to_date(self, learner: _Learner) -> None:
+        """Give a follower the log that this server has; what the follower has applied is the same on both."""
+        learner.is_forwarding = True
+        entries = tuple(self._store.log[learner.applied :])
+        self._send(learner, protocol.NewLeader(self._epoch, learner.applied, entries))
+
+    def _acknowledged(self, learner: _Learner) -> None:
+        if not learner.is_synced:
+            learner.is_synced = True
+            if self._is_formed:
+                self._send(learner, protocol.UpToDate(self._store.applied))
+            elif 1 + sum(each.is_synced for each in self._learners.values()) >= self._majority:
+                self._form()
+        if self._is_formed:
+            self._commit_logged()
+
+    def _form(self) -> None:
+        """Serve, now that a majority has the log: what anybody had logged is committed, and every session has its timeout anew."""
+        self._commit(len(self._store.log))
+        tree = self._store.tree
+        self._tracker = SessionTracker(
+            self._host, self._tick_us, tree.sessions.values(), self._store.server_id, self._expire
+        )
+        self._tracker.start()
+        for learner in self._learners.values():
+            learner.deadline_tick = self._tick + self._sync_limit
+            if learner.is_synced:
+                self._send(learner, protocol.UpToDate(self._store.applied))
+        self._host.set_timer(self._tick_us // 2, self._ping)
+        self._on_formed(self._epoch)
+
+    def _ping(self, _: None) -> None:
+        """Ping twice a tick, and see each tick whether a majority is there still."""
+        if not self._is_active:
+            return
+        self._half_ticks += 1
+        if self._half_ticks % 2 == 0:
+            self._tick += 1
+            for learner in list(self._learners.values()):
+                if learner.deadline_tick < self._tick:
+                    del self._learners[learner.connection.id]
+                    self._host.close_by_server(learner.connection)
+            if 1 + sum(each.is_synced for each in self._learners.values()) < self._majority:
+                self._lose()
+                return
+        for learner in self._learners.values():
+            if learner.is_forwarding:
+                self._send(learner, protocol.LeaderPing())
+        self._host.set_timer(self._tick_us // 2, self._ping)
+
+    # Transactions
+
+    def submit(self, transaction: Transaction, tag: int) -> None:
+        """Propose what a client of this server wants."""
+        server_id = self._store.server_id
+        self._propose(self._checked(transaction, server_id), server_id, tag)
+
+    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
+        on_known(self._sessions.move(session_id, self._store.server_id))
+
+    def touch(self, session_id: int) -> None:
+        self._sessions.touch(session_id)
+
+    def _checked(self, transaction: Transaction, server_id: int) -> Transaction:
+        """Return a transaction as it is proposed: refused where the session is over, or has moved to another server."""
+        if isinstance(transaction, CreateSession):
+            self._sessions.add(transaction.session_id, transaction.timeout_us, server_id)
+        elif isinstance(transaction, CloseSession):
+            self._sessions.remove(transaction.session_id)
+        elif (
+            isinstance(transaction, Write)
+            and transaction.session_id != NO_SESSION
+            and not self._sessions.is_owner(transaction.session_id, server_id)
+        ):
+            return ErrorTransaction(zk.SESSION_EXPIRED)
+        return transaction
+
+    def _propose(self, transaction: Transaction, server_id: int, tag: int) -> None:
+        entry = LoggedTransaction(self._epoch, transaction, server_id, tag)
+        self._store.log.append(entry)
+        for learner in self._learners.values():
+            if learner.is_forwarding:
+                self._send(learner, protocol.Proposal((entry,)))
+
+    def _commit_logged(self) -> None:
+        """Apply what a majority has logged, this server among them."""
+        logged = sorted((each.logged for each in self._learners.values() if each.is_synced), reverse=True)
+        if len(logged) < self._majority - 1:
+            return
+        committed = logged[self._majority - 2]
+        if committed > self._store.applied:
+            for learner in self._learners.values():
+                if learner.is_forwarding:
+                    self._send(learner, protocol.Commit(committed))
+            self._commit(committed)

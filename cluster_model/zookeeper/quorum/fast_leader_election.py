@@ -1,0 +1,179 @@
+"""How servers agree on a leader (``FastLeaderElection.java``).
+
+Each votes for the best that it knows of: the one in the latest epoch, among those the one with the longest log, then the
+one with the highest id. Whenever its vote changes it tells all others; when a majority votes as it does, and nobody
+says better for 200 ms, that is the leader.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.zookeeper.quorum.protocol import (
+    ELECTION_LISTENER,
+    FOLLOWING,
+    LEADING,
+    LOOKING,
+    Ballot,
+    Notification,
+)
+
+FINALIZE_WAIT_US: Final = 200 * US_PER_MS
+NOTIFICATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
+
+
+class _Vote(NamedTuple):
+    """What a server has said last."""
+
+    state: str
+    round: int
+    ballot: Ballot
+
+
+class FastLeaderElection:
+    """The part of one server in elections, in all of its life."""
+
+    def __init__(
+        self,
+        server_id: int,
+        host: Host,
+        peers: Mapping[int, str],
+        own_ballot: Callable[[], Ballot],
+        on_elected: Callable[[int], None],
+    ) -> None:
+        self._server_id = server_id
+        self._host = host
+        self._majority = (len(peers) + 1) // 2 + 1
+        self._own_ballot = own_ballot
+        self._on_elected = on_elected
+        self._clients = {
+            peer: NetworkClient(host, name, ELECTION_LISTENER, NOTIFICATION_INTERVAL_MAX_US)
+            for peer, name in peers.items()
+        }
+        self._round = 0
+        self._state = LOOKING
+        self._ballot = own_ballot()
+        self._votes: dict[int, _Vote] = {}
+        self._settled: dict[int, _Vote] = {}
+        # Which search the timers of a server are about, and which agreement.
+        self._search = 0
+        self._agreement = 0
+        self._interval_us = FINALIZE_WAIT_US
+        self._last_heard_us = 0
+
+    def look(self) -> None:
+        """Begin a round, with a vote for oneself."""
+        self._state = LOOKING
+        self._round += 1
+        self._search += 1
+        self._votes.clear()
+        self._settled.clear()
+        self._ballot = self._own_ballot()
+        self._interval_us = FINALIZE_WAIT_US
+        self._last_heard_us = self._host.clock.now_us
+        self._notify_all()
+        self._host.set_timer(self._interval_us, self._repeat, self._search)
+
+    def receive(self, vote: Notification) -> None:
+        if self._state != LOOKING:
+            if vote.state == LOOKING:
+                self._notify(vote.sender)
+            return
+        self._last_heard_us = self._host.clock.now_us
+        said = _Vote(vote.state, vote.round, vote.ballot)
+        if vote.state == LOOKING:
+            self._receive_vote(vote.sender, said)
+        else:
+            self._receive_settled(vote.sender, said)
+
+    def _receive_vote(self, sender: int, vote: _Vote) -> None:
+        if vote.round < self._round:
+            self._notify(sender)
+            return
+        if vote.round > self._round:
+            self._round = vote.round
+            self._votes.clear()
+            self._vote_for(max(vote.ballot, self._own_ballot(), key=_rank))
+        elif _rank(vote.ballot) > _rank(self._ballot):
+            self._vote_for(vote.ballot)
+        self._votes[sender] = vote
+        self._count()
+
+    def _vote_for(self, ballot: Ballot) -> None:
+        self._agreement += 1
+        self._ballot = ballot
+        self._notify_all()
+
+    def _count(self) -> None:
+        """See whether a majority is of this server's opinion; it waits a moment for a better one then."""
+        agreeing = 1 + sum(vote.ballot == self._ballot for vote in self._votes.values())
+        if agreeing >= self._majority:
+            self._agreement += 1
+            self._host.set_timer(FINALIZE_WAIT_US, self._finalize, self._agreement)
+
+    def _finalize(self, agreement: int) -> None:
+        if agreement == self._agreement and self._state == LOOKING:
+            self._end(self._ballot.leader)
+
+    def _receive_settled(self, sender: int, vote: _Vote) -> None:
+        """A server that has a leader says who that is: the leader of a majority is that of this server as well."""
+        leader = vote.ballot.leader
+        self._settled[sender] = vote
+        agreeing = {
+            each
+            for each, settled in self._settled.items()
+            if (settled.ballot.leader, settled.ballot.epoch) == (leader, vote.ballot.epoch)
+        }
+        if vote.round == self._round:
+            # It was of this round that it has come out of.
+            agreeing |= {each for each, said in self._votes.items() if said.ballot.leader == leader}
+            agreeing |= {self._server_id} if self._ballot.leader == leader else set()
+        leads = leader == self._server_id or (
+            leader in self._settled and self._settled[leader].state == LEADING
+        )
+        if (
+            len(agreeing) >= self._majority
+            and leads
+            and (leader != self._server_id or vote.round == self._round)
+        ):
+            self._round = vote.round
+            self._end(leader)
+
+    def _end(self, leader: int) -> None:
+        self._agreement += 1
+        self._search += 1
+        self._state = LEADING if leader == self._server_id else FOLLOWING
+        if self._ballot.leader != leader:
+            self._ballot = Ballot(self._ballot.epoch, self._ballot.position, leader)
+        self._on_elected(leader)
+
+    def _repeat(self, search: int) -> None:
+        """Say it again where nothing has been heard for a while, and wait twice as long."""
+        if search != self._search:
+            return
+        quiet_us = self._host.clock.now_us - self._last_heard_us
+        if quiet_us >= self._interval_us:
+            self._notify_all()
+            self._interval_us = min(2 * self._interval_us, NOTIFICATION_INTERVAL_MAX_US)
+            self._last_heard_us = self._host.clock.now_us
+            quiet_us = 0
+        self._host.set_timer(self._interval_us - quiet_us, self._repeat, search)
+
+    def _notify_all(self) -> None:
+        for peer in self._clients:
+            self._notify(peer)
+
+    def _notify(self, peer: int) -> None:
+        ballot = self._ballot
+        if self._state != LOOKING:
+            # All that have a leader name it with the epoch that they are in with it (ZOOKEEPER-1732).
+            ballot = Ballot(self._own_ballot().epoch, ballot.position, ballot.leader)
+        self._clients[peer].send_without_answer(
+            Notification(self._server_id, self._state, self._round, ballot)
+        )
+
+
+def _rank(ballot: Ballot) -> tuple[int, tuple[int, int], int]:
+    return ballot.epoch, ballot.position, ballot.leader

@@ -1,0 +1,54 @@
+"""What a server of an ensemble has on its disk: its tree, and the log of transactions that it was made by."""
+
+from dataclasses import dataclass, field
+
+from harrow.cluster_model.zookeeper.data_tree import DataTree
+from harrow.cluster_model.zookeeper.quorum.protocol import Ballot, LoggedTransaction, Position
+from harrow.cluster_model.zookeeper.server import ServerStore
+
+
+@dataclass(slots=True)
+class QuorumStore:
+    """The log of transactions, of which the first ``applied`` are in the tree.
+
+    What is logged is on the disk before anybody is told (``forceSync``). ``accepted_epoch`` is the newest whose leader the
+    server has met, ``current_epoch`` that of the last leader whose log it has taken over.
+    """
+
+    server: ServerStore
+    log: list[LoggedTransaction] = field(default_factory=list)
+    applied: int = 0
+    accepted_epoch: int = 0
+    current_epoch: int = 0
+
+    @property
+    def server_id(self) -> int:
+        return self.server.server_id
+
+    @property
+    def tree(self) -> DataTree:
+        return self.server.tree
+
+    def position(self) -> Position:
+        return (self.log[-1].epoch if self.log else 0), len(self.log)
+
+    def ballot(self) -> Ballot:
+        """Return a vote for this server."""
+        return Ballot(self.current_epoch, self.position(), self.server_id)
+
+
+class CommittedHistory:
+    """How far the ensemble has come, as somebody sees it who sees all: how many transactions have been applied anywhere."""
+
+    def __init__(self, tree: DataTree) -> None:
+        self.tree = tree
+        """Of a server that has applied all of them."""
+        self._applied = 0
+
+    def advance(self, applied: int, tree: DataTree) -> bool:
+        """Note that a server applies a transaction; return whether it is the first one to do so."""
+        if applied <= self._applied:
+            return False
+        self._applied = applied
+        self.tree = tree
+        return True

@@ -1,0 +1,94 @@
+"""When sessions expire: at ticks (``SessionTrackerImpl.java``).
+
+A timeout is rounded up to a tick, so several sessions that were last heard of within one tick expire together. In an
+ensemble the leader alone does this: what followers hear of their clients they tell it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper.data_tree import ZooKeeperSession
+
+
+@dataclass(slots=True, eq=False)
+class _Tracked:
+    """A session; ``owner`` is the server that its client is connected to."""
+
+    timeout_us: int
+    expires_us: int
+    owner: int
+
+
+class SessionTracker:
+    """The sessions that may expire, each with its whole timeout from the start."""
+
+    __slots__ = ("_expire", "_host", "_is_active", "_sessions", "_tick_us")
+
+    def __init__(
+        self,
+        host: Host,
+        tick_us: int,
+        sessions: Iterable[ZooKeeperSession],
+        owner: int,
+        expire: Callable[[int], None],
+    ) -> None:
+        self._host = host
+        self._tick_us = tick_us
+        self._expire = expire
+        self._is_active = True
+        self._sessions: dict[int, _Tracked] = {}
+        for session in sessions:
+            self.add(session.id, session.timeout_us, owner)
+
+    def start(self) -> None:
+        """Begin to tick, at multiples of the tick."""
+        now_us = self._host.clock.now_us
+        self._host.set_timer(self._tick_after(now_us) - now_us, self._tick)
+
+    def stop(self) -> None:
+        """Let no session expire any more."""
+        self._is_active = False
+
+    def add(self, session_id: int, timeout_us: int, owner: int) -> None:
+        self._sessions[session_id] = _Tracked(timeout_us, self._deadline(timeout_us), owner)
+
+    def remove(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def touch(self, session_id: int) -> bool:
+        """Note that a session's client has been heard of; return False when the session is over."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return False
+        session.expires_us = self._deadline(session.timeout_us)
+        return True
+
+    def move(self, session_id: int, owner: int) -> bool:
+        """Note which server has a session's client now; return False when the session is over."""
+        if not self.touch(session_id):
+            return False
+        self._sessions[session_id].owner = owner
+        return True
+
+    def is_owner(self, session_id: int, server: int) -> bool:
+        """Return whether a session goes on, and its client is connected to this server (``checkSession``)."""
+        session = self._sessions.get(session_id)
+        return session is not None and session.owner == server
+
+    def _deadline(self, timeout_us: int) -> int:
+        return self._tick_after(self._host.clock.now_us + timeout_us)
+
+    def _tick_after(self, time_us: int) -> int:
+        """Return the tick after a time, also when it is a tick itself (``roundToInterval``)."""
+        return (time_us // self._tick_us + 1) * self._tick_us
+
+    def _tick(self, _: None) -> None:
+        if not self._is_active:
+            return
+        now_us = self._host.clock.now_us
+        for session_id in [id_ for id_, each in self._sessions.items() if each.expires_us <= now_us]:
+            # One that is over is refused at once; that it is, the others learn with the transaction.
+            self.remove(session_id)
+            self._expire(session_id)
+        self._host.set_timer(self._tick_us, self._tick)

@@ -1,0 +1,59 @@
+"""A ZooKeeper server that is alone: what it decides is so at once (``ZooKeeperServerMain.java``)."""
+
+from collections.abc import Callable
+
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper.data_tree import CloseSession, CreateSession, Transaction
+from harrow.cluster_model.zookeeper.server import ServerStore, ZooKeeperServer
+from harrow.cluster_model.zookeeper.session_tracker import SessionTracker
+
+
+class StandaloneServer:
+    """One life of a server without others. Sessions of a former life have their timeouts anew."""
+
+    def __init__(self, host: Host, tick_us: int, store: ServerStore) -> None:
+        self.clients = ZooKeeperServer(host, store)
+        """What its clients see of it."""
+        self._server_id = store.server_id
+        self._tracker = SessionTracker(
+            host, tick_us, store.tree.sessions.values(), store.server_id, self._expire
+        )
+
+    def start(self) -> None:
+        self.clients.serve(self)
+        self._tracker.start()
+
+    def stop(self) -> None:
+        """Close the connections of all clients."""
+        self._tracker.stop()
+        self.clients.cease()
+
+    @property
+    def epoch(self) -> int:
+        return 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether an administrator's write, or the end of a session, is decided here."""
+        return True
+
+    def expire_session(self, session_id: int) -> None:
+        """End a session as if nothing had been heard of its client."""
+        self._tracker.remove(session_id)
+        self._expire(session_id)
+
+    def _expire(self, session_id: int) -> None:
+        self.clients.end_session(session_id, expired=True)
+
+    def submit(self, transaction: Transaction, tag: int) -> None:
+        if isinstance(transaction, CreateSession):
+            self._tracker.add(transaction.session_id, transaction.timeout_us, self._server_id)
+        elif isinstance(transaction, CloseSession):
+            self._tracker.remove(transaction.session_id)
+        self.clients.apply(transaction, tag, is_news=True)
+
+    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
+        on_known(self._tracker.touch(session_id))
+
+    def touch(self, session_id: int) -> None:
+        self._tracker.touch(session_id)
