@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.zoo import first_found, library_plan
+from benchmarks.zoo import first_failure, library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
@@ -58,7 +58,7 @@ def main() -> None:
             continue
         plan = swarm_of(name, release)
         plan = replace(plan, behaviours={**REPAIRED, **plan.behaviours, name: value})
-        found = first_found(plan, range(SEEDS), time.process_time() + arguments.seconds)
+        found = first_failure(plan, range(SEEDS), time.process_time() + arguments.seconds)
         cells = f"{found.seeds} | {', '.join(found.rules)}" if found else "not found |"
         print(f"| `{name}` | {value}, {release.name} | {cells} |", flush=True)
 

@@ -32,7 +32,7 @@ def library_plan(name: str) -> Plan:
     return load_campaign(resolve(name)[0]).plans[0]
 
 
-def first_found(plan: Plan, seeds: Iterable[int], end_s: float) -> Found | None:
+def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found | None:
     """Return the first of some seeds in which a promise is broken, None if time is over before."""
     for count, seed in enumerate(seeds, start=1):
         rules = run_plan(plan, seed).verdict.rules
@@ -50,7 +50,7 @@ def row(mutant: Mutant, seconds: float) -> str:
     end_s = time.process_time() + seconds
     found: list[Found] = []
     for number in range(RANGES):
-        one = first_found(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
+        one = first_failure(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
         if one is None:
             break
         found.append(one)

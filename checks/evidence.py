@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.history import Operation
 from harrow.cluster_model.invariants.catalogue import TOLD_BY_TRACE
-from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import RecordBatch, record_count
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.trace import TraceEvent
 
@@ -37,8 +37,8 @@ class FinalLog:
         """Return the records' values by offset, None for control records and for what has been deleted or damaged."""
         values: list[str | None] = [None] * self.log_start if self.batches else []
         for batch in self.batches:
-            is_damaged = batch.base_offset in self.damaged
-            values += (None,) * len(batch.values) if is_damaged else batch.values or (None,)
+            is_read = batch.values and batch.base_offset not in self.damaged
+            values += batch.values if is_read else (None,) * record_count(batch.values)
         return values
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from harrow.checks.evidence import Evidence
 from harrow.cluster_model.release import switch_docs, value_in
 from harrow.cluster_model.repairs import REPAIRS
-from harrow.cluster_model.settings import INT_MAX, Value
+from harrow.cluster_model.settings import IN_FLIGHT, INT_MAX, Value
 
 SETTING: Final = "setting"
 REPAIR: Final = "repair"
@@ -53,8 +53,6 @@ def _repair(name: str) -> Prevention:
     return Prevention(REPAIR, name, repair.since, f"{name}, {since}: {repair.text}", switches=switches)
 
 
-_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
-
 WAITING_FOR_ANSWERS: Final = _setting("acks", "1", " or acks=all, with retries", acks="1", retries=INT_MAX)
 SAFE_ACKS: Final = _setting("acks", "all", " with min.insync.replicas=2", acks="all", min_insync_replicas=2)
 TWO_IN_SYNC: Final = _setting("min.insync.replicas", "2", min_insync_replicas=2)
@@ -66,9 +64,9 @@ FLUSHING: Final = _setting(
 )
 MORE_REPLICAS: Final = _setting("replication.factor", more=" above the number of disks that may fail at once")
 IDEMPOTENCE: Final = _setting("enable.idempotence", "true", enable_idempotence=True)
-ONE_IN_FLIGHT: Final = _setting(_IN_FLIGHT, "1", max_in_flight_requests_per_connection=1)
+ONE_IN_FLIGHT: Final = _setting(IN_FLIGHT, "1", max_in_flight_requests_per_connection=1)
 ONE_IN_FLIGHT_ACKED: Final = _setting(
-    _IN_FLIGHT, "1", " with acks=1 or acks=all", max_in_flight_requests_per_connection=1, acks="1"
+    IN_FLIGHT, "1", " with acks=1 or acks=all", max_in_flight_requests_per_connection=1, acks="1"
 )
 SAFE_SETTINGS: Final = _setting(
     "acks",

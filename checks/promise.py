@@ -12,6 +12,8 @@ from typing import Final
 from harrow.checks import prevention as preventions
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.permission import Permission, Promise
+from harrow.cluster_model.log.unified_log import RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET, IN_FLIGHT
 
 LOST_WRITE: Final = "lost-write"
 DUPLICATE: Final = "duplicate"
@@ -43,13 +45,9 @@ TRANSACTIONAL_ID: Final = "transactional.id"
 NOT_TRANSACTIONAL: Final = "no transactional.id"
 READ_COMMITTED: Final = "isolation.level=read_committed"
 READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
-IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
-AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
-RETENTION_MS: Final = "retention.ms"
-RETENTION_BYTES: Final = "retention.bytes"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
 CONTROLLER_EPOCH: Final = "controller epoch"
@@ -57,7 +55,6 @@ BROKER_EPOCH: Final = "broker epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
 LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 REGISTRATION: Final = "/brokers/ids"
-MIN_ISR: Final = "min.insync.replicas"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"

@@ -548,9 +548,19 @@ class LogStartedAnew(Event):
     offset: Offset
 
 
+@event("log_start_reverted")
+class LogStartReverted(Event):
+    """A broker that has started begins a log earlier than before: nothing of the later start was in a checkpoint yet."""
+
+    broker: BrokerId
+    partition: PartitionName
+    from_offset: Offset
+    to_offset: Offset
+
+
 @event("offset_reset")
 class OffsetReset(Event):
-    """A consumer whose position is out of range goes where ``auto.offset.reset`` says."""
+    """A consumer whose ``position`` is out of range, or that has none (-1), goes where ``auto.offset.reset`` says."""
 
     client: ProcessName
     partition: PartitionName

@@ -142,6 +142,10 @@ class TopicNameMarker(Marker):
     """The name of a topic, as Kafka allows them."""
 
 
+class TopicMarker(TopicNameMarker):
+    """A topic of the campaign by its name."""
+
+
 class ClientNameMarker(Marker):
     """The name that a client gets."""
 
@@ -206,6 +210,7 @@ OffsetsByBroker = Annotated[tuple[tuple[int, int], ...], OffsetsByBrokerMarker]
 EpochStarts = Annotated[tuple[tuple[int, int], ...], EpochStartsMarker]
 Release = Annotated[str, ReleaseMarker]
 TopicName = Annotated[str, TopicNameMarker]
+Topic = Annotated[str, TopicMarker]
 ClientName = Annotated[str, ClientNameMarker]
 
 APIS: Final = (

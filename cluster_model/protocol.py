@@ -284,7 +284,7 @@ class StopReplicaRequest:
 class ControlResponse:
     """The answer to a control request; ``api`` names the request.
 
-    ``offline`` are the partitions of a LeaderAndIsr whose log directory has failed (KAFKA_STORAGE_ERROR, KIP-112).
+    ``offline`` are the partitions of a LeaderAndIsr or StopReplica whose log directory has failed (KAFKA_STORAGE_ERROR, KIP-112).
     """
 
     api: str

@@ -191,6 +191,14 @@ class Behaviours:
         meaning="a starting broker obeys nothing before it is registered",
         before=(("2.0", False),),
     )
+    sockets_opened_last: bool = _switch(
+        "A starting broker opens its sockets when it is unfenced, with ZooKeeper when it is registered. Before, connections were accepted at once, and "
+        "requests waited for that.",
+        "KAFKA-14658, SocketServer.scala (Acceptor.start)",
+        meaning="nobody can connect to a starting broker before it is ready (KAFKA-14658)",
+        before=(("3.5", False),),
+        is_repair=False,
+    )
     controller_writes_fenced: bool = _switch(
         "The controller's writes to ZooKeeper are conditional on the version of /controller_epoch.",
         "KAFKA-6082",

@@ -486,7 +486,8 @@ def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
 IDEMPOTENCE: Final = "enable.idempotence"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"
-_DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
+DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
+AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 
@@ -516,13 +517,13 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 yield replace(
                     conflict, others=(), needed=f"{IDEMPOTENCE} is true by default: it {conflict.needed}"
                 )
-    if _DELIVERY_TIMEOUT in given:
+    if DELIVERY_TIMEOUT in given:
         # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
         config = producer_config(release, given, behaviours)
         least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
         if config.delivery_timeout_us < least_us:
             yield Conflict(
-                setting=_DELIVERY_TIMEOUT,
+                setting=DELIVERY_TIMEOUT,
                 others=("linger.ms", "request.timeout.ms"),
                 needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
                 remedy=least_us // US_PER_MS,

@@ -36,6 +36,9 @@ class Operator(Protocol):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
 
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Ask that a topic have so many partitions."""
+
     def inject(self, fault: Any) -> bool:
         """Inject a fault; return False when there was nothing to do it to."""
 

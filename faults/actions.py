@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, described
+from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, Topic, described
 from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.topology import PARTITIONS_MAX
 from harrow.faults.action import Action, Operator
 from harrow.faults.condition import ConditionField
 
@@ -121,6 +122,24 @@ class CancelReassignment(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions(Action):
+    """An administrator gives a topic more partitions (kafka-topics --alter, CreatePartitions, KIP-195).
+
+    Clients learn of them with new metadata. What a producer hashes or distributes goes elsewhere from then on, so that the order by
+    key that a topic had is broken; and a consumer with `auto.offset.reset=latest` misses what was written before (KAFKA-12261).
+    """
+
+    name: ClassVar[str] = "add_partitions"
+
+    topic: Topic = described("Which topic.")
+    partitions: Count = described("How many it shall have in all.", maximum=PARTITIONS_MAX)
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.create_partitions(self.topic, self.partitions)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expect(Action):
     """The condition has to hold now."""
 
@@ -149,7 +168,7 @@ ACTIONS: Final[Registry[str, type[Action]]] = Registry(
     (action.name, action)
     for action in (
         *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
-        *(Expect, Wait),
+        *(AddPartitions, Expect, Wait),
     )
 )
 """Action classes by the name that a campaign uses."""

@@ -101,11 +101,14 @@ class Environment(BrokerProcesses, Protocol):
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Have all writing to a log directory fail once so many more bytes are written to it."""
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
-        """Undo a `fail_log_dir`; a running broker does not look at the directory again."""
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Undo one `fail_log_dir`; a running broker does not look at the directory again."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
-        """Have each append of a broker wait so long for its disk; with 0 the disk is itself again."""
+        """Have each append of a broker wait so much longer for its disk."""
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
+        """Undo one `slow_disk`."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         """Return whether a broker's disk has a record at an offset of a partition, or any."""

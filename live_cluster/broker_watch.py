@@ -1,22 +1,18 @@
 """What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer keeps nobody waiting."""
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
-
-_INTERVAL_S: Final = 0.03
-_SHARE: Final = 4
-_REST_MAX_S: Final = 0.5
 
 
 class BrokerWatch:
@@ -45,20 +41,16 @@ class BrokerWatch:
         self._epochs: dict[str, int] = {}
         self._life = 0
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name=f"watch broker {broker.id}", daemon=True)
+        self._watch = RepeatedLook(f"watch broker {broker.id}", self._look)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._watch.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._thread.join()
-        # Not before: the thread would make it again.
-        self._connection.close()
+        self._watch.close([self._connection])
 
     def offsets(self) -> Mapping[str, ReplicaOffsets]:
         """Return what it said last, by partition."""
@@ -75,22 +67,19 @@ class BrokerWatch:
             self._offsets = {}
             self._epochs.clear()
 
-    def _watch(self) -> None:
-        while not self._over.is_set():
-            began_s, life = time.monotonic(), self._life
-            if self._broker.is_running and not self._broker.is_paused:
-                try:
-                    told = replica_offsets(
-                        self._connection, self._partitions, self._present_epochs(), self._names
-                    )
-                except ConnectionLostError:
-                    told = {}
-                # One that stands still by now has not changed its mind.
-                if told or not self._broker.is_paused:
-                    with self._lock:
-                        if self._life == life and self._broker.is_running:
-                            self._take(told)
-            self._over.wait(rest_s(time.monotonic() - began_s))
+    def _look(self) -> None:
+        life = self._life
+        if not self._broker.is_running or self._broker.is_paused:
+            return
+        try:
+            told = replica_offsets(self._connection, self._partitions, self._present_epochs(), self._names)
+        except ConnectionLostError:
+            told = {}
+        # One that stands still by now has not changed its mind.
+        if told or not self._broker.is_paused:
+            with self._lock:
+                if self._life == life and self._broker.is_running:
+                    self._take(told)
 
     def _present_epochs(self) -> dict[str, int]:
         states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions)
@@ -119,8 +108,3 @@ class BrokerWatch:
             self._report(BecameLeader, broker, partition, state.leader_epoch, offsets.leo, state.isr)
         else:
             self._report(BecameFollower, broker, partition, state.leader_epoch, state.leader)
-
-
-def rest_s(took_s: float) -> float:
-    """Return how long to wait after an answer that took so long: many partitions are asked for less often."""
-    return min(max(_INTERVAL_S, _SHARE * took_s), _REST_MAX_S)

@@ -17,7 +17,7 @@ from harrow.faults.fault import Fault
 from harrow.live_cluster.feasible import Reach, obstacles_within, started_reach
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
 from harrow.live_cluster.rehearsal import Rehearsed
-from harrow.live_cluster.user_cluster.users_reach import SEEN_OUTSIDE, UNSEEN_COLUMNS, impossible
+from harrow.live_cluster.user_cluster.users_reach import OBSERVABLE_EVENTS, UNOBSERVABLE_COLUMNS, impossible
 
 _PRODUCER: Final = "producer-0"
 _BROKERS: Final = (0, 1, 2)
@@ -65,8 +65,8 @@ def _reaches() -> dict[str, Reach | None]:
     users = Reach(
         release=newest[ZOOKEEPER],
         metadata=ZOOKEEPER,
-        events=SEEN_OUTSIDE,
-        unseen=UNSEEN_COLUMNS,
+        events=OBSERVABLE_EVENTS,
+        unseen=UNOBSERVABLE_COLUMNS,
         lack=lack,
     )
     return {

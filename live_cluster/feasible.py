@@ -27,7 +27,7 @@ from harrow.cluster_model.settings import (
 )
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.faults.actions import CancelReassignment, ReassignPartition
+from harrow.faults.actions import AddPartitions, CancelReassignment, ReassignPartition
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -81,11 +81,13 @@ SEEN: Final = frozenset(
 )
 """The events that a run on real brokers has in its trace."""
 
-UNTOLD_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LogTruncated.name: frozenset({"reason"}),
     events.LeaderElected.name: frozenset({"reason"}),
 }
 """What is read in the brokers' logs, which do not always tell: it is empty then."""
+NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
+NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
 _CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
@@ -197,7 +199,9 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
 
 def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
     if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
-        yield "partitions are not reassigned on real brokers"
+        yield NO_REASSIGNMENT
+    if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
+        yield NO_PARTITIONS_ADDED
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
@@ -252,8 +256,14 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
             yield "the controller is no broker"
 
 
+def voters_of(plan: Plan) -> int:
+    """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
+    may_be_struck = plan.swarm is not None or any(map(_strikes_controller, faults_of(plan)))
+    return plan.cluster.voters if may_be_struck else 1
+
+
 def _strikes_controller(fault: Fault) -> bool:
-    """Return whether a fault looks for the broker that is the controller."""
+    """Return whether a fault looks for the controller."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
             value = item.of(fault)

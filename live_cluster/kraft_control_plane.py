@@ -1,11 +1,10 @@
-"""The control plane of a local cluster with KRaft: a controller in a process of its own."""
+"""The control plane of a local cluster with KRaft: controllers in processes of their own."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harrow.cluster_model.topology import FIRST_CONTROLLER_ID
 from harrow.faults.fault import process_name
 from harrow.live_cluster.control_plane import CannotBeDoneError, NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
@@ -20,18 +19,15 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.quorum import depose_leader
 
-CONTROLLER_ID: Final = FIRST_CONTROLLER_ID
-CONTROLLER_FOLDER: Final = "controller"
 _LISTENER: Final = "CONTROLLER"
 
 
 class KRaftControlPlane:
-    """A controller behind a proxy (`harrow.live_cluster.control_plane.LocalControlPlane`).
+    """Controllers behind proxies (`harrow.live_cluster.control_plane.LocalControlPlane`).
 
-    It is asked for the quorum alone: what it has decided brokers tell, once they have learned it.
+    They are asked for the quorum alone: what they have decided brokers tell, once they have learned it.
     """
 
-    process_names: tuple[str, ...] = (process_name(CONTROLLER_ID),)
     keeps_registrations = False
 
     def __init__(
@@ -41,41 +37,56 @@ class KRaftControlPlane:
         ports: Ports,
         proxies: Proxies,
         *,
+        voters: Iterable[int],
         brokers: Iterable[int],
         topics: Iterable[str],
         seen: MetadataSeen,
         settings: Mapping[str, object],
     ) -> None:
-        address, proxied = (LOOPBACK, ports.take()), (LOOPBACK, ports.take())
-        proxies.listen_for_broker(process_name(CONTROLLER_ID), proxied[1], address)
-        self._voters = f"{CONTROLLER_ID}@{proxied[0]}:{proxied[1]}"
+        self.addresses = {voter: (LOOPBACK, ports.take()) for voter in voters}
+        """Where harrow itself finds the controllers, past the proxies."""
+        proxied = {voter: ports.take() for voter in self.addresses}
+        for voter, address in self.addresses.items():
+            proxies.listen_for_broker(process_name(voter), proxied[voter], address)
+        self._voters = ",".join(f"{voter}@{LOOPBACK}:{port}" for voter, port in proxied.items())
         self.cluster_id = new_uuid()
-        own = {
-            "process.roles": "controller",
-            "node.id": CONTROLLER_ID,
-            "listeners": f"{_LISTENER}://{address[0]}:{address[1]}",
-            **self._quorum(),
-            **settings,
+        self._controllers = {
+            voter: LocalController(
+                programs,
+                voter,
+                controller_folder(folder, voter),
+                address,
+                {
+                    "process.roles": "controller",
+                    "node.id": voter,
+                    "listeners": f"{_LISTENER}://{address[0]}:{address[1]}",
+                    **self._quorum(),
+                    **settings,
+                },
+                self.cluster_id,
+            )
+            for voter, address in self.addresses.items()
         }
-        self._controller = LocalController(
-            programs, CONTROLLER_ID, folder / CONTROLLER_FOLDER, address, own, self.cluster_id
-        )
-        self.controllers: Mapping[int, NodeProcess] = {CONTROLLER_ID: self._controller}
-        self.address = address
-        """Where harrow itself finds the controller, past the proxies."""
+        self.controllers: Mapping[int, NodeProcess] = self._controllers
+        self.process_names = tuple(map(process_name, self.addresses))
         self._seen = seen
         self._brokers = tuple(brokers)
         self._watch = MetadataWatch(seen, topics)
-        self._quorum_watch = QuorumWatch(seen, self._controller, BrokerConnection(address))
+        self._quorum_watch = QuorumWatch(
+            seen,
+            self._controllers,
+            {voter: BrokerConnection(address) for voter, address in self.addresses.items()},
+        )
 
     def start(self) -> None:
-        self._controller.start()
+        for controller in self._controllers.values():
+            controller.start()
 
     def processes(self) -> Iterable[ChildProcess]:
-        return () if self._controller.process is None else (self._controller.process,)
+        return [each.process for each in self._controllers.values() if each.process is not None]
 
     def is_ready(self) -> bool:
-        return self._controller.is_ready()
+        return all(controller.is_ready() for controller in self._controllers.values())
 
     def settings(self, broker: int) -> Mapping[str, object]:
         return {"process.roles": "broker", "node.id": broker, **self._quorum()}
@@ -107,15 +118,20 @@ class KRaftControlPlane:
         self._quorum_watch.close()
 
     def expire_session(self, broker: int) -> None:
-        """Have a controller resign: what it has in place of a session is its term."""
+        """Have a controller resign if it is active: what it has in place of a session is its term."""
         if broker not in self.controllers:
             raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
-        self.delete_controller()
+        self._depose(broker)
 
     def delete_controller(self) -> None:
         """Have the active controller resign; where there is none at the moment nothing is done."""
-        # One of its own: another thread looks at the quorum.
-        with BrokerConnection(self.address) as connection, suppress(ConnectionLostError):
+        controller = self._seen.controller()
+        if controller is not None:
+            self._depose(controller)
+
+    def _depose(self, controller: int) -> None:
+        # A connection of its own: another thread looks at the quorum.
+        with BrokerConnection(self.addresses[controller]) as connection, suppress(ConnectionLostError):
             depose_leader(connection)
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
@@ -134,3 +150,8 @@ class KRaftControlPlane:
             "controller.listener.names": _LISTENER,
             "listener.security.protocol.map": f"{_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         }
+
+
+def controller_folder(folder: Path, controller: int) -> Path:
+    """Return where a controller of a cluster below *folder* has its files."""
+    return folder / process_name(controller)

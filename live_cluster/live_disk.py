@@ -31,7 +31,7 @@ from harrow.live_cluster.storage.log_tail import CutBack, LogTail
 from harrow.live_cluster.storage.segments import cut, segments_of
 
 _WATCHED: Final = (HIGH_WATERMARKS,)
-_OF_IDENTITY: Final = ("meta.properties", "bootstrap.checkpoint")
+_IDENTITY_FILES: Final = ("meta.properties", "bootstrap.checkpoint")
 """The ids of the broker, of its cluster and of its folder; and what `kafka-storage format` has written beside them."""
 
 
@@ -150,7 +150,7 @@ class LiveDisk:
         for found in self._folder.iterdir():
             if found.is_dir():
                 shutil.rmtree(found)
-            elif found.name not in _OF_IDENTITY:
+            elif found.name not in _IDENTITY_FILES:
                 found.unlink()
 
     def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:

@@ -154,10 +154,13 @@ class LiveEnvironment:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:

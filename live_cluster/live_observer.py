@@ -7,7 +7,7 @@ from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import UNTOLD_FIELDS
+from harrow.live_cluster.feasible import OPTIONAL_FIELDS
 from harrow.live_cluster.real_cluster import RealCluster, ReplicaLogs
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
@@ -91,7 +91,7 @@ class LiveObserver:
         self._watches = watches
         self.links = cluster.links
         self.logs = cluster.logs
-        scan = LateTraceScan(trace.events, UNTOLD_FIELDS)
+        scan = LateTraceScan(trace.events, OPTIONAL_FIELDS)
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller

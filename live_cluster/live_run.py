@@ -22,7 +22,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import Metadata
 from harrow.live_cluster.clients.live_clients import LIVE
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.feasible import as_real, obstacles, started_reach
+from harrow.live_cluster.feasible import as_real, obstacles, started_reach, voters_of
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_target import LiveTarget
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
@@ -73,8 +73,9 @@ class StartedBrokers:
     def as_modelled(self, plan: Plan) -> Plan:
         """Return a plan as the model runs it (`Brokers.as_modelled`)."""
         modelled, _ = as_real(plan, self.release)
-        # Beside brokers that harrow starts is one controller.
-        cluster = replace(plan.cluster, metadata=cast("Metadata", self.metadata), voters=1, combined=False)
+        cluster = replace(
+            plan.cluster, metadata=cast("Metadata", self.metadata), voters=voters_of(plan), combined=False
+        )
         return replace(modelled, cluster=cluster)
 
     def _make(self, surroundings: Surroundings) -> StartedCluster:

@@ -1,7 +1,7 @@
 """A cluster of real brokers as a target."""
 
 import heapq
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,7 @@ from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
 from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.feasible import NO_PARTITIONS_ADDED, NO_REASSIGNMENT
 from harrow.live_cluster.happenings import Happenings, WallClock
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
@@ -177,7 +178,19 @@ class LiveTarget:
             CannotDoError: always.
 
         """
-        raise CannotDoError("partitions are not reassigned on real brokers")
+        raise CannotDoError(NO_REASSIGNMENT)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Refuse: partitions that come later are not followed on real brokers.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_PARTITIONS_ADDED)
+
+    def partition_names(self) -> Sequence[str]:
+        return self._cluster.spec.partition_names()
 
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
@@ -199,7 +212,10 @@ class LiveTarget:
         return max(config.zookeeper_session_timeout_us for config in self._configs.values())
 
     def partition_settings(self) -> Mapping[str, PartitionSettings]:
-        return partition_settings(self._cluster.spec, self._cluster.replicas_of, self._topic_config)
+        cluster = self._cluster
+        return partition_settings(
+            cluster.spec, self.partition_names(), cluster.replicas_of, self._topic_config
+        )
 
     def evidence(self) -> Evidence:
         """Return what rules judge. Clients are stopped first, so that the logs are not older than the history."""

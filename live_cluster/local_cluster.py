@@ -106,6 +106,7 @@ class LocalCluster:
                 folder,
                 ports,
                 proxies,
+                voters=spec.controller_ids(),
                 brokers=[broker.id for broker in spec.brokers],
                 topics=[topic.name for topic in spec.topics],
                 seen=self.seen,

@@ -30,7 +30,7 @@ class SeenPartition(NamedTuple):
     isr: tuple[int, ...]
 
 
-def _not_told(_controller: int, _partition: str) -> str:
+def _no_reason(_controller: int, _partition: str) -> str:
     return ""
 
 
@@ -40,7 +40,7 @@ class MetadataSeen:
     *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now.
     """
 
-    def __init__(self, report: Report, election_reason: Callable[[int, str], str] = _not_told) -> None:
+    def __init__(self, report: Report, election_reason: Callable[[int, str], str] = _no_reason) -> None:
         self._report = report
         self._election_reason = election_reason
         self._lock = threading.Lock()

@@ -1,12 +1,10 @@
 """What the brokers of a cluster say of its metadata, asked again and again by a thread of its own."""
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 
-from harrow.live_cluster.broker_watch import rest_s
 from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
 
@@ -34,35 +32,26 @@ class MetadataWatch:
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="metadata", daemon=True)
+        self._watch = RepeatedLook("metadata", self._look)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Begin to ask the brokers that are alive, over connections that are closed in the end."""
         self._connections = connections
         self._alive = alive
-        self._thread.start()
+        self._watch.start()
 
     def close(self) -> None:
         """Ask no more."""
-        self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        # Not before: the thread would make them again.
-        for connection in self._connections.values():
-            connection.close()
+        self._watch.close(self._connections.values())
 
-    def _watch(self) -> None:
-        while not self._over.is_set():
-            began_s = time.monotonic()
-            told: dict[int, BrokerMetadata] = {}
-            for broker in filter(self._alive, self._connections):
-                try:
-                    told[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
-                except ConnectionLostError:
-                    continue
-            self._take(told, self._eligible_leaders(told))
-            self._over.wait(rest_s(time.monotonic() - began_s))
+    def _look(self) -> None:
+        told: dict[int, BrokerMetadata] = {}
+        for broker in filter(self._alive, self._connections):
+            try:
+                told[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
+            except ConnectionLostError:
+                continue
+        self._take(told, self._eligible_leaders(told))
 
     def _eligible_leaders(self, told: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
         """Ask for what Metadata has not: who may lead although it is outside the ISR (KIP-966).

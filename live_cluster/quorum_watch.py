@@ -1,57 +1,60 @@
-"""Who is the active controller of a cluster with KRaft, asked of a controller again and again by a thread of its own."""
+"""Who is the active controller of a cluster with KRaft, asked of its controllers again and again by a thread of its own."""
 
-import threading
-import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
 
-from harrow.live_cluster.broker_watch import rest_s
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.quorum import quorum_leader
+from harrow.live_cluster.wire.quorum import QuorumLeader, quorum_leader
+
+_NO_LEADER: Final = QuorumLeader(-1, -1)
 
 
 class QuorumWatch:
-    """Puts what the only voter tells of its quorum into what was *seen*.
+    """Puts what the voters tell of their quorum into what was *seen*.
 
-    While it is paused, or does not answer for another reason, the last that it told counts; once its process is gone, nobody leads.
+    Whoever leads says so, and the latest epoch counts: a leader that is cut off from the others takes itself for one for a while.
+    While the last leader is paused, or does not answer for another reason, it counts; once its process is gone, nobody leads.
     """
 
-    def __init__(self, seen: MetadataSeen, controller: NodeProcess, connection: BrokerConnection) -> None:
+    def __init__(
+        self,
+        seen: MetadataSeen,
+        controllers: Mapping[int, NodeProcess],
+        connections: Mapping[int, BrokerConnection],
+    ) -> None:
         self._seen = seen
-        self._controller = controller
-        self._connection = connection
-        self._epoch = -1
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="quorum", daemon=True)
+        self._controllers = controllers
+        self._connections = connections
+        self._last = _NO_LEADER
+        self._watch = RepeatedLook("quorum", self._look)
 
     def start(self) -> None:
         """Begin to ask."""
-        self._thread.start()
+        self._watch.start()
 
     def close(self) -> None:
         """Ask no more."""
-        self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        # Not before: the thread would make it again.
-        self._connection.close()
-
-    def _watch(self) -> None:
-        while not self._over.is_set():
-            began_s = time.monotonic()
-            self._look()
-            self._over.wait(rest_s(time.monotonic() - began_s))
+        self._watch.close(self._connections.values())
 
     def _look(self) -> None:
-        if self._controller.is_running:
-            if self._controller.is_paused:
-                return
-            try:
-                leader = quorum_leader(self._connection)
-            except ConnectionLostError:
-                return
-        else:
-            leader = None
-        if leader is not None:
-            self._epoch = leader.epoch
-        self._seen.set_controller(None if leader is None else leader.id, self._epoch)
+        leaders: list[QuorumLeader] = []
+        silent: set[int] = set()
+        for number, controller in self._controllers.items():
+            if not controller.is_running:
+                continue
+            silent.add(number)
+            if not controller.is_paused:
+                with suppress(ConnectionLostError):
+                    leader = quorum_leader(self._connections[number])
+                    silent.discard(number)
+                    if leader is not None and leader.epoch >= self._last.epoch:
+                        leaders.append(leader)
+        if leaders:
+            self._last = max(leaders, key=lambda leader: leader.epoch)
+            self._seen.set_controller(*self._last)
+        elif self._last.id not in silent:
+            self._seen.set_controller(None, self._last.epoch)

@@ -131,11 +131,14 @@ class _Stage:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self._do(Deed.FAIL_LOG_DIR, broker)
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: there is none without a `fail_log_dir`."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         self._do(Deed.SLOW_DISK, broker)
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: there is none without a `slow_disk`."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return True

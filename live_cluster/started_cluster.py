@@ -2,21 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import BrokerSpec
-from harrow.live_cluster.broker_logs import log_lines
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
+from harrow.live_cluster.feasible import voters_of
 from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.kraft_control_plane import CONTROLLER_FOLDER, CONTROLLER_ID
+from harrow.live_cluster.kraft_control_plane import controller_folder
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxied_links import ProxiedLinks
 from harrow.live_cluster.links.proxy import Proxies
@@ -48,20 +50,28 @@ class StartedCluster:
         given = self._surroundings
         report = given.report
         by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
-        default_reason = log_lines.HIGH_WATERMARK if by_high_watermark else log_lines.LEADER_EPOCH
+        default_reason = HIGH_WATERMARK_TRUNCATION if by_high_watermark else LEADER_EPOCH_TRUNCATION
         self._broker_logs = {
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
             for broker in given.plan.cluster.brokers
         }
-        controllers = self._controller_logs = self._broker_logs
+        spec = given.plan.cluster
+        self._controller_logs: Mapping[int, BrokerLog] = self._broker_logs
         if metadata == KRAFT:
-            log = BrokerLog(given.folder / CONTROLLER_FOLDER / LOG_FILE, default_reason)
-            # What it has decided may become known when it is controller no more.
-            controllers = {CONTROLLER_ID: log, NO_CONTROLLER: log}
-            self._controller_logs = {CONTROLLER_ID: log}
+            spec = replace(spec, voters=voters_of(given.plan), combined=False)
+            self._controller_logs = {
+                voter: BrokerLog(controller_folder(given.folder, voter) / LOG_FILE, default_reason)
+                for voter in spec.controller_ids()
+            }
+        active = NO_CONTROLLER
 
         def election_reason(controller: int, partition: str) -> str:
-            return controllers[controller].election_reason(partition) if controller in controllers else ""
+            nonlocal active
+            if metadata != KRAFT or controller != NO_CONTROLLER:
+                # What a controller of KRaft has decided may become known when it is controller no more.
+                active = controller
+            log = self._controller_logs.get(active)
+            return "" if log is None else log.election_reason(partition)
 
         self._requests = RequestsSeen(report)
         given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
@@ -72,7 +82,7 @@ class StartedCluster:
         proxies = opened.enter_context(Proxies(LinkFaults(given.choices.network, applied), self._requests))
         local = self._local = opened.enter_context(
             LocalCluster(
-                given.plan.cluster,
+                spec,
                 java=java,
                 jars=jars,
                 folder=given.folder,

@@ -15,10 +15,12 @@ from typing import Any, Final, cast
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
 
-# A shell that starts something in the background may have told it to ignore interrupts, and
-# processes that tests start would inherit that.
+# A shell that starts something in the background, and nohup, have it ignore signals, and processes that tests start would inherit
+# that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SOAK_S: Final = float(os.environ.get("HARROW_SOAK_SECONDS") or 0)
 BEGUN_S: Final = time.monotonic()

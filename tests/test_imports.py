@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harrow.cluster_model.settings import SETTINGS
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli", "pytest_harrow")
 BELOW = {
@@ -74,6 +76,17 @@ def test_no_two_classes_have_one_name() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_the_name_of_a_setting_is_a_constant_of_one_module() -> None:
+    places: dict[str, list[str]] = {}
+    names = {name for _, name in SETTINGS}
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            if isinstance(value, ast.Constant) and value.value in names:
+                places.setdefault(str(value.value), []).append(module)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 

@@ -185,7 +185,7 @@ class Run:
         return replace(result, missed=(*missed, *out_of_bounds), expected=False)
 
     def _check_started(self) -> None:
-        for partition in self._plan.cluster.partition_names():
+        for partition in self.target.partition_names():
             if self.target.observer.partition_state(partition) is None:
                 self._unfinished.append(f"{partition} had no leader when the campaign began")
 
@@ -277,7 +277,7 @@ class Run:
 
     def _high_watermarks_differ(self) -> bool:
         observer = self.target.observer
-        for partition in self._plan.cluster.partition_names():
+        for partition in self.target.partition_names():
             of_all = observer.replicas_of(partition)
             brokers = [broker for broker in of_all if not observer.is_stuck(partition, broker)]
             views = [observer.replica(partition, broker) for broker in brokers]
@@ -294,7 +294,7 @@ class Run:
         stopping = [broker for broker in environment.broker_ids() if environment.is_stopping(broker)]
         if stopping:
             return f"broker {stopping[0]} had not stopped at the end"
-        for partition in self._plan.cluster.partition_names():
+        for partition in self.target.partition_names():
             replicas = observer.replicas_of(partition)
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:
@@ -321,13 +321,11 @@ class Run:
         deadline_us = target.now_us + READ_BACK_LIMIT_US
         while not self._is_read_back(reader) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
-        self._read_back = frozenset(
-            p for p in self._plan.cluster.partition_names() if self._ends_at(reader, p)
-        )
+        self._read_back = frozenset(p for p in target.partition_names() if self._ends_at(reader, p))
 
     def _is_read_back(self, reader: Reader) -> bool:
         return reader.has_read_to_end() and all(
-            self._ends_at(reader, partition) for partition in self._plan.cluster.partition_names()
+            self._ends_at(reader, partition) for partition in self.target.partition_names()
         )
 
     def _ends_at(self, reader: Reader, partition: str) -> bool:

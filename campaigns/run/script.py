@@ -35,6 +35,7 @@ class Script:
         self.sender = target.clients.sender
         self.elect_preferred_leaders = target.elect_preferred_leaders
         self.alter_partition_reassignment = target.alter_partition_reassignment
+        self.create_partitions = target.create_partitions
         self.inject = injector.inject
         self._next = 0
         self._last_step_us = 0

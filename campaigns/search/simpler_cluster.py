@@ -16,6 +16,7 @@ S = TypeVar("S")
 
 _BROKERS: Final = (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)
 _PARTITIONS: Final = (kinds.PartitionMarker,)
+_TOPICS: Final = (kinds.TopicMarker,)
 _ACKS: Final = "acks"
 """Kept rather than what implies it, such as idempotence: it says what was promised."""
 
@@ -46,6 +47,7 @@ def with_one_partition(plan: Plan, partition: str) -> Iterator[Plan]:
         replace(moment, action=with_values(moment.action, _PARTITIONS, lambda _: left))
         for moment in timeline(plan)
         if all(value in (None, partition) for value in values_of(moment.action, _PARTITIONS))
+        and all(topic == name for topic in values_of(moment.action, _TOPICS))
     ]
     alone = replace(
         with_timeline(plan, moments),

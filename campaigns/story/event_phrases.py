@@ -11,8 +11,10 @@ from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, br
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
+from harrow.cluster_model.clients.consumer import NO_POSITION
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
+from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.faults.links.network_split import NetworkSplit
 
@@ -236,7 +238,19 @@ def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
     gone = f": {_records(at.gone)}" if at.gone else ""
     if event.reason == LEADER_LOG_START:
         return f"gave up its log{at.of} below offset {event.offset}, where its leader's begins{gone}"
+    if event.reason == LOG_START_OFFSET_CHECKPOINT:
+        return f"begins its log{at.of} at offset {event.offset}, as {event.reason} says{gone}"
     return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){gone}"
+
+
+def _log_start_reverted(event: events.LogStartReverted, at: EventContext) -> str:
+    return f"begins its log{at.of} AGAIN at offset {event.to_offset}: that it began at {event.from_offset} was in no checkpoint yet"
+
+
+def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
+    if event.position == NO_POSITION:
+        return f"BEGINS to read{at.of} at offset {event.offset} (auto.offset.reset={event.policy})"
+    return f"RESET its position{at.of} from {event.position} to {event.offset} (auto.offset.reset={event.policy})"
 
 
 def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
@@ -418,11 +432,12 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.CorruptionCut, "truncation", _corruption_cut),
     Phrase(events.LogStartRaised, "truncation", _log_start_raised),
+    Phrase(events.LogStartReverted, "truncation", _log_start_reverted),
     Phrase(events.LogStartedAnew, "truncation", _log_started_anew),
     Phrase(
         events.OffsetReset,
         "rejection",
-        "RESET its position{of} from {position} to {offset} (auto.offset.reset={policy})",
+        _offset_reset,
         "offset reset",
     ),
     Phrase(

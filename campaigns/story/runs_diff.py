@@ -38,6 +38,7 @@ _TELLING: Final = frozenset(
         kinds.ReplicasAssigned,
         kinds.CorruptionCut,
         kinds.LogStartRaised,
+        kinds.LogStartReverted,
         kinds.LogStartedAnew,
         kinds.OffsetReset,
         kinds.CorruptBatchFetched,

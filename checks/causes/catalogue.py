@@ -7,6 +7,7 @@ from harrow.checks.causes.story import brokers
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.checks.permission import Permission
 from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
@@ -124,7 +125,7 @@ def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
 @cause("reset-past-records")
 def reset_past_records(*, client: Text, policy: Text) -> str:
     """A consumer that was too slow went elsewhere than to the first record that is left."""
-    return f"what {client} was to read next had been deleted, and {promise.AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
+    return f"what {client} was to read next had been deleted, and {AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
 
 
 @cause("forgotten-epoch")

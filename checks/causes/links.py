@@ -8,6 +8,11 @@ from typing import Final
 from harrow.checks.causes.story import brokers, words
 from harrow.checks.link import RecordValue, link
 from harrow.cluster_model import events
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_LOG_START,
+    OUT_OF_RANGE_TRUNCATION,
+)
 
 
 def isr_text(isr: events.Brokers) -> str:
@@ -76,9 +81,17 @@ def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
 ) -> str:
     """A replica deleted the beginning of its log, as its settings or its leader say."""
-    if words(reason) == "log start offset":
+    if reason == LEADER_LOG_START:
         return f"gave up its log below offset {log_start}, where its leader's begins{_with(value)}"
+    if words(reason) == "log-start-offset-checkpoint":
+        return f"began its log at offset {log_start}, as its {words(reason)} says{_with(value)}"
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
+
+
+@link("begun-earlier", events.LogStartReverted)
+def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
+    """A replica came back with what it had given up, for no checkpoint said so yet."""
+    return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
 @link("damaged", events.BatchDamaged)
@@ -111,13 +124,12 @@ def truncated(
     answer: events.Offset | None = None,
 ) -> str:
     """A follower cut its log; ``asked``: after its leader had told it where an epoch ends."""
-    why = words(reason)
-    how = f"truncated to {leo} ({why})"
+    how = f"truncated to {leo} ({words(reason)})"
     if value is None:
         return how
-    if why == "high watermark":
+    if reason == HIGH_WATERMARK_TRUNCATION:
         how = f"truncated to its own high watermark, {leo}"
-    elif why == "out of range":
+    elif reason == OUT_OF_RANGE_TRUNCATION:
         how = f"truncated to {leo}, where its leader's log ends"
     elif asked is not None:
         told = f"was told {answer}" if answer == leo else f"was told {answer}, truncated to {leo}"

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harrow.checks.causes import links
-from harrow.checks.causes.story import END, Story, words
+from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import Value
 from harrow.checks.link import Link, LinkKind
 from harrow.checks.prevention import lacks
 from harrow.checks.replay.partition_state import TRUNCATED, LogEntry, RemovedEntry, has_copy
 from harrow.cluster_model import events
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.trace import TraceLine, decode
 
 _NO_LEADER: Final = -1
@@ -17,8 +18,7 @@ _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
 """How soon after a fetch the trace has what it commits."""
 _EXPAND: Final = "expand"
-_BY_LEADER_EPOCH: Final = "leader epoch"
-_OF_DISK: Final[Mapping[type[events.Event], LinkKind[...]]] = {
+_DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
     events.LogLost: links.disk_lost,
     events.CorruptionCut: links.corruption_cut,
@@ -62,7 +62,12 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
 def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
     """Tell that a replica appended or copied a record."""
     value, offset = copy.value, copy.offset
-    if copy.is_copy:
+    event = decode(story.evidence.trace[copy.number - 1])
+    if isinstance(event, events.LogStartReverted):
+        stored = links.begun_earlier(
+            copy.at_us, copy.broker, log_start=event.to_offset, offset=offset, value=value
+        )
+    elif copy.is_copy:
         stored = links.copied(copy.at_us, copy.broker, value=value, offset=offset, again=again)
     else:
         stored = links.appended(
@@ -82,7 +87,7 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     at_us, broker, value, offset = removed.at_us, copy.broker, copy.value, copy.offset
     event = decode(story.evidence.trace[removed.number - 1])
-    kind = _OF_DISK.get(type(event))
+    kind = _DISK_LINKS.get(type(event))
     if isinstance(event, events.CorruptionCut) and event.torn:
         kind = links.torn
     if kind is not None:
@@ -103,7 +108,7 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
 def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     """Return how a follower came to truncate a record."""
     operands: dict[str, Any] = {}
-    if words(removed.reason) == _BY_LEADER_EPOCH:
+    if removed.reason == LEADER_EPOCH_TRUNCATION:
         answer = story.last(events.EpochEndAnswered, before=removed.number, replica=copy.broker)
         if answer is not None:
             operands = {

@@ -18,16 +18,10 @@ from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
-from harrow.checks.promise import (
-    ACKS_0,
-    ACKS_1,
-    DISK_FAILURE,
-    FLUSH_INTERVAL,
-    RETENTION_MS,
-    UNCLEAN_ELECTION,
-)
+from harrow.checks.promise import ACKS_0, ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
+from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
@@ -102,6 +96,9 @@ def _cause(
     since_us: int | None = None,
 ) -> Cause:
     """Return why a record went; *alone*: the ISR was one replica of several when it was acked, at *since_us*."""
+    by_retention = _by_retention(story, group, value)
+    if by_retention is not None:
+        return by_retention
     election = _unclean_election_without(story, group)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
@@ -109,7 +106,7 @@ def _cause(
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
-    by_storage = _by_storage(story, group, value, alone=alone)
+    by_storage = _by_storage(story, group, alone=alone)
     if by_storage is not None:
         return by_storage
     excuse = story.index.excuse(story.partition, group[0].offset if group else None)
@@ -127,8 +124,8 @@ def _cause(
     return Cause((kind.conclude(value=group[0].value),), None, fixes)
 
 
-def _by_storage(story: Story, group: Sequence[LogEntry], value: Value, *, alone: bool) -> Cause | None:
-    """Return why copies went that were stored: with their disks, with their power, or because they were old; None otherwise."""
+def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Cause | None:
+    """Return why copies went that were stored: with their disks or with their power; None otherwise."""
     # Of each broker the last copy: one that it fetched again makes up for one that it lost.
     last = list({copy.broker: copy for copy in group}.values())
     if any(copy.lost_with_disk or copy.damaged for copy in last):
@@ -138,11 +135,11 @@ def _by_storage(story: Story, group: Sequence[LogEntry], value: Value, *, alone:
     if any(copy.lost_with_power for copy in last):
         because = _by_power_loss(story, group, last)
         return Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,))
-    return _by_retention(story, group, value)
+    return None
 
 
 def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Cause | None:
-    """Return why a record went that retention has deleted, None if it has not; copies that were gone before do not count."""
+    """Return why a record went that retention has deleted, None if it has not."""
     sends = story.index.sends_of(story.partition, value)
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:

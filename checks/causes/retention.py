@@ -8,13 +8,15 @@ how large the log was afterwards; the reason that a broker gives is not believed
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.promise import RETENTION_BYTES, RETENTION_MS
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
-from harrow.cluster_model.events import LogStartRaised
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START
-from harrow.cluster_model.trace import decode
+from harrow.cluster_model.events import BecameLeader, LeaderElected, LogStartRaised
+from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, RETENTION_BYTES, RETENTION_MS
+from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.trace import TraceLine, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +30,76 @@ class Deletion:
 def deletion_of(
     index: Index, partition: str, copies: Sequence[LogEntry], sent_us: int | None
 ) -> Deletion | None:
-    """Return how retention took the first of a record's *copies* that it took, None if it took none.
+    """Return how retention took a record, of which these are the *copies*, from the log that counts; None if it did not.
 
-    A follower that begins its log where its leader does follows a deletion, and decides on none.
+    The log that counts is that of the leader, of the one with the latest epoch. What a replica deletes that was deposed,
+    or is not in sync, takes a record from nobody: where the leader had lost it before, that stays a loss, however old the
+    other copies become.
     """
-    settings = index.evidence.partitions[partition].on_broker
-    for copy in copies:
-        removed = copy.removed
-        if removed is None or removed.cause != RETENTION or removed.reason == LEADER_LOG_START:
-            continue
-        config = settings.get(copy.broker)
-        event = decode(index.evidence.trace[removed.number - 1])
-        if config is None or not isinstance(event, LogStartRaised):
-            continue
-        age_us = removed.at_us - (copy.at_us if sent_us is None else sent_us)
-        due = {
-            RETENTION_MS: 0 <= config.retention_us < age_us,
-            RETENTION_BYTES: 0 <= config.retention_bytes <= event.bytes_left,
-        }
-        by_size = due[RETENTION_BYTES] and (removed.reason == RETENTION_BYTES or not due[RETENTION_MS])
-        setting = RETENTION_BYTES if by_size else RETENTION_MS
-        return Deletion(setting, due[setting])
+    copy = _decision(copies, _last_held(index, partition, copies))
+    removed = None if copy is None else copy.removed
+    if copy is None or removed is None:
+        return None
+    config = index.evidence.partitions[partition].on_broker.get(copy.broker)
+    event = decode(index.evidence.trace[removed.number - 1])
+    if config is None or not isinstance(event, LogStartRaised):
+        return None
+    age_us = removed.at_us - (copy.at_us if sent_us is None else sent_us)
+    due = {
+        RETENTION_MS: 0 <= config.retention_us < age_us,
+        RETENTION_BYTES: 0 <= config.retention_bytes <= event.bytes_left,
+    }
+    by_size = due[RETENTION_BYTES] and (removed.reason == RETENTION_BYTES or not due[RETENTION_MS])
+    setting = RETENTION_BYTES if by_size else RETENTION_MS
+    return Deletion(setting, due[setting])
+
+
+def _last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the copy with which the leader's log lost a record: its own, or that of who was elected next, None if it had none."""
+    following: int | None = None
+    end = END
+    for begin, leader in reversed(_leaders(index, partition)):
+        held = [copy for copy in copies if copy.broker == leader and copy.number < end and _end(copy) > begin]
+        if held:
+            last = max(held, key=_end)
+            if _end(last) < end:
+                return last
+            of_next = [copy for copy in copies if copy.broker == following and copy.number < end]
+            return max(of_next, key=_end, default=None)
+        following, end = leader, begin
     return None
+
+
+def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | None:
+    """Return the copy that a broker deleted by its own settings: a follower begins its log where its leader does."""
+    while copy is not None and copy.removed is not None and copy.removed.cause == RETENTION:
+        removed = copy.removed
+        if removed.reason == LOG_START_OFFSET_CHECKPOINT:
+            return None  # It was stored after a truncation, of which the checkpoint knows nothing.
+        if removed.reason != LEADER_LOG_START:
+            return copy
+        of_leader = [
+            other for other in copies if other.broker == removed.leader and _end(other) < removed.number
+        ]
+        copy = max(of_leader, key=_end, default=None)
+    return None
+
+
+def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
+    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if nobody saw the election."""
+    lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
+    lines = index.events(LeaderElected, BecameLeader, partition=partition)
+    led: dict[int, tuple[int, int]] = {}
+    for number, event in lines:
+        leader = event.leader if isinstance(event, LeaderElected) else event.broker
+        if leader != NO_LEADER:
+            led.setdefault(event.leader_epoch, (number, leader))
+    return [led[epoch] for epoch in sorted(led)]
+
+
+def _end(copy: LogEntry) -> int:
+    """Return the line at which a copy went."""
+    return END if copy.removed is None else copy.removed.number
 
 
 def is_read_and_expired(index: Index, partition: str, value: Value, sent_us: int) -> bool:

@@ -5,7 +5,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import ClassVar, Final
 
@@ -43,7 +43,8 @@ class LogEntry:
     Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
     ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
     ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
-    while it stands there, ``damaged`` when its batch lost its CRC, None while nobody has damaged it.
+    while it stands there, ``damaged`` when its batch lost its CRC, None while nobody has damaged it. Records of one ``batch`` have the
+    number of the event with which that came.
     """
 
     offset: int
@@ -58,6 +59,7 @@ class LogEntry:
     is_committed: bool = field(default=False, compare=False)
     removed: "RemovedEntry | None" = field(default=None, compare=False, repr=False)
     damaged: int | None = field(default=None, compare=False, repr=False)
+    batch: int = field(default=0, compare=False, repr=False)
 
     @property
     def lost_with_power(self) -> bool:
@@ -169,6 +171,8 @@ class ReplicaState:
     isr: tuple[int, ...] = ()
     removed: list[RemovedEntry] = field(default_factory=list)
     _committed: int = 0
+    # What it has given up, by offset: until its segment is deleted it is on the disk still.
+    _given_up: list[LogEntry] = field(default_factory=list)
 
     @property
     def known_high_watermark(self) -> int:
@@ -221,6 +225,7 @@ class ReplicaState:
         del self.log[kept:]
         self.leo = leo
         self.log_start = min(self.log_start, leo)
+        del self._given_up[bisect_left(self._given_up, leo, key=_offset_of) :]
         if cause == TRUNCATED:
             # What goes with power or disk goes from a log without a process: the watermark stays what it had.
             self.high_watermark = min(self.high_watermark, leo)
@@ -245,8 +250,26 @@ class ReplicaState:
                 committed=entry.offset < self.high_watermark,
             )
             self.removed.append(entry.removed)
+        self._given_up += self.log[:kept]
         del self.log[:kept]
         self._committed = max(0, self._committed - kept)
+
+    def forget_given_up(self) -> None:
+        """The log has been dropped, with what it had given up before."""
+        self._given_up.clear()
+
+    def begin_again_at(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
+        """Have again what was given up from *log_start* on and is on the disk still; return these copies."""
+        again = [
+            replace(entry, number=number, at_us=at_us, is_copy=True, removed=None)
+            for entry in self._given_up
+            if entry.offset >= log_start
+        ]
+        self.log[:0] = again
+        self.log_start = log_start
+        self._given_up.clear()
+        self._committed += len(again)
+        return again
 
     def close(self) -> None:
         """The broker has stopped: what only its process knew is gone."""
@@ -309,6 +332,7 @@ class PartitionState:
                 number=number,
                 at_us=batch.at_us,
                 is_copy=isinstance(batch, events.BatchReplicated),
+                batch=number,
             )
             replica.log.append(entry)
             self.by_value.setdefault(value, []).append(entry)
@@ -340,15 +364,26 @@ class PartitionState:
         replica = self.replica(event.broker)
         entry = replica.entry(event.offset)
         for other in replica.log if entry is not None else ():
-            if entry is not None and other.number == entry.number and other.damaged is None:
+            if entry is not None and other.batch == entry.batch and other.damaged is None:
                 other.damaged = number
 
     def _raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
-        self.replica(event.broker).begin_at(event.offset, number, event.at_us, event.reason)
+        replica = self.replica(event.broker)
+        replica.begin_at(event.offset, number, event.at_us, event.reason)
+        if (
+            event.offset > replica.leo
+        ):  # Only its checkpoint says so: the log was opened without what was there.
+            replica.forget_given_up()
+            replica.leo = replica.flushed = event.offset
+
+    def _revert_log_start(self, number: int, event: events.LogStartReverted) -> None:
+        for entry in self.replica(event.broker).begin_again_at(event.to_offset, number, event.at_us):
+            self.by_value.setdefault(entry.value, []).append(entry)
 
     def _start_anew(self, number: int, event: events.LogStartedAnew) -> None:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
+        replica.forget_given_up()
         replica.leo = replica.flushed = event.offset
         replica.raise_high_watermark(max(replica.high_watermark, event.offset))
 
@@ -431,6 +466,7 @@ class PartitionState:
         events.CorruptionCut: _cut_corruption,
         events.BatchDamaged: _damage,
         events.LogStartRaised: _raise_log_start,
+        events.LogStartReverted: _revert_log_start,
         events.LogStartedAnew: _start_anew,
         events.LogOpened: _open,
         events.LogFlushed: _flush,

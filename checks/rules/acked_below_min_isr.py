@@ -11,10 +11,11 @@ from harrow.checks.index import Index
 from harrow.checks.link import cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import by_behaviour, lacks
-from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL, MIN_ISR
+from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.log.record_batch import record_count
+from harrow.cluster_model.settings import MIN_ISR
 from harrow.cluster_model.trace import TraceLine, decode
 
 _ACKS_ALL: Final = -1
@@ -148,13 +149,17 @@ def _minimum(
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)
     least = 0 if settings is None else settings.min_insync_replicas_of(event.broker)
-    reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
-    if not reassigned or lacks(evidence, "min_isr_limited_to_replicas"):
+    if settings is None or lacks(evidence, "min_isr_limited_to_replicas"):
         return least
-    known = [
+    reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
+    if not reassigned:
+        return min(least, len(settings.replicas))
+    first = reassigned[0][1]
+    known = [len(first.replicas) - len(first.adding)]
+    known += [
         len(assigned.replicas) - len(assigned.removing) for line, assigned in reassigned if line < number
     ]
-    return min(least, *known[-2:]) if known else least
+    return min(least, *known[-2:])
 
 
 def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:

@@ -39,6 +39,7 @@ from harrow.cluster_model.events import (
     OffsetReset,
     RequestRejected,
 )
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
 
 
@@ -88,7 +89,7 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
         deleted = max((raised.offset for place, raised in starts if place < number), default=0)
         if event.position < deleted < event.offset:
             past = reset_past_records.conclude(client=client, policy=event.policy)
-            setting = f"{promises.AUTO_OFFSET_RESET}={event.policy}"
+            setting = f"{AUTO_OFFSET_RESET}={event.policy}"
             return Cause((past,), setting, (EARLIEST_RESET,))
     return None
 
@@ -181,9 +182,9 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
                 event.broker,
                 client=consumer,
                 leader_epoch=led.event.leader_epoch,
-                setting=promises.AUTO_OFFSET_RESET,
+                setting=AUTO_OFFSET_RESET,
             )
-            return Cause((elsewhere,), promises.AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+            return Cause((elsewhere,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
     return None
 
 

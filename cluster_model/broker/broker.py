@@ -5,10 +5,12 @@ handled at a time; the next waits until the first is answered, as in ``SocketSer
 requests wait for a thread only while the disk is slow (`request_channel`).
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.broker.append_locks import Steps
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels
@@ -27,6 +29,9 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+
+_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+"""What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
 
 
 class Broker:
@@ -47,17 +52,20 @@ class Broker:
         self._config = config
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
-        self._accepts_requests = not behaviours.requests_after_registration
+        self._accepts_requests = not (
+            behaviours.requests_after_registration or behaviours.sockets_opened_last
+        )
         self._early_requests: list[Message] = []
+        # What waits for appends, the oldest first.
         self._is_shut_down = False
         self._disk = disk
         # While appends wait for the disk, and others for their threads.
         self._channels: RequestChannels | None = None
+        # What the metadata log says, while what it has said before waits for appends; the first of them is under way.
+        self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache()
-        self._lifecycle = control_plane.join(
-            *(broker, host, config, topic_config, self._registered, self._obey_metadata),
-            self._known_controller,
-        )
+        self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
+        self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
             broker,
             host,
@@ -69,6 +77,7 @@ class Broker:
             self.respond,
             self.metadata,
         )
+        self.replicas.on_unblocked = self._queue_again
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
             "Produce": self.replicas.handle_produce,
@@ -99,45 +108,70 @@ class Broker:
         """Whether it has begun to stop and never ends by itself."""
         return self._is_shut_down and self.replicas.hangs
 
-    def start(self) -> None:
-        """Register with the control plane; everything else follows from that."""
+    def start(self, open_sockets: Callable[[], None]) -> None:
+        """Register with the control plane; everything else follows from that. Nobody can connect before *open_sockets*."""
+        if self._behaviours.sockets_opened_last:
+            self._open_sockets = open_sockets
+        else:
+            open_sockets()
         self._host.emit(BrokerStarted, self.id)
         if self._disk.write_us:
             self.disk_slowed()
         self.replicas.start()
         self._lifecycle.start()
 
-    def _known_controller(self) -> int:
-        """Return the controller that has sent metadata last, while that has it for alive."""
+    @property
+    def known_controller(self) -> int:
+        """The controller that has sent metadata last, while that has it for alive."""
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
-    def _registered(self, broker_epoch: int) -> None:
+    def registered(self, broker_epoch: int) -> None:
+        """Begin to handle requests, unless the sockets are opened last; those that came earlier have waited in the sockets."""
         self._broker_epoch = broker_epoch
-        self._accept_requests()
+        if self._open_sockets is None:
+            self._accepts_requests = True
+            early, self._early_requests = self._early_requests, []
+            for message in early:
+                self.receive_request(message)
 
-    def _obey_metadata(self, delta: MetadataDelta) -> None:
+    def unfenced(self) -> None:
+        """Everything is ready: open the sockets, if they are not open."""
+        if self._open_sockets is not None and not self._is_shut_down:
+            open_sockets, self._open_sockets = self._open_sockets, None
+            self._accepts_requests = True
+            open_sockets()
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
         """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        What changes a partition waits for the appends to it that have begun (``Partition.leaderIsrUpdateLock``).
+        What changes a partition waits for the appends to it that have begun, and what comes after that for its turn: one thread
+        obeys (``MetadataLoader``'s queue).
         """
-        wait_us = self.replicas.logs.appends_wait_us()
-        if wait_us:
-            self._host.set_timer(wait_us, self._apply_metadata, delta)
-        else:
+        if not self._deltas and self.replicas.append_locks.are_free:
             self._apply_metadata(delta)
+            return
+        self._deltas.append(delta)
+        if len(self._deltas) == 1:
+            self._publish(self._metadata_steps())
+
+    def _metadata_steps(self) -> Steps:
+        while self._deltas:
+            yield from self.replicas.change_steps(self.replicas.changed_by(self._deltas[0].partition_states))
+            self._apply_metadata(self._deltas[0])
+            self.replicas.append_locks.end_change()
+            self._deltas.popleft()
+
+    def _publish(self, steps: Steps) -> None:
+        """Have the thread of the metadata log go on, as far as it can before it has to wait."""
+        wait_us = next(steps, None)
+        if wait_us is not None:
+            self._host.set_timer(wait_us, self._publish, steps)
 
     def _apply_metadata(self, delta: MetadataDelta) -> None:
         if not self._is_shut_down:
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
-
-    def _accept_requests(self) -> None:
-        """Begin to handle requests; those that came earlier have waited in the sockets."""
-        self._accepts_requests = True
-        early, self._early_requests = self._early_requests, []
-        for message in early:
-            self.receive_request(message)
 
     def stop(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Stop in good order (``KafkaServer.shutdown``); *end* ends the process, and says why.
@@ -160,6 +194,7 @@ class Broker:
         """
         close_sockets()
         self._accepts_requests = False
+        self.replicas.append_locks.close()
         if self._channels is not None:
             self._channels.close()
         self._is_shut_down = True
@@ -189,9 +224,7 @@ class Broker:
     def disk_slowed(self) -> None:
         """Have requests wait for threads from now on, for threads wait for the disk."""
         if self._channels is None:
-            self._channels = RequestChannels(
-                self.id, self._host, self._config, self.replicas.logs, self._handle, self._send
-            )
+            self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
             self.replicas.repeats_idle_fetches = False
 
     def _queue(self, message: Message, channels: RequestChannels) -> None:
@@ -203,9 +236,26 @@ class Broker:
             self.replicas.repeats_idle_fetches = True
             self._handlers[message[2].api](message)
 
-    def _handle(self, message: Message) -> None:
-        if not self._is_shut_down:
+    def _queue_again(self, message: Message) -> None:
+        if self._channels is None:
             self._handlers[message[2].api](message)
+        else:
+            self._queue(message, self._channels)
+
+    def _steps(self, message: Message) -> Steps:
+        """Do what a thread does with a request while the disk is slow: where that concerns appends, it waits for them."""
+        api = message[2].api
+        if api == "Produce":
+            yield from self.replicas.produce_steps(message)
+        elif api not in _CONTROLLER_APIS or self._control_error(message[2]) != errors.NONE:
+            self._handlers[api](message)
+        elif api == "UpdateMetadata":
+            yield from self.replicas.append_locks.wait_for_change()
+            self._handlers[api](message)
+        else:
+            yield from self.replicas.change_steps(self.replicas.changed_by_request(message[2]))
+            self._handlers[api](message)
+            self.replicas.append_locks.end_change()
 
     def connection_closed(self, connection: Connection) -> None:
         """The client is gone; what it has sent is handled all the same."""

@@ -177,18 +177,18 @@ class Partition:
         With acks=all (-1) NOT_ENOUGH_REPLICAS, before anything is appended, while the ISR
         is smaller than ``min.insync.replicas``.
         """
-        if self.leader != self.broker:
-            return AppendResult(self._not_leader(), None, -1), False
-        if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
-            return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1), False
-        if not self.logs.can_append(self.name, batch.size_bytes):
-            return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
+        refused = self._refusal(acks)
+        if refused is not None:
+            return refused, False
         # Whatever comes of it: who appends has the sessions look at the partition again.
         for replica in self.remote_replicas.values():
             replica.leave_session()
-        result = self.log.append_as_leader(batch, self.leader_epoch)
-        if result.batch is None:
-            return result, self.maybe_increment_hw()
+        refused = self.log.outcome_without_append(batch, self.leader_epoch)
+        if refused is not None:
+            return refused, self.maybe_increment_hw()
+        if not self.logs.can_append(self.name, batch.size_bytes):
+            return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
+        result = self.log.append_validated(batch, self.leader_epoch)
         self.host.emit(
             events.BatchAppended,
             self.broker,
@@ -202,6 +202,20 @@ class Partition:
         hw_rose = self.maybe_increment_hw()
         self.logs.appended(self.name)
         return result, hw_rose
+
+    def may_append(self, batch: RecordBatch, acks: int) -> bool:
+        """Return whether a producer's batch would be written: neither refused nor there already."""
+        return self._refusal(acks) is None and (
+            self.log.outcome_without_append(batch, self.leader_epoch) is None
+        )
+
+    def _refusal(self, acks: int) -> AppendResult | None:
+        """Return why no producer's batch is taken now, None if one may be."""
+        if self.leader != self.broker:
+            return AppendResult(self._not_leader(), None, -1)
+        if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
+            return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1)
+        return None
 
     def maybe_increment_hw(self) -> bool:
         """Raise the leader's HW if it can be; it never falls.

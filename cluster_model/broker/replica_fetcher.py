@@ -8,13 +8,18 @@ their logs have parted (KIP-595).
 from dataclasses import dataclass
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.broker.append_locks import AppendLocks
 from harrow.cluster_model.broker.partition import KafkaStorageError, Partition
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
-from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_EPOCH_TRUNCATION,
+    OUT_OF_RANGE_TRUNCATION,
+    UnexpectedAppendOffset,
+)
 from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
@@ -48,9 +53,9 @@ class ReplicaFetcher:
         config: BrokerConfig,
         behaviours: Behaviours,
         broker_epoch: int,
-        logs: LogManager,
+        append_locks: AppendLocks,
     ) -> None:
-        self._logs = logs
+        self._append_locks = append_locks
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -131,7 +136,7 @@ class ReplicaFetcher:
                 continue
             latest = state.partition.log.epochs.latest_epoch()
             if latest == UNDEFINED_EPOCH:
-                self._truncate_to(state, state.fetch_offset, "high watermark")
+                self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
             else:
                 epochs[state.partition.name] = (state.leader_epoch, latest)
         if epochs:
@@ -208,24 +213,24 @@ class ReplicaFetcher:
         """Truncate by the leader's answer (``getOffsetTruncationState``)."""
         log = state.partition.log
         if end_offset == UNDEFINED_EPOCH_OFFSET:
-            self._truncate_to(state, state.fetch_offset, "high watermark")
+            self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
             return
         if leader_epoch == UNDEFINED_EPOCH:
-            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
             return
         own_epoch, own_end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
         if own_end == UNDEFINED_EPOCH_OFFSET:
-            self._truncate_to(state, min(end_offset, log.log_end_offset), "leader epoch")
+            self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         elif own_epoch != leader_epoch:
             # An epoch that this log does not have: cut to the end of the largest smaller
             # one and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
-                state.partition.truncate_to(min(own_end, log.log_end_offset), "leader epoch")
+                state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
             else:
-                self._truncate_to(state, min(own_end, log.log_end_offset), "leader epoch")
+                self._truncate_to(state, min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         else:
             offset = min(own_end, end_offset, log.log_end_offset)
-            self._truncate_to(state, offset, "leader epoch")
+            self._truncate_to(state, offset, LEADER_EPOCH_TRUNCATION)
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
         state.partition.truncate_to(offset, reason)
@@ -240,14 +245,27 @@ class ReplicaFetcher:
     def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
         """Take an answer; what it brings waits for the disk, and the fetcher with it."""
         wait_us = 0
-        if response is not None and self._logs.are_slow:
-            fetched = response.partitions
-            wait_us = self._logs.append_wait_us([name for name in fetched if fetched[name].batches])
+        if response is not None and self._append_locks.are_slow:
+            wait_us = self._append_locks.fetched(
+                [name for name, fetched in response.partitions.items() if self._is_appended(name, fetched)]
+            )
         if wait_us:
             self._writing = response
             self._host.set_timer(wait_us, self._written, response)
         else:
             self._process(response)
+
+    def _is_appended(self, name: str, fetched: protocol.FetchedPartition) -> bool:
+        """Return whether what was fetched will be written to a log: it is what is wanted now, and not damaged."""
+        return bool(fetched.batches) and fetched.corrupt_offset < 0 and self._wanting(name) is not None
+
+    def _wanting(self, name: str) -> FetchState | None:
+        """Return the state of a partition whose answer is wanted; it may have been removed, added again or truncated meanwhile."""
+        state = self._states.get(name)
+        if state is None or state.truncating:
+            return None
+        wanted = self._session.asked.get(name) == (state.fetch_offset, state.leader_epoch)
+        return state if wanted else None
 
     def _written(self, response: protocol.FetchResponse) -> None:
         # Where it has been told to follow nobody meanwhile, it has begun anew.
@@ -261,13 +279,9 @@ class ReplicaFetcher:
             self._session.handle_error()
             self._delay_all()
         elif self._session.handle_response(response):
-            asked = self._session.asked
             for name, fetched in response.partitions.items():
-                state = self._states.get(name)
-                # It may have been removed, added again or truncated since it was asked for.
-                if state is None or state.truncating:
-                    continue
-                if asked.get(name) != (state.fetch_offset, state.leader_epoch):
+                state = self._wanting(name)
+                if state is None:
                     continue
                 if fetched.diverging is not None:
                     self._truncate_by_epoch(state, *fetched.diverging)
@@ -346,7 +360,7 @@ class ReplicaFetcher:
                 return
             elif error == errors.NONE:
                 self._delayed.pop(name, None)
-                self._truncate_to(state, end_offset, "out of range")
+                self._truncate_to(state, end_offset, OUT_OF_RANGE_TRUNCATION)
         self._work()
 
     def _start_offset_answered(
@@ -391,9 +405,9 @@ class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
     def __init__(
-        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, logs: LogManager
+        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, append_locks: AppendLocks
     ) -> None:
-        self._logs = logs
+        self._append_locks = append_locks
         self._broker = broker
         self._host = host
         self._config = config
@@ -420,7 +434,7 @@ class ReplicaFetcherManager:
                 self._config,
                 self._behaviours,
                 self.broker_epoch,
-                self._logs,
+                self._append_locks,
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

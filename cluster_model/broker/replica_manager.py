@@ -1,10 +1,11 @@
 """All replicas of a broker: produce, fetch, leadership, ISR, checkpoints (``ReplicaManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.delayed_requests import (
     DelayedFetch,
     DelayedProduce,
@@ -24,6 +25,7 @@ from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
 from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -34,8 +36,8 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-_OF_ANOTHER_LEADER: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
-_OF_LEADERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
+_LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
 
@@ -57,6 +59,7 @@ class ReplicaManager:
         self._broker = broker
         self._host = host
         self.logs = LogManager(broker, host, disk, config, topic_config, behaviours)
+        self.append_locks = AppendLocks(host, disk)
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
@@ -79,13 +82,15 @@ class ReplicaManager:
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.logs)
+        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.append_locks)
         self.repeats_idle_fetches = True
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shutting_down = False
         self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._fetch_watchers.check
+        self.on_unblocked: Callable[[Message], None] = self.handle_produce
+        """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
 
     def start(self) -> None:
@@ -123,6 +128,34 @@ class ReplicaManager:
         if self._blocked(request.batches, self.handle_produce, message):
             return
         acks = {name: self._append(name, request) for name in request.batches}
+        self._answer_produce(message, acks)
+        # Followers are woken after this request has its place in the purgatory: what
+        # they fetch now may complete it.
+        for name in request.batches:
+            self._fetch_watchers.check(name)
+
+    def produce_steps(self, message: Message) -> Steps:
+        """Append while the disk is slow: one batch after the other, of which those that are refused wait for no disk."""
+        request: protocol.ProduceRequest = message[2]
+        if self._blocked(request.batches, self.on_unblocked, message):
+            return
+        locks, acks = self.append_locks, {}
+        for name, batch in request.batches.items():
+            if name in self.partitions:
+                yield from locks.begin_append(name)
+                partition = self.partitions.get(name)
+                if partition is not None and partition.may_append(batch, request.acks):
+                    yield from locks.write(name)
+                acks[name] = self._append(name, request)
+                locks.end_append(name)
+                self._fetch_watchers.check(name)
+            else:
+                acks[name] = self._append(name, request)
+        self._answer_produce(message, acks)
+
+    def _answer_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
+        """Answer as acks says, at once or when the followers have what was appended."""
+        request: protocol.ProduceRequest = message[2]
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
             delayed = DelayedProduce(message, deadline_us, acks, self.partitions, self._complete_produce)
@@ -131,10 +164,6 @@ class ReplicaManager:
                 self._watch_deadline(message[0], delayed)
         else:
             self._complete_produce(message, acks)
-        # Followers are woken after this request has its place in the purgatory: what
-        # they fetch now may complete it.
-        for name in request.batches:
-            self._fetch_watchers.check(name)
 
     def _append(self, name: str, request: protocol.ProduceRequest) -> PendingAck:
         partition = self.partitions.get(name)
@@ -334,7 +363,11 @@ class ReplicaManager:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
             if partition is not None:
                 error = partition.check_epoch(cached.leader_epoch)
-            if partition is None or error not in _OF_LEADERS or not partition.is_replica(session.replica_id):
+            if (
+                partition is None
+                or error not in _LEADER_ANSWERS
+                or not partition.is_replica(session.replica_id)
+            ):
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
@@ -476,6 +509,38 @@ class ReplicaManager:
 
     # Leadership
 
+    def change_steps(self, changed: tuple[Collection[str], bool]) -> Steps:
+        """Wait for what the change of some partitions waits for while the disk is slow, and of fetchers if it removes any."""
+        names, removes_fetchers = changed
+        locks = self.append_locks
+        yield from locks.begin_change()
+        if removes_fetchers:
+            yield from locks.wait_for_fetchers()
+        for name in names:
+            yield from locks.wait_for_appends(name)
+
+    def changed_by_request(
+        self, request: protocol.LeaderAndIsrRequest | protocol.StopReplicaRequest
+    ) -> tuple[Collection[str], bool]:
+        """Return which partitions a controller's request changes, and whether it removes partitions from fetchers."""
+        if isinstance(request, protocol.StopReplicaRequest):
+            return (request.partitions if request.delete_partitions else ()), True
+        return self.changed_by(request.partition_states, self._is_newer)
+
+    def changed_by(
+        self,
+        states: Mapping[str, protocol.LeaderAndIsrPartitionState],
+        is_newer: Callable[[Partition, protocol.LeaderAndIsrPartitionState], bool] | None = None,
+    ) -> tuple[Collection[str], bool]:
+        """Return which of the partitions are changed that are here, and whether any are."""
+        is_newer = self._is_newer_metadata if is_newer is None else is_newer
+        changed = [
+            name
+            for name, state in states.items()
+            if (partition := self.partitions.get(name)) is None or is_newer(partition, state)
+        ]
+        return changed, bool(changed)
+
     def handle_leader_and_isr(self, message: Message) -> None:
         """Become leader or follower of partitions, unless the controller is an old one."""
         request: protocol.LeaderAndIsrRequest = message[2]
@@ -524,7 +589,7 @@ class ReplicaManager:
             if self.logs.is_offline(name):
                 continue
             partition = self._partition(name)
-            if state.leader_and_isr.partition_epoch <= partition.partition_epoch and partition.is_known:
+            if not self._is_newer_metadata(partition, state):
                 continue
             leader = state.leader_and_isr.leader
             if leader == self._broker:
@@ -571,14 +636,20 @@ class ReplicaManager:
             dict.fromkeys(request.partitions), self.handle_stop_replica, message
         ):
             return
+        offline = []
         for name in request.partitions:
             self._fetchers.remove(name)
-            if request.delete_partitions:
-                self._delete_replica(name)
-        self._respond(message, protocol.ControlResponse(request.api, errors.NONE))
+            if request.delete_partitions and not self._delete_replica(name):
+                offline.append(name)
+        self._respond(message, protocol.ControlResponse(request.api, errors.NONE, tuple(offline)))
 
-    def _delete_replica(self, name: str) -> None:
-        """Be no replica of a partition any more: refuse what waits for it, and delete its log (``stopPartitions``)."""
+    def _delete_replica(self, name: str) -> bool:
+        """Be no replica of a partition any more: refuse what waits for it, and delete its log (``stopPartitions``).
+
+        Return False where the log stays, for its log directory has failed: KAFKA_STORAGE_ERROR (``HostedPartition.Offline``).
+        """
+        if self.logs.is_offline(name) or (self.logs.has(name) and not self.logs.can_write(name)):
+            return False
         partition = self.partitions.get(name)
         if partition is not None:
             self._fetchers.remove(name)
@@ -588,10 +659,11 @@ class ReplicaManager:
             del self.partitions[name]
         if self.logs.has(name):
             self.logs.delete(name)
+        return True
 
     def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
         """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
-        if error not in _OF_ANOTHER_LEADER or not self._behaviours.leader_in_answer:
+        if error not in _LEADER_CHANGE_ERRORS or not self._behaviours.leader_in_answer:
             return None
         partition = self.partitions.get(name)
         if partition is not None:
@@ -615,6 +687,11 @@ class ReplicaManager:
             not self._behaviours.leader_epoch_fencing
             and state.leader_and_isr.leader_epoch != partition.leader_epoch
         )
+
+    def _is_newer_metadata(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        """Return whether the metadata log says something new of a partition, or that there is no replica of it here any more."""
+        is_newer = state.leader_and_isr.partition_epoch > partition.partition_epoch
+        return is_newer or not partition.is_known or self._broker not in state.replicas
 
     def _partition(self, name: str) -> Partition:
         partition = self.partitions.get(name)
@@ -640,7 +717,7 @@ class ReplicaManager:
     def _follow(self, partition: Partition) -> None:
         self._fetchers.remove(partition.name)
         if self._behaviours.follower_truncation == HIGH_WATERMARK:
-            partition.truncate_to(partition.log.high_watermark, "high watermark")
+            partition.truncate_to(partition.log.high_watermark, HIGH_WATERMARK_TRUNCATION)
         self._fetchers.add(partition)
 
     # ISR

@@ -10,27 +10,25 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from harrow.cluster_model.broker.append_locks import Steps
 from harrow.cluster_model.events import RequestQueueFull
-from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.settings import CONTROL_PLANE, BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 
 _CONTROL_PLANE_QUEUE: Final = 20
 """How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
-_OF_CONTROLLERS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What controllers send."""
-_OF_REPLICAS: Final = ("LeaderAndIsr", "StopReplica")
-"""What changes partitions: it waits for the appends to them that have begun (``Partition.leaderIsrUpdateLock``)."""
 
-_Kept = deque[tuple[Message, bool, Any]]
+_Backlog = deque[tuple[Message, bool, Any]]
 """What a network thread has not come to: requests (True), and answers with their bodies."""
 
 
 class RequestChannels:
     """The requests of a broker: one queue for all, or another one for what controllers send (KIP-291).
 
-    *handle* is given a request that a thread has come to, and waited for; *send* is given an answer.
+    *handle* returns what a thread does that has come to a request; *send* is given an answer.
     """
 
     def __init__(
@@ -38,17 +36,13 @@ class RequestChannels:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        logs: LogManager,
-        handle: Callable[[Message], None],
+        handle: Callable[[Message], Steps],
         send: Callable[[Message, Any], None],
     ) -> None:
-        self._logs = logs
-
         def channel(network_threads: int, requests_max: int, io_threads: int) -> RequestChannel:
             return RequestChannel(
                 broker,
                 host,
-                self._time_us,
                 handle,
                 send,
                 network_threads=network_threads,
@@ -82,27 +76,20 @@ class RequestChannels:
         self._control_plane.close()
 
     def _channel_of(self, message: Message) -> "RequestChannel":
-        return self._control_plane if message[2].api in _OF_CONTROLLERS else self._data_plane
-
-    def _time_us(self, request: Any) -> int:
-        """Return how long a thread waits before it can handle a request."""
-        if request.api == "Produce":
-            return self._logs.append_wait_us(request.batches)
-        return self._logs.appends_wait_us() if request.api in _OF_REPLICAS else 0
+        return self._control_plane if message[2].api in _CONTROLLER_APIS else self._data_plane
 
 
 class RequestChannel:
     """A queue of requests, and the threads before and behind it.
 
-    A thread takes *time_us* for a request, and then *handle* is given it; *send* is given an answer.
+    *handle* returns what a thread does with a request; *send* is given an answer.
     """
 
     def __init__(
         self,
         broker: int,
         host: Host,
-        time_us: Callable[[Any], int],
-        handle: Callable[[Message], None],
+        handle: Callable[[Message], Steps],
         send: Callable[[Message, Any], None],
         *,
         network_threads: int,
@@ -111,20 +98,19 @@ class RequestChannel:
     ) -> None:
         self._broker = broker
         self._host = host
-        self._time_us = time_us
         self._handle = handle
         self._send = send
         self._requests_max = requests_max
         self._io_threads = io_threads
-        # What each I/O thread that is not free waits with.
-        self._under_way: list[Message] = []
+        # What each I/O thread that is not free goes on with after it has waited.
+        self._under_way: list[Steps] = []
         self._queue: deque[Message] = deque()
         # One for each network thread; the first thing in it is a request that has no place in the queue.
-        self._kept: list[_Kept] = [deque() for _ in range(network_threads)]
+        self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
         # Those that wait for a place, in the order in which they came to it.
-        self._blocked: deque[_Kept] = deque()
+        self._blocked: deque[_Backlog] = deque()
         # The one that goes on now: what comes in meanwhile, for an answer lets the next request in, comes after what it has.
-        self._going_on: _Kept | None = None
+        self._draining: _Backlog | None = None
         self._is_dispatching = False
 
     @property
@@ -134,18 +120,18 @@ class RequestChannel:
 
     def put(self, message: Message) -> None:
         """Take a request that has come."""
-        kept = self._kept_by(message)
-        if kept or kept is self._going_on:
-            kept.append((message, True, None))
+        backlog = self._backlog_of(message)
+        if backlog or backlog is self._draining:
+            backlog.append((message, True, None))
         else:
-            self._enqueue(message, kept)
+            self._enqueue(message, backlog)
             self._dispatch()
 
     def answer(self, message: Message, body: Any) -> None:
         """Have the network thread of a request send its answer."""
-        kept = self._kept_by(message)
-        if kept or kept is self._going_on:
-            kept.append((message, False, body))
+        backlog = self._backlog_of(message)
+        if backlog or backlog is self._draining:
+            backlog.append((message, False, body))
         else:
             self._send(message, body)
 
@@ -157,20 +143,21 @@ class RequestChannel:
         under_way, self._under_way = self._under_way, []
         queue, self._queue = self._queue, deque()
         self._io_threads = 0
-        for message in (*under_way, *queue):
-            self._handle(message)
+        for steps in (*under_way, *[self._handle(message) for message in queue]):
+            for _ in steps:
+                pass
 
-    def _kept_by(self, message: Message) -> _Kept:
+    def _backlog_of(self, message: Message) -> _Backlog:
         """Return what the network thread of a connection has not come to; connections take turns."""
-        return self._kept[message[0].id % len(self._kept)]
+        return self._backlogs[message[0].id % len(self._backlogs)]
 
-    def _enqueue(self, message: Message, kept: _Kept) -> bool:
+    def _enqueue(self, message: Message, backlog: _Backlog) -> bool:
         """Put a request into the queue; return False where it has no place, and its network thread waits for one."""
         if len(self._queue) < self._requests_max:
             self._queue.append(message)
             return True
-        kept.appendleft((message, True, None))
-        self._blocked.append(kept)
+        backlog.appendleft((message, True, None))
+        self._blocked.append(backlog)
         self._host.emit(RequestQueueFull, self._broker, len(self._queue))
         return False
 
@@ -181,31 +168,34 @@ class RequestChannel:
         self._is_dispatching = True
         while self._queue and len(self._under_way) < self._io_threads:
             message = self._queue.popleft()
-            self._go_on()
-            time_us = self._time_us(message[2])
-            if time_us:
-                self._under_way.append(message)
-                self._host.set_timer(time_us, self._end, message)
-            else:
-                self._handle(message)
+            self._drain_next()
+            steps = self._handle(message)
+            self._under_way.append(steps)
+            self._work(steps)
         self._is_dispatching = False
 
-    def _go_on(self) -> None:
+    def _work(self, steps: Steps) -> None:
+        """Have a thread do what it can do before it has to wait."""
+        wait_us = next(steps, None)
+        if wait_us is None:
+            self._under_way.remove(steps)
+        else:
+            self._host.set_timer(wait_us, self._work_again, steps)
+
+    def _work_again(self, steps: Steps) -> None:
+        if steps in self._under_way:
+            self._work(steps)
+            self._dispatch()
+
+    def _drain_next(self) -> None:
         """Let the network thread that has waited longest go on: there is a place."""
         if not self._blocked:
             return
-        self._going_on = kept = self._blocked.popleft()
-        while kept:
-            message, is_request, body = kept.popleft()
+        self._draining = backlog = self._blocked.popleft()
+        while backlog:
+            message, is_request, body = backlog.popleft()
             if not is_request:
                 self._send(message, body)
-            elif not self._enqueue(message, kept):
+            elif not self._enqueue(message, backlog):
                 break
-        self._going_on = None
-
-    def _end(self, message: Message) -> None:
-        """Handle a request whose time is over; its thread takes the next one."""
-        if message in self._under_way:
-            self._under_way.remove(message)
-            self._handle(message)
-            self._dispatch()
+        self._draining = None

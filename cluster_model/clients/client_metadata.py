@@ -1,6 +1,6 @@
 """What a client knows of the cluster, and how it asks (``Metadata.java``, ``NetworkClient.java``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
@@ -35,6 +35,7 @@ class ClientMetadata:
         self._host = host
         self._config = config
         self._on_update = on_update
+        self._news: list[str] = []
         self._asking = False
         self._timer_armed = False
         self._wanted = False
@@ -80,6 +81,11 @@ class ClientMetadata:
             return False
         self.leaders[partition], self.leader_epochs[partition] = current_leader
         return True
+
+    def new_partitions(self, topics: Collection[str]) -> list[str]:
+        """Return the partitions of some topics that metadata tells of for the first time, since this was asked last."""
+        news, self._news = self._news, []
+        return sorted((name for name in news if name.rpartition("-")[0] in topics), key=_by_number)
 
     def request_update(self) -> None:
         """Ask for metadata as soon as that may be."""
@@ -138,6 +144,8 @@ class ClientMetadata:
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.
+            if partition not in self.leader_epochs:
+                self._news.append(partition)
             if epoch >= self.leader_epochs.get(partition, epoch):
                 if epoch != self.leader_epochs.get(partition):
                     self._answers_without_news = 0
@@ -155,3 +163,8 @@ class ClientMetadata:
         self._answers_without_news = 0
         self.request_update()
         self._host.set_timer(self._config.metadata_max_age_us, self._grow_old)
+
+
+def _by_number(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)

@@ -1,7 +1,7 @@
-"""A consumer of assigned partitions: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
+"""A consumer of partitions or topics: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from harrow.cluster_model import errors, protocol
@@ -14,6 +14,8 @@ from harrow.cluster_model.sim.host import Host
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
+NO_POSITION: Final = -1
+"""Where a partition that a topic has got is before its end has been asked for."""
 
 
 class Consumer:
@@ -21,6 +23,9 @@ class Consumer:
 
     ``seekToBeginning`` would ask for the log start first. Here a partition is taken to begin at 0, and its log start is asked for
     where that is out of range, whatever ``auto.offset.reset`` says.
+
+    Partitions that *topics* get later it reads from when it learns of them, with new metadata, from where ``auto.offset.reset`` says:
+    with ``latest`` it misses what is there by then (KAFKA-12261). One that subscribes has them assigned by a rebalance then.
 
     One fetch to each broker at a time. ``position`` is the next offset of each partition;
     ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
@@ -39,6 +44,7 @@ class Consumer:
         *,
         sends_leader_epoch: bool = True,
         skips_corrupt: bool = False,
+        topics: Collection[str] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -47,6 +53,7 @@ class Consumer:
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
         self._skips_corrupt = skips_corrupt
+        self._topics = frozenset(topics)
         self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         # Of which it has read nothing yet.
@@ -73,8 +80,19 @@ class Consumer:
     # Fetching
 
     def _metadata_updated(self) -> None:
+        for name in self._metadata.new_partitions(self._topics):
+            if name not in self.position and self._config.auto_offset_reset in (EARLIEST, LATEST):
+                self._add_partition(name)
         self._changed.update(dict.fromkeys(self.position))
         self._fetch()
+
+    def _add_partition(self, partition: str) -> None:
+        """Read a partition that a topic has got; with `none` the application gets a NoOffsetForPartitionException instead."""
+        if self._config.auto_offset_reset == EARLIEST:
+            self.position[partition] = 0
+            self._at_beginning[partition] = None
+        else:
+            self.position[partition] = NO_POSITION
 
     def _fetch(self) -> None:
         """Send a fetch to every broker that leads something and has none in flight."""
@@ -122,6 +140,9 @@ class Consumer:
                 if leader is None:
                     self._changed[partition] = None
                     self._metadata.request_update()
+                elif self.position[partition] == NO_POSITION:
+                    waits = not self._ask_for_end(leader, partition) or waits
+                    leader = None
             before = self._fetched_from.get(partition)
             if before is not None and before != leader:
                 del self._fetched_from[partition]
@@ -221,7 +242,19 @@ class Consumer:
             # The application gets an OffsetOutOfRangeException and stays where it is.
             self._delay((partition,))
             return
-        self._resetting[partition] = self._changed[partition] = None
+        self._changed[partition] = None
+        self._ask_for_offset(leader, partition, policy)
+
+    def _ask_for_end(self, leader: int, partition: str) -> bool:
+        """Ask where a partition ends, from where on it is read; return False if its leader cannot be asked now."""
+        if self._metadata.connections[leader].is_usable():
+            self._ask_for_offset(leader, partition, LATEST)
+            return True
+        self._changed[partition] = None
+        return False
+
+    def _ask_for_offset(self, leader: int, partition: str, policy: str) -> None:
+        self._resetting[partition] = None
         request = protocol.ListOffsetsRequest(
             protocol.CONSUMER_REPLICA_ID,
             {partition: self._epoch_of(partition)},
@@ -232,6 +265,9 @@ class Consumer:
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
         del self._resetting[partition]
         self._changed[partition] = None
+        if response is None and self.position[partition] == NO_POSITION:
+            self._metadata.request_update()
+            self._delay((partition,))
         if response is not None:
             error, offset = response.partitions[partition]
             if error == errors.NONE:

@@ -16,6 +16,12 @@ class Partitioner:
         self._sticky: str | None = None
         self._counter = stream.below(len(partitions)) if not sticky and len(partitions) > 1 else 0
 
+    def add(self, partition: str) -> None:
+        """Take a partition into account that the topic has now, too."""
+        if partition not in self._numbers:
+            self._numbers[partition] = len(self._partitions)
+            self._partitions = (*self._partitions, partition)
+
     def partition(self) -> str:
         """Return the partition of the next record."""
         if self._uses_sticky:

@@ -6,6 +6,7 @@ actor: whatever can be sent is sent at once.
 """
 
 from collections import deque
+from collections.abc import Collection
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
@@ -38,6 +39,7 @@ class Producer:
         behaviours: Behaviours,
         history: History,
         record_bytes: int,
+        topics: Collection[str] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -46,8 +48,14 @@ class Producer:
         self._history = history
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
-            host, brokers, config, self._run, oldest_fails_first=behaviours.oldest_request_fails_first
+            host,
+            brokers,
+            config,
+            self._metadata_updated,
+            oldest_fails_first=behaviours.oldest_request_fails_first,
         )
+        # Of which it writes every partition, those too that they are yet to get.
+        self._topics = frozenset(topics)
         self._backoff = ExponentialBackoff(
             config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
         )
@@ -119,6 +127,11 @@ class Producer:
         self.unfinished = 0
 
     # The sender's side
+
+    def _metadata_updated(self) -> None:
+        for name in self._metadata.new_partitions(self._topics):
+            self._partitioner.add(name)
+        self._run()
 
     def _run(self) -> None:
         """Do what can be done now: expire, get an id, send; then wake up when more can be."""

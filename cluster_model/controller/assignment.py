@@ -1,7 +1,8 @@
 """Which brokers get the replicas of a new topic (``AdminUtils.assignReplicasToBrokers``)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from harrow.cluster_model import errors
 from harrow.cluster_model.topology import ClusterSpec
 
 
@@ -33,6 +34,7 @@ def assign_replicas(
     racks: Mapping[int, str] | None = None,
     start_index: int = 0,
     start_shift: int = 0,
+    start_partition: int = 0,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first.
 
@@ -43,11 +45,13 @@ def assign_replicas(
     shift; here they are 0 unless given.
     """
     if racks:
-        return _assign_rack_aware(brokers, partitions, replication_factor, racks, start_index, start_shift)
+        return _assign_rack_aware(
+            brokers, partitions, replication_factor, racks, start_index, start_shift, start_partition
+        )
     count = len(brokers)
     shift = start_shift
     assignment = []
-    for partition in range(partitions):
+    for partition in range(start_partition, start_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start_index) % count
@@ -55,6 +59,27 @@ def assign_replicas(
         replicas += [brokers[_replica_index(first, shift, j, count)] for j in range(replication_factor - 1)]
         assignment.append(tuple(replicas))
     return tuple(assignment)
+
+
+def refusal_of_partitions(live: Collection[int], first: Sequence[int], existing: int, total: int) -> str:
+    """Return why a topic with so many *existing* partitions, the first of them on *first*, does not get more, or `errors.NONE`."""
+    if not existing:
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+    if total <= existing:
+        return errors.INVALID_PARTITIONS
+    return errors.INVALID_REPLICATION_FACTOR if len(first) > len(live) else errors.NONE
+
+
+def assign_partitions(
+    brokers: Sequence[int], racks: Mapping[int, str], first: Sequence[int], existing: int, total: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the replicas of the partitions that a topic gets beside its *existing* ones (``AdminZkClient.addPartitions``).
+
+    Each has as many as partition 0, whose replicas are *first*, and the assignment goes on from there.
+    """
+    start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
+    known = racks if all(broker in racks for broker in brokers) else {}
+    return assign_replicas(brokers, total - existing, len(first), known, start, start, existing)
 
 
 def _replica_index(first: int, shift: int, replica: int, brokers: int) -> int:
@@ -69,13 +94,14 @@ def _assign_rack_aware(
     racks: Mapping[int, str],
     start_index: int,
     start_shift: int,
+    start_partition: int,
 ) -> tuple[tuple[int, ...], ...]:
     alternated = _alternate_racks(brokers, racks)
     count = len(alternated)
     rack_count = len({racks[broker] for broker in alternated})
     shift = start_shift
     assignment = []
-    for partition in range(partitions):
+    for partition in range(start_partition, start_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start_index) % count

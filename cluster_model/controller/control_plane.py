@@ -27,6 +27,7 @@ ADMIN: Final = "admin"
 REASSIGNMENT: Final = "reassignment"
 """Why leaders are elected when a partition gets other replicas."""
 REASSIGNMENT_API: Final = "AlterPartitionReassignments"
+CREATE_PARTITIONS_API: Final = "CreatePartitions"
 
 INELIGIBLE: Final = -1
 """An ISR has a member that may not be in it (INELIGIBLE_REPLICA), or was not asked for: the partition is as it was."""
@@ -69,6 +70,23 @@ class AlterPartitionManager(Protocol):
         *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written,
         `OUTDATED` when nobody knows before the next change of the partition.
         """
+
+
+class LifecycleListener(Protocol):
+    """What a broker is told by its part in a control plane, and asked."""
+
+    @property
+    def known_controller(self) -> int:
+        """The controller of which it has heard last, -1 for none, where controllers send brokers what to do."""
+
+    def registered(self, broker_epoch: int) -> None:
+        """The broker is registered, and knows what it has to know to handle requests."""
+
+    def unfenced(self) -> None:
+        """The broker may lead from now on; once more with each registration."""
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        """Something is to be obeyed, where no controller sends it."""
 
 
 class BrokerLifecycle(Protocol):
@@ -140,15 +158,9 @@ class ControlPlane(Protocol):
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> BrokerLifecycle:
-        """Return the part of a broker that starts.
-
-        *known_controller* is the controller of which it has heard last, -1 for none, where controllers send brokers what to do.
-        *on_registered* gets its broker epoch; *on_metadata* what it is to obey, where no controller sends it that.
-        """
+        """Return the part of a broker that starts."""
 
     # What administrators and faults do
 
@@ -160,6 +172,9 @@ class ControlPlane(Protocol):
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that they stay as they were (KIP-455, from 2.4 on)."""
+
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        """Ask that a topic have so many partitions (KIP-195; ``kafka-topics --alter`` before 1.0)."""
 
     def expire_session(self, broker: int) -> None:
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""

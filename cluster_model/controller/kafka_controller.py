@@ -22,6 +22,7 @@ from harrow.cluster_model.controller.partition_state_machine import (
     Operations,
     PartitionStateMachine,
     Processing,
+    StateChangeFailed,
     Wanted,
 )
 from harrow.cluster_model.events import (
@@ -132,6 +133,9 @@ class KafkaController:
             self._put(self._process_preferred_replica_election)
         elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
             self._put(self._process_log_dir_event_notification)
+        elif zk.is_topic_path(event.path):
+            topic = zk.topic_of(event.path)
+            self._put(lambda: self._process_partition_modifications(topic))
         elif zk.is_state_path(event.path):
             partition = zk.partition_of(event.path)
             self._put(lambda: self._process_reassignment_isr_change(partition))
@@ -148,15 +152,17 @@ class KafkaController:
             self._processing = self._events.popleft()()
             self._advance(None)
 
-    def _advance(self, response: zk.ZooKeeperResponse | None) -> None:
+    def _advance(self, response: zk.ZooKeeperResponse | None, *, has_moved: bool = False) -> None:
         """Run the event's processing up to the next ZooKeeper operations."""
         assert self._processing is not None
         try:
             if response is None:
                 operations, atomic, guarded = next(self._processing)
+            elif has_moved:
+                operations, atomic, guarded = self._processing.throw(ControllerMoved())
             else:
                 operations, atomic, guarded = self._processing.send(response)
-        except StopIteration:
+        except (StopIteration, StateChangeFailed):
             self._processing = None
             return
         except ControllerMoved:
@@ -172,7 +178,8 @@ class KafkaController:
         def answered(answer: zk.ZooKeeperResponse) -> None:
             # After the session's expiry this event is history.
             if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
-                self._advance(answer)
+                has_moved = guard is not None and answer.error == zk.BAD_VERSION
+                self._advance(answer, has_moved=has_moved)
                 self._process_next()
 
         self._zookeeper.submit(operations, answered, atomic=atomic, guard=guard)
@@ -207,7 +214,11 @@ class KafkaController:
         self._begin_term(epoch, version + 1)
         self.is_active = True
         self._host.emit(ControllerElected, self._broker, epoch)
-        yield from self._on_controller_failover()
+        try:
+            yield from self._on_controller_failover()
+        except StateChangeFailed:
+            # It has failed because there is a newer one (``KafkaController.elect``, triggerControllerMove).
+            raise ControllerMoved from None
 
     def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
         """Begin with nothing known but the controller epoch."""
@@ -283,7 +294,8 @@ class KafkaController:
 
     def _read_topics(self, topics: Iterable[str]) -> Processing:
         names = list(topics)
-        response = yield tuple(zk.GetData(zk.topic_path(topic)) for topic in names), False, False
+        reads = tuple(zk.GetData(zk.topic_path(topic), watch=True) for topic in names)
+        response = yield reads, False, False
         for topic, result in zip(names, response.results, strict=True):
             self._context.add_topic(topic, result.data)
 
@@ -398,6 +410,17 @@ class KafkaController:
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
         yield from self._partitions.trigger_online_partitions("topic creation")
+
+    def _process_partition_modifications(self, topic: str) -> Processing:
+        """A topic's znode has been written, by this controller or because it has more partitions: give new ones leaders."""
+        if not self.is_active:
+            return
+        yield from self._read_topics((topic,))
+        context = self._context
+        names = (f"{topic}-{number}" for number in range(context.topics[topic]))
+        new = [name for name in names if name not in context.leadership]
+        if new:
+            yield from self._partitions.initialize_leader_and_isr(new)
 
     def _process_isr_change_notification(self) -> Processing:
         """Leaders have changed ISRs: pass that on as metadata."""

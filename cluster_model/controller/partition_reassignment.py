@@ -94,7 +94,7 @@ class PartitionReassignments:
         # B2: from now on only the target replicas count, as far as this controller knows.
         context.assign(partition, ReplicaAssignment(wanted.target))
         leader = context.leadership[partition].leader
-        # B3: another leader if the present one is to go.
+        # B3: another leader if the present one is to go. Where none can be elected the rest is done all the same.
         if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
             yield from self._partitions.raise_leader_epoch(partition)
         else:
@@ -128,12 +128,19 @@ class PartitionReassignments:
         return state.error == zk.OK and set(assignment.target) <= set(state.data.isr)
 
     def _stop(self, partition: str, replicas: tuple[int, ...]) -> Processing:
-        """Take replicas out of the ISR, and have them deleted (``stopRemovedReplicasOfReassignedPartition``)."""
+        """Take replicas out of the ISR, and have them deleted (``stopRemovedReplicasOfReassignedPartition``).
+
+        Nothing is deleted before all are out, and no replica that could not be taken out: it has not become offline, from
+        which alone its deletion starts (``ReplicaDeletionStarted.validPreviousStates``).
+        """
+        deletable = []
         for replica in replicas:
-            yield from self._partitions.remove_from_isrs(replica, [partition])
-            batch = self._batch()
+            removed = yield from self._partitions.remove_from_isrs(replica, [partition])
+            deletable += [replica] if removed else []
+        batch = self._batch()
+        for replica in deletable:
             batch.add_deletion(replica, partition)
-            batch.send(self._context.live())
+        batch.send(self._context.live())
 
     def _write(self, partition: str) -> tuple[zk.ZooKeeperOperation, ...]:
         """Return what writes the assignment of a partition's topic (``updateReplicaAssignmentForPartition``)."""

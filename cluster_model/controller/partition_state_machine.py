@@ -40,7 +40,14 @@ Processing = Generator[Wanted, zk.ZooKeeperResponse, None]
 
 
 class ControllerMoved(Exception):
-    """Another controller has been elected: the guard of a write did not hold."""
+    """Another controller has been elected: the guard of a write did not hold.
+
+    The processing of an event gets it where it waits for the write, as from ``KafkaZkClient.retryRequestsUntilConnected``.
+    """
+
+
+class StateChangeFailed(Exception):
+    """A partition's znode is missing, or a newer controller has written it: the event goes no further."""
 
 
 class PartitionStateMachine:
@@ -74,12 +81,12 @@ class PartitionStateMachine:
         context = self._context
         new = [p for p in context.assignments if p not in context.leadership]
         if new:
-            yield from self._initialize_leader_and_isr(new)
+            yield from self.initialize_leader_and_isr(new)
         offline = [p for p in context.assignments if p in context.offline_partitions]
         if offline:
             yield from self.elect_leaders(offline, OFFLINE, reason)
 
-    def _initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
+    def initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
         """A new partition: the first live replica leads, the live ones are the ISR."""
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
@@ -89,7 +96,6 @@ class PartitionStateMachine:
                 initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
         creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
         response = yield creates, False, True
-        self._check_not_moved(response)
         batch = self._batch()
         for (partition, state), result in zip(initial.items(), response.results, strict=True):
             if result.error == zk.OK:
@@ -159,6 +165,8 @@ class PartitionStateMachine:
         remaining = [partition]
         while remaining:
             current = yield from self._read_current(remaining)
+            if partition not in current:
+                raise StateChangeFailed
             raised = {p: replace(state, leader_epoch=state.leader_epoch + 1) for p, state in current.items()}
             for state in raised.values():
                 self._host.publish(
@@ -169,10 +177,16 @@ class PartitionStateMachine:
                 batch.add_leader_and_isr(context.assignments[partition], partition, context.state(partition))
         batch.send(context.live())
 
-    def remove_from_isrs(self, broker: int, partitions: list[str] | None = None) -> Processing:
-        """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these."""
+    def remove_from_isrs(
+        self, broker: int, partitions: list[str] | None = None
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, list[str]]:
+        """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these.
+
+        Returns where it is out; not what a newer controller has written, which is left alone.
+        """
         context = self._context
         batch = self._batch()
+        removed: list[str] = []
         remaining = partitions
         if remaining is None:
             remaining = [p for p, replicas in context.assignments.items() if broker in replicas]
@@ -186,9 +200,11 @@ class PartitionStateMachine:
                 if partition not in reduced:
                     context.leadership[partition] = state
                 if partition in written or partition not in reduced:
+                    removed.append(partition)
                     others = [b for b in context.assignments[partition] if b != broker]
                     batch.add_leader_and_isr(others, partition, context.state(partition))
         batch.send(context.live())
+        return removed
 
     def _read_current(
         self, partitions: list[str]
@@ -212,7 +228,6 @@ class PartitionStateMachine:
             for partition, state in states.items()
         )
         response = yield writes, False, True
-        self._check_not_moved(response)
         written, again = [], []
         for (partition, state), result in zip(states.items(), response.results, strict=True):
             if result.error == zk.OK:
@@ -224,10 +239,6 @@ class PartitionStateMachine:
 
     def _znode(self, state: LeaderAndIsr) -> zk.TopicPartitionState:
         return zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, self._context.epoch)
-
-    def _check_not_moved(self, response: zk.ZooKeeperResponse) -> None:
-        if response.error == zk.BAD_VERSION:
-            raise ControllerMoved
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self._broker, self._context.epoch, self._channels)

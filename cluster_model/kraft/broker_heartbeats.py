@@ -46,7 +46,7 @@ class BrokerHeartbeats:
         heard_us = self._heard_us.get(broker)
         return heard_us is not None and now_us - heard_us < self.session_timeout_us
 
-    def was_heard_of(self, broker: int, now_us: int) -> bool:
+    def had_contact(self, broker: int, now_us: int) -> bool:
         """Return whether a session that fencing does not end would go on."""
         contact_us = self._contact_us.get(broker)
         return contact_us is not None and now_us - contact_us < self.session_timeout_us

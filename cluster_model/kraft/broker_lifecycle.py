@@ -9,7 +9,7 @@ from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
-from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.controller.control_plane import LifecycleListener, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import CleanShutdownNoted, RegistrationLearned
 from harrow.cluster_model.kraft import protocol as kraft
@@ -63,8 +63,7 @@ class KRaftBrokerLifecycle:
         voters: tuple[int, ...],
         log: MetadataLog,
         quorum_config: QuorumConfig,
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
+        listener: LifecycleListener,
         is_active_controller: Callable[[], bool],
         stop_controller: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
@@ -72,8 +71,7 @@ class KRaftBrokerLifecycle:
         self._host = host
         self._config = config
         self._log = log
-        self._on_registered = on_registered
-        self._on_metadata = on_metadata
+        self._listener = listener
         self._is_active_controller = is_active_controller
         self._stop_controller = stop_controller
         self._incarnation = host.clock.now_us
@@ -217,6 +215,7 @@ class KRaftBrokerLifecycle:
         elif self._state is BrokerPhase.RECOVERY:
             if not response.is_fenced:
                 self._state = BrokerPhase.RUNNING
+                self._listener.unfenced()
         elif self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self._shut_down()
@@ -233,7 +232,7 @@ class KRaftBrokerLifecycle:
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
         self._publish(tuple(self._image.partitions))
         self._has_published = True
-        self._on_registered(self._broker_epoch)
+        self._listener.registered(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once."""
@@ -263,7 +262,9 @@ class KRaftBrokerLifecycle:
     def _publish(self, partitions: Iterable[str]) -> None:
         image = self._image
         states = {name: _state_of(image.partitions[name]) for name in partitions}
-        self._on_metadata(MetadataDelta(self._broker_epoch, image.unfenced(), image.active(), states))
+        self._listener.metadata_changed(
+            MetadataDelta(self._broker_epoch, image.unfenced(), image.active(), states)
+        )
 
     # Producer ids
 

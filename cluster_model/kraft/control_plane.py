@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.cluster_model import events
-from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model.controller.control_plane import LifecycleListener
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -100,9 +100,7 @@ class QuorumControlPlane:
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> KRaftBrokerLifecycle:
         """Return a broker's part; a controller in the same process begins with it."""
         if broker in self._voters:
@@ -114,8 +112,7 @@ class QuorumControlPlane:
             self._voters,
             self._broker_logs[broker],
             self._quorum_config,
-            on_registered,
-            on_metadata,
+            listener,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
             partial(self.stop_controller, broker) if broker in self._voters else None,
         )
@@ -179,6 +176,19 @@ class QuorumControlPlane:
             )
         else:
             active.alter_partition_reassignment(partition, target)
+
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        """Ask for it (CreatePartitions) until there is a controller that has it committed."""
+        active = self._active_controller()
+        if active is None:
+            self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.create_partitions(topic, total, racks))
+        else:
+            active.create_partitions(
+                topic,
+                total,
+                racks,
+                lambda done: None if done else self.create_partitions(topic, total, racks),
+            )
 
     def expire_session(self, broker: int) -> None:
         """Have a broker fenced; of a controller in a process of its own have the office taken."""

@@ -4,12 +4,18 @@ The active one decides by its image, which runs ahead of what is committed, and 
 longer leader, its image is made anew of what is committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT, REASSIGNMENT_API
+from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
+from harrow.cluster_model.controller.control_plane import (
+    ADMIN,
+    CREATE_PARTITIONS_API,
+    REASSIGNMENT,
+    REASSIGNMENT_API,
+)
 from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided, RequestRejected
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartbeats
@@ -244,7 +250,7 @@ class QuorumController:
 
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
         if self._behaviours.fenced_broker_keeps_session:
-            return self._heartbeats.was_heard_of(broker, now_us)
+            return self._heartbeats.had_contact(broker, now_us)
         return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
     def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
@@ -263,12 +269,14 @@ class QuorumController:
         should_shut_down = want_shut_down and (
             known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
-        # First, for nobody is to be elected who cannot serve.
-        records = self._take_offline(broker, request.offline)
+        # First, for nobody is to be elected who cannot serve, and taken over before the broker's own state changes:
+        # a partition of both must not be changed twice from what it was before.
+        self._write(self._take_offline(broker, request.offline), lambda _: None)
+        records: tuple[MetadataRecord, ...] = ()
         is_fenced = known.fenced
         if known.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
-                records, is_fenced = (*records, *self._unfence(broker)), False
+                records, is_fenced = self._unfence(broker), False
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
@@ -418,16 +426,37 @@ class QuorumController:
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
         """Create a topic if every partition can have a leader; return whether that was done."""
-        records = []
-        for number, replicas in enumerate(assignment):
-            isr = tuple(replica for replica in replicas if self._image.is_active(replica))
-            if not isr:
-                return False
-            name = f"{topic}-{number}"
-            self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
-            records.append(PartitionRecord(name, replicas, isr[0], 0, isr, 0))
-        self._write(tuple(records), lambda _: None)
+        if not all(any(map(self._image.is_active, replicas)) for replicas in assignment):
+            return False
+        records = tuple(self._new_partition(f"{topic}-{n}", r) for n, r in enumerate(assignment))
+        self._write(records, lambda _: None)
         return True
+
+    def create_partitions(
+        self, topic: str, total: int, racks: Mapping[int, str], on_done: Callable[[bool], None]
+    ) -> None:
+        """Give a topic more partitions (``ReplicationControlManager.createPartitions``); *on_done* hears whether that is committed."""
+        known = self._image.partitions
+        existing = 0
+        while f"{topic}-{existing}" in known:
+            existing += 1
+        first = known[f"{topic}-0"].replicas if existing else ()
+        live = sorted(self._image.active())
+        error = refusal_of_partitions(live, first, existing, total)
+        if error != errors.NONE:
+            name = f"{topic}-{existing}"
+            self._host.emit(RequestRejected, self.node, CREATE_PARTITIONS_API, name, ADMIN, error)
+            return
+        added = assign_partitions(live, racks, first, existing, total)
+        self._write(
+            tuple(self._new_partition(f"{topic}-{existing + n}", r) for n, r in enumerate(added)), on_done
+        )
+
+    def _new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:
+        """Return a partition that is created; those of its replicas are in its ISR that are active, the first of which leads."""
+        isr = tuple(replica for replica in replicas if self._image.is_active(replica))
+        self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
+        return PartitionRecord(name, replicas, isr[0], 0, isr, 0)
 
     def elect_preferred_leaders(self) -> None:
         """Move leaderships to preferred replicas, where those may lead (ElectLeaders, KIP-460)."""

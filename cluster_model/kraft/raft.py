@@ -120,7 +120,7 @@ class RaftClient:
         }
         # Whatever was begun in an earlier role is over.
         self._turn = 0
-        self._next_asked = 0
+        self._next_voter = 0
         self._leader_failed = False
         self._has_fetched = False
         self._fetched_from: NetworkClient | None = None
@@ -410,8 +410,8 @@ class RaftClient:
         asked = self.leader
         if asked == NO_NODE or (self._leader_failed and not self.is_voter):
             others = tuple(self._peers)
-            asked = others[self._next_asked % len(others)]
-            self._next_asked += 1
+            asked = others[self._next_voter % len(others)]
+            self._next_voter += 1
         log = self.log
         request = protocol.RaftFetchRequest(
             log.epoch, self.node, log.end_offset, log.last_epoch, self.high_watermark

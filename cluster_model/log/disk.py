@@ -23,6 +23,9 @@ SEGMENT_BYTES: Final = 1 << 30
 SEGMENT_US: Final = 7 * 24 * 3_600 * 10**6
 """Kafka's default of ``segment.ms``."""
 
+NO_DIR: Final = -1
+"""The log directory of a log that there is not."""
+
 TORN: Final = "torn"
 """A batch of which power loss has left a part: it was being written back, and nobody had flushed it."""
 ROTTEN: Final = "rotten"
@@ -61,6 +64,8 @@ class LogFile:
     segment_bytes: int = SEGMENT_BYTES
     segment_us: int = SEGMENT_US
     damaged: dict[int, str] = field(default_factory=dict)
+    log_start_offset: int = 0
+    """Where the log began for the last process that had it open, whatever the checkpoint says."""
 
     def append(self, batch: RecordBatch) -> None:
         """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
@@ -101,6 +106,7 @@ class LogFile:
         while self.producer_snapshots and self.producer_snapshots[-1].offset > self.log_end_offset:
             self.producer_snapshots.pop()
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
     def start_anew_at(self, offset: int) -> None:
         """Have no record, and the next one at an offset (``Log.truncateFullyAndStartAt``)."""
@@ -109,7 +115,7 @@ class LogFile:
         self.producer_snapshots.clear()
         self.damaged.clear()
         self.segments[:] = [LogSegment(offset)]
-        self.log_end_offset = self.flushed_offset = offset
+        self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
 
     def delete_segments(self, count: int) -> None:
         """Delete the oldest segments; where that is all of them, a new one begins at the end (``Log.deleteSegments``)."""
@@ -193,6 +199,22 @@ class LogFile:
 
 
 @dataclass(slots=True, eq=False)
+class RoomLimit:
+    """What keeps a log directory from taking more than so many bytes: it was to take ``room_bytes``, ``left`` of them are free.
+
+    One that had no room for an append stays used up, whatever is deleted.
+    """
+
+    room_bytes: int
+    left: int
+    is_used_up: bool
+
+    def take(self, size_bytes: int) -> None:
+        self.is_used_up = self.is_used_up or size_bytes > self.left
+        self.left = max(self.left - size_bytes, 0)
+
+
+@dataclass(slots=True, eq=False)
 class Disk:
     """What a broker finds again after a restart."""
 
@@ -204,14 +226,16 @@ class Disk:
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories to which nothing can be written, whoever knows it."""
-    room_bytes: dict[int, int] = field(default_factory=dict)
-    """How much more can be written to log directories whose disks fill up."""
+    room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
+    """What limits how much more can be written to log directories, or that anything can be."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
     """The partitions whose epoch checkpoint is not what the epoch cache has written."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories without ``clean_shutdown_file``, for they could not be written to."""
     write_us: int = 0
     """How long an append has to wait for the disk, after those before it; 0 where the page cache takes it at once."""
+    delays_us: list[int] = field(default_factory=list)
+    """What makes it wait: all that slows the disk at once adds up."""
     clean_shutdown_file: bool = False
     """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
 
@@ -228,9 +252,13 @@ class Disk:
         return self.checkpoints.get(name, {}).get(partition, 0)
 
     def dir_of(self, partition: str) -> int:
-        """Return the log directory that has a partition's log; a new log goes where there are the fewest (``nextLogDirs``)."""
-        found = self.dir_by_partition.get(partition)
-        if found is None:
+        """Return the log directory that has a partition's log, `NO_DIR` where none has."""
+        return self.dir_by_partition.get(partition, NO_DIR)
+
+    def place(self, partition: str) -> int:
+        """Return the log directory of a partition's log; a new one goes where there are the fewest (``nextLogDirs``)."""
+        found = self.dir_of(partition)
+        if found == NO_DIR:
             dirs = [number for number in range(self.log_dirs) if number not in self.failed_dirs] or [0]
             found = dirs[0]
             if len(dirs) > 1:
@@ -245,25 +273,73 @@ class Disk:
 
     def limit_room(self, log_dir: int, room_bytes: int) -> None:
         """Have a log directory take so much more; nothing at all once that is used up."""
-        if room_bytes <= 0:
-            self.failed_dirs[log_dir] = None
-        else:
-            self.room_bytes[log_dir] = room_bytes
+        limit = RoomLimit(room_bytes, room_bytes, is_used_up=room_bytes <= 0)
+        self.room_limits.setdefault(log_dir, []).append(limit)
+        self._note_failure(log_dir)
 
-    def repair(self) -> None:
-        """Take whatever is written, at once, and have room enough."""
-        self.failed_dirs.clear()
-        self.room_bytes.clear()
-        self.write_us = 0
+    def lift_limit(self, log_dir: int, room_bytes: int) -> None:
+        """Undo one `limit_room`; what else limits the directory stays in force."""
+        limits = self.room_limits.get(log_dir, [])
+        place = next((place for place, limit in enumerate(limits) if limit.room_bytes == room_bytes), None)
+        if place is not None:
+            del limits[place]
+        if not limits:
+            self.room_limits.pop(log_dir, None)
+        self._note_failure(log_dir)
 
     def take_room(self, partition: str, size_bytes: int) -> None:
         """Use room of a log directory that fills up, or give it back; where there is not enough, it fails."""
         log_dir = self.dir_of(partition)
-        left = self.room_bytes.get(log_dir)
-        if left is not None:
-            self.room_bytes[log_dir] = max(left - size_bytes, 0)
-            if size_bytes > left:
-                self.failed_dirs[log_dir] = None
+        limits = self.room_limits.get(log_dir, ())
+        for limit in limits:
+            limit.take(size_bytes)
+        if limits:
+            self._note_failure(log_dir)
+
+    def _note_failure(self, log_dir: int) -> None:
+        if any(limit.is_used_up for limit in self.room_limits.get(log_dir, ())):
+            self.failed_dirs[log_dir] = None
+        else:
+            self.failed_dirs.pop(log_dir, None)
+
+    def slow_down(self, write_us: int) -> None:
+        """Have each append wait so much longer."""
+        self.delays_us.append(write_us)
+        self.write_us = sum(self.delays_us)
+
+    def speed_up(self, write_us: int) -> None:
+        """Undo one `slow_down`; what has been repaired meanwhile is as it is."""
+        if write_us in self.delays_us:
+            self.delays_us.remove(write_us)
+        self.write_us = sum(self.delays_us)
+
+    def repair(self) -> None:
+        """Take whatever is written, at once, and have room enough."""
+        self.failed_dirs.clear()
+        self.room_limits.clear()
+        self.delays_us.clear()
+        self.write_us = 0
+
+    def lose_power(self, torn_after: int | None = None) -> list[tuple[str, int, int]]:
+        """Keep what was flushed (`LogFile.lose_power`); return of which logs that was less than before: from where, to where."""
+        lost = []
+        for partition, log_file in self.log_files.items():
+            end_offset, size = log_file.log_end_offset, self.size_of(partition)
+            log_file.lose_power(torn_after)
+            if log_file.log_end_offset < end_offset:
+                lost.append((partition, log_file.log_end_offset, end_offset))
+                self.room_changed(partition, size)
+        return lost
+
+    def size_of(self, partition: str) -> int:
+        """Return the size of a log where it matters, on a disk that fills up; else 0."""
+        log_file = self.log_files.get(partition) if self.room_limits else None
+        return 0 if log_file is None else log_file.size_bytes
+
+    def room_changed(self, partition: str, size_before: int) -> None:
+        """Give back the room of what a log has no more, whose `size_of` was another."""
+        if self.room_limits:
+            self.take_room(partition, self.size_of(partition) - size_before)
 
     def lose(self) -> None:
         """Be another disk, an empty one; who holds a log file or an epoch checkpoint of this one holds the new one's."""
@@ -275,7 +351,7 @@ class Disk:
         self.stale_epochs.clear()
         self.dir_by_partition.clear()
         self.failed_dirs.clear()
-        self.room_bytes.clear()
+        self.room_limits.clear()
         self.unclean_dirs.clear()
         self.clean_shutdown_file = False
 
@@ -284,7 +360,9 @@ class Disk:
 
         Who still holds its log file holds what was deleted.
         """
+        size = self.size_of(partition)
         deleted = self.log_files.pop(partition, None)
+        self.room_changed(partition, size)
         self.epoch_checkpoints.pop(partition, None)
         self.stale_epochs.pop(partition, None)
         self.dir_by_partition.pop(partition, None)

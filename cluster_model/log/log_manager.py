@@ -1,6 +1,6 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
@@ -15,6 +15,7 @@ from harrow.cluster_model.events import (
     LogOpened,
     LogStartedAnew,
     LogStartRaised,
+    LogStartReverted,
     LogTruncated,
 )
 from harrow.cluster_model.log.disk import (
@@ -83,8 +84,6 @@ class LogManager:
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
-        # When the appends that wait for each slow disk will have ended.
-        self._appended_us: dict[int, int] = {}
         # The log directories that this life of the broker knows to have failed: it does not try them again.
         self.offline_dirs: dict[int, None] = {}
         self.is_halting = False
@@ -127,38 +126,16 @@ class LogManager:
             if left_us > 0:
                 self._host.set_timer(left_us, self._begin_flushing)
 
-    @property
-    def are_slow(self) -> bool:
-        """Whether an append waits for its disk."""
-        return self._disk.write_us > 0
-
-    def append_wait_us(self, partitions: Iterable[str]) -> int:
-        """Have an append to some partitions begin now, and return how long it waits for their disks.
-
-        A disk does one thing after the other, and a thread that appends one partition after the other waits for each.
-        """
-        if not self.are_slow:
-            return 0
-        now_us = self._host.clock.now_us
-        appended_us = now_us
-        for partition in partitions:
-            log_dir = self._disk.dir_of(partition)
-            appended_us = max(appended_us, self._appended_us.get(log_dir, now_us)) + self._disk.write_us
-            self._appended_us[log_dir] = appended_us
-        return appended_us - now_us
-
-    def appends_wait_us(self) -> int:
-        """Return how long the appends wait that have begun."""
-        if not self._appended_us:
-            return 0
-        return max(0, max(self._appended_us.values()) - self._host.clock.now_us)
-
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""
-        log_dir = self._disk.dir_of(partition)  # A new log has its place from now on.
+        log_dir = self._disk.place(partition)  # A new log has its place from now on.
         was_closed = self._was_shut_down and log_dir not in self._unclean_dirs
+        size = self._disk.size_of(partition)
         was_cut = not was_closed and self._recover(partition)
+        began_at = self._disk.log_file(partition).log_start_offset
         log = UnifiedLog(partition, self._disk, self._behaviours)
+        self._disk.room_changed(partition, size)
+        self._tell_log_start(partition, log, began_at)
         self._logs[partition] = log
         topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
         self._flushed_us[partition] = self._host.clock.now_us
@@ -169,6 +146,19 @@ class LogManager:
             self._checkpoint_recovery_points()
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
         return log
+
+    def _tell_log_start(self, partition: str, log: UnifiedLog, before: int) -> None:
+        """Tell of a log that begins elsewhere than when it was open last.
+
+        That is where its segments do, or within the first one where the checkpoint says so, which is written now and then: it may
+        not have what a process has gone by, and it may still have what a truncation has undone.
+        """
+        start = log.log_start_offset
+        if start > before:
+            size = self._disk.log_file(partition).size_bytes
+            self._host.emit(LogStartRaised, self._broker, partition, start, LOG_START_OFFSET_CHECKPOINT, size)
+        elif start < before:
+            self._host.emit(LogStartReverted, self._broker, partition, before, start)
 
     def _recover(self, partition: str) -> bool:
         """Recover a log from its recovery point on, and its leader epochs with it; return whether it was cut."""
@@ -210,7 +200,7 @@ class LogManager:
 
     def can_append(self, partition: str, size_bytes: int) -> bool:
         """Return whether a log takes so much more; for want of room, too, its directory is taken offline."""
-        if self._disk.room_bytes:
+        if self._disk.room_limits:
             self._disk.take_room(partition, size_bytes)
         return self.can_write(partition)
 
@@ -234,7 +224,10 @@ class LogManager:
         return partition in self._disk.log_files
 
     def delete(self, partition: str) -> None:
-        """Delete a log, which may be one that was not opened."""
+        """Delete a log, which may be one that was not opened.
+
+        That is writing (``LogManager.asyncDelete`` renames it): see `can_write`.
+        """
         self._logs.pop(partition, None)
         self._dirty.pop(partition, None)
         self._retained_until_us.pop(partition, None)
@@ -279,9 +272,11 @@ class LogManager:
 
     def truncate(self, partition: str, offset: int, reason: str) -> None:
         log = self._logs[partition]
-        before, size = log.log_end_offset, self._size_bytes(partition)
+        before, size, start = log.log_end_offset, self._disk.size_of(partition), log.log_start_offset
         if log.truncate_to(offset):
-            self._free_room(partition, size)
+            self._disk.room_changed(partition, size)
+            if log.log_start_offset != start:
+                self._start_offset_checkpoint.request()
             self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
             # At once, or after a crash a recovery point could be ahead of its log.
             self._checkpoint_recovery_points()
@@ -289,9 +284,10 @@ class LogManager:
     def truncate_fully_and_start_at(self, partition: str, offset: int) -> None:
         """Drop a log, and go on where the leader's begins (``LogManager.truncateFullyAndStartAt``)."""
         log = self._logs[partition]
-        leo, size = log.log_end_offset, self._size_bytes(partition)
+        leo, size = log.log_end_offset, self._disk.size_of(partition)
         log.truncate_fully_and_start_at(offset)
-        self._free_room(partition, size)
+        self._disk.room_changed(partition, size)
+        self._start_offset_checkpoint.request()
         self._host.emit(LogStartedAnew, self._broker, partition, leo, offset)
         self._checkpoint_recovery_points()
 
@@ -361,9 +357,9 @@ class LogManager:
 
     def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
         topic, now_us, high_watermark = self._topics[partition], self._host.clock.now_us, log.high_watermark
-        size_before = self._size_bytes(partition)
+        size_before = self._disk.size_of(partition)
         deleted = log.delete_old_segments(now_us, topic)
-        self._free_room(partition, size_before)
+        self._disk.room_changed(partition, size_before)
         for reason, offset, size in deleted:
             self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
         if deleted:
@@ -374,14 +370,6 @@ class LogManager:
             self._plan_retention(partition, log, now_us)  # What is not committed yet stays until it is.
         else:
             self._plan_retention(partition, log, log.retained_until_us(topic, by_latest=True))
-
-    def _size_bytes(self, partition: str) -> int:
-        """Return the size of a log, where it matters: on a disk that fills up."""
-        return self._disk.log_file(partition).size_bytes if self._disk.room_bytes else 0
-
-    def _free_room(self, partition: str, size_before: int) -> None:
-        if self._disk.room_bytes:
-            self._disk.take_room(partition, self._size_bytes(partition) - size_before)
 
     def _tell_high_watermark(self, partition: str, log: UnifiedLog, before: int) -> None:
         if log.high_watermark != before:

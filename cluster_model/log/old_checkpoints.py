@@ -9,7 +9,7 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 
-_OF_EPOCHS: Final = frozenset(
+_EPOCH_EVENTS: Final = frozenset(
     kind.name
     for kind in (
         events.BecameLeader,
@@ -21,7 +21,7 @@ _OF_EPOCHS: Final = frozenset(
         events.LogDeleted,
     )
 )
-_OF_OFFSETS: Final = frozenset(
+_OFFSET_EVENTS: Final = frozenset(
     kind.name
     for kind in (
         *(events.CheckpointWritten, events.CheckpointReverted, events.LogLost),
@@ -36,7 +36,7 @@ def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: in
     for raw in trace:
         if raw[0] > at_us:
             break
-        if raw[1] not in _OF_OFFSETS or raw[2] != broker:
+        if raw[1] not in _OFFSET_EVENTS or raw[2] != broker:
             continue
         match decode(raw):
             case events.CheckpointWritten() | events.CheckpointReverted() as written if written.kind == name:
@@ -59,7 +59,7 @@ def epochs_at(
     for raw in trace:
         if raw[0] > at_us:
             break
-        if raw[1] not in _OF_EPOCHS or raw[2] != broker:
+        if raw[1] not in _EPOCH_EVENTS or raw[2] != broker:
             continue
         cache = caches.setdefault(raw[3], LeaderEpochCache())
         match decode(raw):

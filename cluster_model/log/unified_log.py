@@ -28,6 +28,11 @@ RETENTION_BYTES: Final = "retention.bytes"
 LEADER_LOG_START: Final = "log start offset"
 """Why a log begins later than before: its retention, or that its leader's does."""
 
+HIGH_WATERMARK_TRUNCATION: Final = "high watermark"
+LEADER_EPOCH_TRUNCATION: Final = "leader epoch"
+OUT_OF_RANGE_TRUNCATION: Final = "out of range"
+"""What a follower goes by that truncates its log: its high watermark, where its leader says that an epoch ends, where its leader's log ends."""
+
 
 class UnexpectedAppendOffset(Exception):
     """A follower's batch does not begin at its LEO: this log and the leader's have parted."""
@@ -69,6 +74,7 @@ class UnifiedLog:
         if self.log_start_offset > self._file.log_end_offset:
             # The checkpoint knows better (``Log.loadSegments``): what is there is from before.
             self._file.start_anew_at(self.log_start_offset)
+        self._file.log_start_offset = self.log_start_offset
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
@@ -105,14 +111,21 @@ class UnifiedLog:
 
         The leader epoch is noted first, so also by a batch that is refused or was there already (``Log.append``).
         """
+        return self.outcome_without_append(batch, leader_epoch) or self.append_validated(batch, leader_epoch)
+
+    def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
+        """Return what becomes of a producer's batch that is refused, or was there already; None of one that is to be appended."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
-        if batch.producer_id != NO_PRODUCER_ID:
-            duplicate_offset = self.producers.find_duplicate(batch)
-            if duplicate_offset is not None:
-                return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
-            error = self.producers.check(batch, is_first=self.log_end_offset == 0)
-            if error != errors.NONE:
-                return AppendResult(error, None, -1)
+        if batch.producer_id == NO_PRODUCER_ID:
+            return None
+        duplicate_offset = self.producers.find_duplicate(batch)
+        if duplicate_offset is not None:
+            return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
+        error = self.producers.check(batch, is_first=self.log_end_offset == 0)
+        return None if error == errors.NONE else AppendResult(error, None, -1)
+
+    def append_validated(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
+        """Give a producer's batch offsets and the leader epoch, and append it."""
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
         self._append(stored)
         self.producers.append(stored)
@@ -224,7 +237,7 @@ class UnifiedLog:
         return True
 
     def _start_at(self, offset: int) -> None:
-        self.log_start_offset = offset
+        self.log_start_offset = self._file.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self.update_high_watermark(self.high_watermark)
 

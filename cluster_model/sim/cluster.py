@@ -111,6 +111,8 @@ class Cluster:
         }
         self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        # Those that somebody has asked for since the topics were created.
+        self._added: dict[str, None] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         InvariantMonitor(invariants, self.trace, self.disks, self)
@@ -136,6 +138,11 @@ class Cluster:
             return assignment.replicas
         topic, number = partition.rsplit("-", 1)
         return self.assignments[topic][int(number)]
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Return the partitions that there are: those that topics have been created with, and those that were added."""
+        created = (name for name in self._added if self.assignment(name) is not None)
+        return (*self.spec.partition_names(), *created)
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]
@@ -177,8 +184,8 @@ class Cluster:
             self.control_plane,
         )
         self.brokers[broker] = life
-        self.network.listen(process, life)
-        life.start()
+        self.network.add(process)
+        life.start(lambda: self.network.listen(process, life))
         if self.spec.disk.writeback_us is not None:
             phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
             self.simulator.schedule(
@@ -213,13 +220,8 @@ class Cluster:
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
-            for partition, log_file in self.disks[broker].log_files.items():
-                end_offset = log_file.log_end_offset
-                log_file.lose_power(torn_after)
-                if log_file.log_end_offset < end_offset:
-                    self.trace.emit(
-                        events.UnflushedLost, broker, partition, log_file.log_end_offset, end_offset
-                    )
+            for partition, begin, end in self.disks[broker].lose_power(torn_after):
+                self.trace.emit(events.UnflushedLost, broker, partition, begin, end)
 
     def lose_disk(self, broker: int) -> None:
         """Have a broker that is down find an empty disk when it comes back."""
@@ -238,22 +240,25 @@ class Cluster:
             return  # A controller in a process of its own has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
-        """Let a log directory be written to again; a broker that has taken it offline needs a restart to see that."""
-        if broker not in self.disks:
-            return
-        self.disks[broker].failed_dirs.pop(log_dir, None)
-        self.disks[broker].room_bytes.pop(log_dir, None)
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        """Undo one `fail_log_dir`; a broker that has taken the directory offline needs a restart to see that."""
+        if broker in self.disks:
+            self.disks[broker].lift_limit(log_dir, room_bytes)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
-        """Have each append of a broker wait so long for its disk, after those before it; with 0 the disk is itself again."""
+        """Have each append of a broker wait so much longer for its disk, after those before it."""
         if broker not in self.disks:
             return  # A controller in a process of its own has no logs of partitions.
-        self.disks[broker].write_us = write_us
+        self.disks[broker].slow_down(write_us)
         process = self.processes[broker]
-        if write_us and process.running:
+        if process.running:
             self.network.wake_idle_fetches(process)
             self.brokers[broker].disk_slowed()
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
+        """Undo one `slow_disk`."""
+        if broker in self.disks:
+            self.disks[broker].speed_up(write_us)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
@@ -358,6 +363,13 @@ class Cluster:
             self.trace.emit(events.RequestRejected, broker, REASSIGNMENT_API, partition, ADMIN, error)
         else:
             self.control_plane.alter_partition_reassignment(partition, target)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Have an administrator ask that a topic have so many partitions."""
+        created = len(self.assignments.get(topic, ()))
+        self._added.update((f"{topic}-{number}", None) for number in range(created, total))
+        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
+        self.control_plane.create_partitions(topic, total, racks)
 
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""

@@ -80,6 +80,10 @@ class Network:
 
     # Connections
 
+    def add(self, process: Process) -> None:
+        """Have a process that starts be known, and refuse who connects to it before it listens."""
+        self._endpoints[process.name] = (process, None)
+
     def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
         """Have *endpoint* accept the connections to *process*, which may be known by several names."""
         self._endpoints[name or process.name] = (process, endpoint)

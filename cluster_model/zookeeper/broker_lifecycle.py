@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
-from harrow.cluster_model.controller.control_plane import AlterPartitionManager
+from harrow.cluster_model.controller.control_plane import AlterPartitionManager, LifecycleListener
 from harrow.cluster_model.controller.kafka_controller import KafkaController
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import RegistrationLearned
@@ -41,15 +41,14 @@ class ZkBrokerLifecycle:
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
-        on_registered: Callable[[int], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> None:
         self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
-        self._on_registered = on_registered
+        self._listener = listener
         self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
@@ -63,7 +62,7 @@ class ZkBrokerLifecycle:
                 process_name,
                 INTER_BROKER_LISTENER,
                 config.controller_socket_timeout_us,
-                known_controller,
+                lambda: listener.known_controller,
             )
             self.alter_partition_manager = DefaultAlterPartitionManager(
                 broker, host, self._channel, lambda: self._broker_epoch
@@ -160,4 +159,5 @@ class ZkBrokerLifecycle:
         self._broker_epoch = result.czxid
         self._host.publish(RegistrationLearned, self._broker, result.czxid)
         self._controller.broker_registered()
-        self._on_registered(result.czxid)
+        self._listener.registered(result.czxid)
+        self._listener.unfenced()

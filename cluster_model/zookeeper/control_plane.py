@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from harrow.cluster_model.controller.control_plane import MetadataDelta
+from harrow.cluster_model import errors, events
+from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
+from harrow.cluster_model.controller.control_plane import ADMIN, CREATE_PARTITIONS_API, LifecycleListener
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -61,14 +63,10 @@ class ZkControlPlane:
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> ZkBrokerLifecycle:
         """Return a broker's session with ZooKeeper."""
-        life = ZkBrokerLifecycle(
-            broker, host, config, topic_config, self._behaviours, on_registered, known_controller
-        )
+        life = ZkBrokerLifecycle(broker, host, config, topic_config, self._behaviours, listener)
         self._lives[broker] = life
         return life
 
@@ -90,6 +88,22 @@ class ZkControlPlane:
                 life.alter_partition_reassignment(partition, target)
                 return
         self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.alter_partition_reassignment(partition, target))
+
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
+        """Write a topic's assignment with more partitions, as ``kafka-topics --zookeeper`` does."""
+        assigned = self._zookeeper.data(zk.topic_path(topic))
+        known = assigned if isinstance(assigned, tuple) else ()
+        first = known[0].replicas if known else ()
+        live = [broker for broker in sorted(self._brokers) if self.is_registered(broker)]
+        error = refusal_of_partitions(live, first, len(known), total)
+        if error != errors.NONE:
+            controller = self.controller()
+            broker = events.NO_CONTROLLER if controller is None else controller
+            name = f"{topic}-{len(known)}"
+            self._admin.emit(events.RequestRejected, broker, CREATE_PARTITIONS_API, name, ADMIN, error)
+            return
+        added = assign_partitions(live, racks, first, len(known), total)
+        self._zookeeper.apply(zk.SetData(zk.topic_path(topic), (*known, *map(ReplicaAssignment, added))))
 
     def expire_session(self, broker: int) -> None:
         self._zookeeper.expire_session_of(f"broker-{broker}")

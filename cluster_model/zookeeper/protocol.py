@@ -32,6 +32,16 @@ def topic_path(topic: str) -> str:
     return f"{BROKER_TOPICS}/{topic}"
 
 
+def is_topic_path(path: str) -> bool:
+    """Return whether a path is that of a topic's assignment (see `topic_path`)."""
+    return path.startswith(f"{BROKER_TOPICS}/") and path.count("/") == BROKER_TOPICS.count("/") + 1
+
+
+def topic_of(topic_path: str) -> str:
+    """Return the topic whose assignment stands at a path (see `topic_path`)."""
+    return topic_path.rpartition("/")[2]
+
+
 def state_path(partition: str) -> str:
     """Return the path of a partition's leader and ISR."""
     topic, number = partition.rsplit("-", 1)

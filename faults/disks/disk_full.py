@@ -23,3 +23,6 @@ class DiskFull(LogDirFault):
 
     def inject(self, environment: Environment) -> None:
         environment.fail_log_dir(self.broker, self.log_dir, self.room)
+
+    def repair(self, environment: Environment) -> None:
+        environment.repair_log_dir(self.broker, self.log_dir, self.room)

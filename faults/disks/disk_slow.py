@@ -14,7 +14,8 @@ class DiskSlow(LastingFault):
 
     When all of `num.io.threads` wait, whatever else the broker is asked for waits behind them: what its followers fetch, so
     that a leader with a slow disk takes healthy followers out of the ISR; and what the controller orders, unless
-    `control.plane.listener.name` gives it a queue of its own. Meanwhile it keeps its session, for that takes no thread.
+    `control.plane.listener.name` gives it a queue of its own. Meanwhile it keeps its session, for that takes no thread. What slows a
+    disk at once adds up.
     """
 
     name: ClassVar[str] = "disk_slow"
@@ -30,4 +31,4 @@ class DiskSlow(LastingFault):
         environment.slow_disk(self.broker, self.delay)
 
     def end(self, environment: Environment) -> None:
-        environment.slow_disk(self.broker, 0)
+        environment.recover_disk(self.broker, self.delay)

@@ -20,3 +20,6 @@ class LogDirFailure(LogDirFault):
 
     def inject(self, environment: Environment) -> None:
         environment.fail_log_dir(self.broker, self.log_dir)
+
+    def repair(self, environment: Environment) -> None:
+        environment.repair_log_dir(self.broker, self.log_dir)

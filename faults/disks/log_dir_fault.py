@@ -1,5 +1,6 @@
 """What faults of a log directory have in common: somebody ends them, and restarts the broker."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from harrow.cluster_model.fields import Broker, Lasts, Skip, described
@@ -19,8 +20,12 @@ class LogDirFault(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker) and self.log_dir < environment.log_dirs()
 
+    @abstractmethod
+    def repair(self, environment: Environment) -> None:
+        """Let the directory be written to, as far as this fault is concerned."""
+
     def end(self, environment: Environment) -> None:
-        environment.repair_log_dir(self.broker, self.log_dir)
+        self.repair(environment)
         if environment.is_running(self.broker) and not environment.is_stopping(self.broker):
             environment.stop_broker(self.broker)
         environment.start_broker(self.broker)

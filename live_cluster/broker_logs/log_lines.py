@@ -8,9 +8,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-HIGH_WATERMARK: Final = "high watermark"
-LEADER_EPOCH: Final = "leader epoch"
-OUT_OF_RANGE: Final = "out of range"
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_EPOCH_TRUNCATION,
+    OUT_OF_RANGE_TRUNCATION,
+)
 
 BROKER_FAILURE: Final = "broker failure"
 BROKER_STARTUP: Final = "broker startup"
@@ -68,19 +70,22 @@ _NO_EFFECT: Final = re.compile(
 )
 _REASONS: Final = (
     # AbstractFetcherThread.truncateToHighWatermark, from 2.2 on; with the state since 3.0.
-    (rf"Truncating partition {_PARTITION} (?:to|with .* due to) local high watermark", HIGH_WATERMARK),
+    (
+        rf"Truncating partition {_PARTITION} (?:to|with .* due to) local high watermark",
+        HIGH_WATERMARK_TRUNCATION,
+    ),
     # AbstractFetcherThread.maybeTruncateToEpochEndOffsets and truncateOnFetchResponse.
-    (rf"Truncating partition {_PARTITION} with .* due to leader epoch", LEADER_EPOCH),
+    (rf"Truncating partition {_PARTITION} with .* due to leader epoch", LEADER_EPOCH_TRUNCATION),
     # ReplicaFetcherThread.maybeTruncate of 0.11 and 1.0; AbstractFetcherThread.getOffsetTruncationState since.
-    (rf"leader replied with an unknown offset in {_PARTITION}\. ", HIGH_WATERMARK),
+    (rf"leader replied with an unknown offset in {_PARTITION}\. ", HIGH_WATERMARK_TRUNCATION),
     # ReplicaFetcherThread.handleOffsetOutOfRange; AbstractFetcherThread.fetchOffsetAndTruncate.
     (
         rf"Replica \d+ for partition {_PARTITION} reset its fetch offset from \d+ to current leader \d+'s latest offset",
-        OUT_OF_RANGE,
+        OUT_OF_RANGE_TRUNCATION,
     ),
     (
         rf"Reset fetch offset for partition {_PARTITION} from \d+ to current leader's latest offset",
-        OUT_OF_RANGE,
+        OUT_OF_RANGE_TRUNCATION,
     ),
 )
 _REASON_LINES: Final = tuple((re.compile(pattern), reason) for pattern, reason in _REASONS)

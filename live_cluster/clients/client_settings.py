@@ -11,7 +11,9 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    AUTO_OFFSET_RESET,
     CONSUMER,
+    DELIVERY_TIMEOUT,
     IDEMPOTENCE,
     IN_FLIGHT,
     PRODUCER,
@@ -23,10 +25,8 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
-_DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
-_OFFSET_RESET: Final = "auto.offset.reset"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
@@ -150,7 +150,7 @@ def _acks(value: Value) -> Value:
 LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
     CONFLUENT_KAFKA: LibrarySettings(
         own_name=_librdkafka_name,
-        own_values={_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
+        own_values={AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
     ),
@@ -172,7 +172,7 @@ def producer_settings(library: str, release: str, given: Mapping[str, Value]) ->
         "acks": _ALL if config.acks == -1 else str(config.acks),
         "retries": config.retries,
         IN_FLIGHT: config.max_in_flight,
-        _DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
+        DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
         _RECONNECT_BACKOFF_MAX: config.reconnect_backoff_max_us // US_PER_MS,
     }
     settings.update({name: value for name, value in known.items() if name in settings})

@@ -23,9 +23,13 @@ API_NAMES: Final[Mapping[int, str]] = {
     7: "ControlledShutdown",
     22: "InitProducerId",
     23: "OffsetsForLeaderEpoch",
+    52: "Vote",
+    53: "BeginQuorumEpoch",
+    54: "EndQuorumEpoch",
     56: "AlterPartition",
     62: "BrokerRegistration",
     63: "BrokerHeartbeat",
+    67: "AllocateProducerIds",
 }
 """What campaigns call the requests of the model, by API key; any other goes by its number."""
 

@@ -102,6 +102,7 @@ class RealBrokers:
                             BrokerSpec(id=BROKER, settings={} if self.is_followed else {**VIEWER_SETTINGS}),
                         ),
                         topics=(),
+                        voters=1,
                         settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
                     ),
                     java=started.java,
@@ -118,7 +119,7 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(control.address))
+                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
@@ -442,7 +443,7 @@ class RealBroker:
         }
         self._zookeeper.unregister(self._follower)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
         self._until("the end of a registration", lambda: FOLLOWER not in self._brokers())
 
     def elect_follower(self) -> None:
@@ -463,7 +464,7 @@ class RealBroker:
         self._zookeeper.ask_for_preferred_leaders(f"{self._topic}-{number}" for number in PARTITIONS)
         self._until("the end of an election", self._zookeeper.has_no_preferred_election)
         self._until("an election", lambda: self._states() == expected)
-        self._until_told(expected)
+        self._await_metadata(expected)
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return what ZooKeeper has.
@@ -494,7 +495,7 @@ class RealBroker:
                 ]
         return found
 
-    def _until_told(self, expected: dict[str, list[Any]]) -> None:
+    def _await_metadata(self, expected: dict[str, list[Any]]) -> None:
         """Wait until the broker has obeyed the controller: UpdateMetadata comes after LeaderAndIsr."""
         version = self._version(MetadataRequest, _METADATA)
         told = {

@@ -102,7 +102,7 @@ _CATCHING_UP: Final = st.sampled_from(
     ((), (_LEADS,), (_LEADS, FollowerStep(does="goes")), (_LEADS, FollowerStep(does="goes"), *_COMES))
 ).map(lambda then: (*_COMES, *then))
 """What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
-_OF_CLIENTS: Final[tuple[st.SearchStrategy[Step], ...]] = (
+_CLIENT_STEPS: Final[tuple[st.SearchStrategy[Step], ...]] = (
     *(_PRODUCE,) * 4,
     *(_RETRY,) * 2,
     _EPOCH_END,
@@ -114,11 +114,11 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
     if not followed:
         nobody = st.just(value=False)
-        alone = st.one_of(*_OF_CLIENTS, _fetches(nobody), _fetches(nobody), _ends(nobody))
+        alone = st.one_of(*_CLIENT_STEPS, _fetches(nobody), _fetches(nobody), _ends(nobody))
         return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
     anybody = st.booleans()
     step = st.one_of(
-        *_OF_CLIENTS,
+        *_CLIENT_STEPS,
         *(_fetches(anybody),) * 3,
         *(_REPLICATION,) * 2,
         _ends(anybody),
@@ -132,10 +132,10 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
 
 def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
     """Yield the sequences of a seed, of the next one, and so on."""
-    return chain.from_iterable(drawn_sequences(number, strategy) for number in count(first_seed))
+    return chain.from_iterable(seed_sequences(number, strategy) for number in count(first_seed))
 
 
-def drawn_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
+def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
     """Return the sequences of a seed.
 
     They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it

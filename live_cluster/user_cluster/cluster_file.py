@@ -35,9 +35,9 @@ COMMANDS: Final = (*HEALED_BY, Deed.START, Deed.RESUME, Deed.RESTORE)
 TOPICS: Final = "topics"
 """To create topics, write to them, and delete them."""
 ALLOWED: Final = (TOPICS, *HEALED_BY)
-_OF_LINKS: Final = frozenset({Deed.CUT, Deed.RESTORE})
+_LINK_DEEDS: Final = frozenset({Deed.CUT, Deed.RESTORE})
 _PLACEHOLDERS: Final = ("broker", "host", "port", "rack")
-_OF_PEER: Final = ("peer", "peer_host", "peer_port")
+_PEER_PLACEHOLDERS: Final = ("peer", "peer_host", "peer_port")
 _LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
@@ -102,7 +102,7 @@ def _release(text: str) -> KafkaRelease:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise LiteralError(f"{quoted(text)} is no name for a placeholder: letters, digits and underscores")
-    if text in (*_PLACEHOLDERS, *_OF_PEER):
+    if text in (*_PLACEHOLDERS, *_PEER_PLACEHOLDERS):
         raise LiteralError(f"{text} stands for something already")
     return text
 
@@ -313,7 +313,7 @@ class _ClusterFileReader:
             deed = Deed(key)
             limit_us = given.timeout or self._limit_us
             command = found[deed] = Command(given.run, limit_us / US_PER_SECOND)
-            known = [*_PLACEHOLDERS, *(_OF_PEER if deed in _OF_LINKS else ()), *sorted(variables)]
+            known = [*_PLACEHOLDERS, *(_PEER_PLACEHOLDERS if deed in _LINK_DEEDS else ()), *sorted(variables)]
             for name in command.placeholders():
                 if name not in known:
                     message = f"{key}: unknown placeholder {{{name}}}{suggestion(name, known)}"
@@ -359,7 +359,7 @@ class _ClusterFileReader:
         return self._environ.get(found[1], "")
 
 
-Told = Callable[[str], None]
+Notify = Callable[[str], None]
 """Takes a line for the user."""
 
 

@@ -17,10 +17,14 @@ from harrow.live_cluster.errors import LiveError
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
 """``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
 _SHELL: Final = "/bin/sh"
-_WHEN_TOLD: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
+_START_GATE: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
 """Runs what follows once a line comes in, and never where none does: harrow may be killed before it has written down what runs."""
 _LOOK_S: Final = 0.02
-_TOLD: Final = 500
+_OUTPUT_EXCERPT_BYTES: Final = 500
+
+
+_own: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
+"""The processes of commands that this harrow has started, by number, until it knows how they have ended."""
 
 
 class CommandError(LiveError):
@@ -74,7 +78,7 @@ class FilledCommand:
                 output.flush()
                 begin = output.tell()
                 process = subprocess.Popen(  # noqa: S603 - the user's own command
-                    (*_WHEN_TOLD, *self.argv),
+                    (*_START_GATE, *self.argv),
                     cwd=folder,
                     stdin=subprocess.PIPE,
                     stdout=output,
@@ -122,12 +126,13 @@ class RunningCommand:
         self._log = log
         self._begin = begin
         self._until_s = time.monotonic() + command.limit_s
+        _own[self.pid] = process
 
     def go(self) -> None:
         """Let it do what it should."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as told:
-            told.write(b"\n")
+        with suppress(BrokenPipeError), self._process.stdin as stdin:
+            stdin.write(b"\n")
 
     def has_ended(self) -> bool:
         """Return whether it has done what it should.
@@ -141,9 +146,12 @@ class RunningCommand:
             return False
         if code is None:
             self.end()
-            raise CommandError(f"{self._command} took longer than {self._command.limit_s:g} s{self._said()}")
+            raise CommandError(
+                f"{self._command} took longer than {self._command.limit_s:g} s{self._last_line()}"
+            )
+        _own.pop(self.pid, None)
         if code:
-            raise CommandError(f"{self._command} failed with {code}{self._said()}")
+            raise CommandError(f"{self._command} failed with {code}{self._last_line()}")
         return True
 
     def wait(self) -> None:
@@ -161,12 +169,27 @@ class RunningCommand:
         with self._process:
             if self._process.poll() is None:
                 os.killpg(self.pid, signal.SIGKILL)
+        _own.pop(self.pid, None)
 
-    def _said(self) -> str:
-        with self._log.open("rb") as output:
-            output.seek(self._begin)
-            said = output.read()[-_TOLD:].decode("utf-8", "backslashreplace").strip()
-        return f": {said.splitlines()[-1]}" if said else ""
+    def _last_line(self) -> str:
+        with self._log.open("rb") as log:
+            log.seek(self._begin)
+            output = log.read()[-_OUTPUT_EXCERPT_BYTES:].decode("utf-8", "backslashreplace").strip()
+        return f": {output.splitlines()[-1]}" if output else ""
+
+
+def is_running(pid: int) -> bool:
+    """Return whether the process of a command is at work, one of this harrow or of one that was killed.
+
+    Each has a session of its own. One that has ended keeps that until its exit code is asked for, which is up to its own `RunningCommand`.
+    """
+    own = _own.get(pid)
+    if own is not None:
+        return own.poll() is None
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return False
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:

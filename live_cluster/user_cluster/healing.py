@@ -1,17 +1,15 @@
 """Undoing what is in force on a user's cluster, at the end of a run or after harrow was killed."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.rehearsal import Deed
-from harrow.live_cluster.user_cluster.cluster_file import ClusterFile, Told
-from harrow.live_cluster.user_cluster.command import CommandError
+from harrow.live_cluster.user_cluster.cluster_file import ClusterFile, Notify
+from harrow.live_cluster.user_cluster.command import CommandError, is_running
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.security import PLAINTEXT
@@ -22,7 +20,7 @@ _REGISTERED_S: Final = 45.0
 """How long the registration of a broker that is gone may last: ``zookeeper.session.timeout.ms`` is 18 s at the most by default."""
 _ANSWERS_S: Final = 30.0
 _STARTS: Final = 4
-_ASKED_S: Final = 2.0
+_SURVEY_TIMEOUT_S: Final = 2.0
 _DELETED_S: Final = 60.0
 _AWAY_S: Final = 3.0
 
@@ -34,7 +32,7 @@ class HealingError(LiveError):
 class Healing:
     """Undoes what a *journal* says is in force. *file* is the cluster's, None where it cannot be read any more."""
 
-    def __init__(self, journal: Journal, file: ClusterFile | None, log: Path, say: Told) -> None:
+    def __init__(self, journal: Journal, file: ClusterFile | None, log: Path, say: Notify) -> None:
         self._journal = journal
         self._file = file
         self._security = PLAINTEXT if file is None else file.security
@@ -101,21 +99,29 @@ class Healing:
         raise HealingError(f"{fault.cure} came back, and the broker does not answer")
 
     def _answers(self, fault: JournalledFault) -> bool:
-        with BrokerConnection(fault.address, timeout_s=_ASKED_S, security=self._security) as connection:
+        with BrokerConnection(
+            fault.address, timeout_s=_SURVEY_TIMEOUT_S, security=self._security
+        ) as connection:
             return connection.answers()
 
     def _is_registered(self, broker: int) -> bool:
-        """Return whether a cluster with ZooKeeper has a broker that does not answer; not where nobody tells."""
-        told = next(self._surveys(), None)
-        return told is not None and told.metadata != KRAFT and broker in {each.id for each in told.brokers}
+        """Return whether a cluster with ZooKeeper still has a broker that does not answer; False where no broker answers."""
+        cluster = next(self._surveys(), None)
+        return (
+            cluster is not None
+            and cluster.metadata != KRAFT
+            and broker in {each.id for each in cluster.brokers}
+        )
 
     def _surveys(self) -> Iterator[Survey]:
-        """Yield what those say of the cluster who answer; the controller first, for it knows best."""
+        """Yield the cluster as each bootstrap server's controller describes it, for the controller knows best."""
         for address in () if self._file is None else self._file.bootstrap:
             try:
-                with BrokerConnection(address, timeout_s=_ASKED_S, security=self._security) as connection:
-                    told = survey(connection)
-                controller = next(each for each in told.brokers if each.id == told.controller)
+                with BrokerConnection(
+                    address, timeout_s=_SURVEY_TIMEOUT_S, security=self._security
+                ) as connection:
+                    cluster = survey(connection)
+                controller = next(each for each in cluster.brokers if each.id == cluster.controller)
                 with self._connect((controller.host, controller.port)) as connection:
                     yield survey(connection)
             except (LiveError, StopIteration):
@@ -132,7 +138,7 @@ class Healing:
 
         """
         pid = fault.pid
-        if pid is not None and not _wait(lambda: not _is_there(pid), fault.cure.limit_s):
+        if pid is not None and not _wait(lambda: not is_running(pid), fault.cure.limit_s):
             raise HealingError(f"the command that did it is at work still (process {pid})")
 
     def _delete_topics(self) -> None:
@@ -151,16 +157,18 @@ class Healing:
         """
         until_s = time.monotonic() + _AWAY_S
         while time.monotonic() < until_s:
-            told = next(self._surveys(), None)
-            if told is None or not told.assignments.keys().isdisjoint(topics):
+            cluster = next(self._surveys(), None)
+            if cluster is None or not cluster.assignments.keys().isdisjoint(topics):
                 return False
             time.sleep(_LOOK_S)
         return True
 
     def _delete(self, topics: list[str]) -> bool:
-        told = next(self._surveys(), None)
-        brokers = () if told is None else told.brokers
-        controller = next((each for each in brokers if told is not None and each.id == told.controller), None)
+        cluster = next(self._surveys(), None)
+        brokers = () if cluster is None else cluster.brokers
+        controller = next(
+            (each for each in brokers if cluster is not None and each.id == cluster.controller), None
+        )
         if controller is None:
             return False
         try:
@@ -178,14 +186,3 @@ def _wait(holds: Callable[[], bool], limit_s: float) -> bool:
             return False
         time.sleep(_LOOK_S)
     return True
-
-
-def _is_there(pid: int) -> bool:
-    """Return whether a command's process is at work; each of them has a session of its own."""
-    with suppress(ChildProcessError):
-        # One of this harrow's own that has ended is there until somebody asks for its exit code.
-        os.waitpid(pid, os.WNOHANG)
-    try:
-        return os.getsid(pid) == pid
-    except OSError:
-        return False

@@ -12,7 +12,7 @@ from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, ClusterFile
 from harrow.live_cluster.user_cluster.command import FilledCommand, RunningCommand
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
-from harrow.live_cluster.wire.survey import SeenBroker
+from harrow.live_cluster.wire.survey import BrokerNode
 
 
 class Deeds:
@@ -24,7 +24,7 @@ class Deeds:
     def __init__(
         self,
         file: ClusterFile,
-        brokers: Mapping[int, SeenBroker],
+        brokers: Mapping[int, BrokerNode],
         journal: Journal,
         log: Path,
         permitted: frozenset[str],

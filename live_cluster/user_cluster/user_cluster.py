@@ -21,14 +21,14 @@ from harrow.live_cluster.metadata_watch import MetadataWatch
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
-from harrow.live_cluster.user_cluster.cluster_file import TOPICS, ClusterFile, Told
+from harrow.live_cluster.user_cluster.cluster_file import TOPICS, ClusterFile, Notify
 from harrow.live_cluster.user_cluster.fetched_logs import FetchedLogs
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
 from harrow.live_cluster.user_cluster.journal import Journal
 from harrow.live_cluster.user_cluster.user_broker import Deeds, UserBroker, UserLinks
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import elect_preferred_leaders
-from harrow.live_cluster.wire.survey import SeenBroker, Survey, survey
+from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey
 from harrow.live_cluster.wire.topics import create_topic
 
 PREFIX: Final = "harrow-"
@@ -100,12 +100,12 @@ class UserCluster:
         seen: Survey,
         journal: Journal,
         permitted: frozenset[str],
-        say: Told,
+        say: Notify,
     ) -> None:
         plan = surroundings.plan
         self._file = file
         self._plan = plan
-        self._there: Mapping[int, SeenBroker] = {each.id: each for each in seen.brokers}
+        self._there: Mapping[int, BrokerNode] = {each.id: each for each in seen.brokers}
         present = [broker for broker in self._there if broker in (file.brokers or self._there)]
         brokers = mapped_brokers(plan, present)
         if brokers is None:

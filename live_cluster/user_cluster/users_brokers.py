@@ -12,7 +12,7 @@ from harrow.live_cluster.feasible import as_real
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_run import live_run, time_of_beginning
 from harrow.live_cluster.real_cluster import Surroundings
-from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, Told
+from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.user_cluster.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.user_cluster.user_cluster import UserCluster
 from harrow.live_cluster.user_cluster.users_reach import Settings, deeds_of, obstacles_on
@@ -80,7 +80,7 @@ class UserBrokers:
     settings: Settings
     permitted: frozenset[str]
     journal: Journal
-    say: Told
+    say: Notify
 
     @property
     def release(self) -> KafkaRelease:
@@ -114,7 +114,7 @@ class UserBrokers:
 
 
 @contextmanager
-def user_brokers(file: ClusterFile, *, everything: bool, say: Told) -> Iterator[UserBrokers]:
+def user_brokers(file: ClusterFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
     """Have a user's cluster for oneself; *everything*: all may be done to it, whatever its file allows.
 
     Raises:

@@ -22,7 +22,7 @@ OLDEST: Final = (2, 1)
 """From here on brokers tell leader epochs (KIP-320)."""
 _FIRST_WITH_ELECTIONS: Final = (2, 4)
 
-SEEN_OUTSIDE: Final = frozenset(
+OBSERVABLE_EVENTS: Final = frozenset(
     kind.name
     for kind in (
         *(events.BrokerStarted, events.BrokerStopped, events.BrokerStopping, events.BrokerPaused),
@@ -34,9 +34,9 @@ SEEN_OUTSIDE: Final = frozenset(
     )
 )
 """The events that are told by metadata, by offsets and by what harrow does: nothing that passes, nothing on disk."""
-UNSEEN_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
+UNOBSERVABLE_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
 
-_OF_CLIENTS: Final = frozenset({Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT})
+_CLIENT_DEEDS: Final = frozenset({Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT})
 """Clients are processes of harrow's own, whatever the cluster is."""
 
 Settings = Mapping[int, Mapping[str, str]]
@@ -71,8 +71,8 @@ def obstacles_on(plan: Plan, file: ClusterFile, seen: Survey, settings: Settings
     reach = Reach(
         release=seen.release,
         metadata=seen.metadata,
-        events=SEEN_OUTSIDE,
-        unseen=UNSEEN_COLUMNS,
+        events=OBSERVABLE_EVENTS,
+        unseen=UNOBSERVABLE_COLUMNS,
         lack=partial(_lack, file, brokers),
     )
     yield from obstacles(plan, reach)
@@ -100,7 +100,7 @@ def deeds_of(plan: Plan) -> frozenset[str]:
 
 def impossible(done: Rehearsed) -> str | None:
     """Return why something cannot be done to a cluster of a user's, whatever commands there are; None where it can."""
-    if done.deed in _OF_CLIENTS:
+    if done.deed in _CLIENT_DEEDS:
         return None
     if done.deed not in COMMANDS:
         return _NOT_AT_HAND[done.deed]
@@ -111,7 +111,7 @@ def impossible(done: Rehearsed) -> str | None:
 def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str | None:
     if (reason := impossible(done)) is not None:
         return reason
-    if done.deed in _OF_CLIENTS:
+    if done.deed in _CLIENT_DEEDS:
         return None
     # A link is cut and restored where it ends.
     broker = done.ends[-1]

@@ -26,8 +26,8 @@ class SurveyError(LiveError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenBroker:
-    """A broker as others are told to find it."""
+class BrokerNode:
+    """A broker, and where clients reach it (``Node.java``)."""
 
     id: int
     host: str
@@ -42,7 +42,7 @@ class Survey:
     cluster_id: str
     release: KafkaRelease
     metadata: str
-    brokers: tuple[SeenBroker, ...]
+    brokers: tuple[BrokerNode, ...]
     controller: int | None
     assignments: Mapping[str, tuple[tuple[int, ...], ...]]
 
@@ -54,8 +54,8 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
         ConnectionLostError: it does not answer, or is too old.
 
     """
-    told = connection.ask(ApiVersionsRequest[0]()).api_keys
-    spoken = {api.api_key: (api.min_version, api.max_version) for api in told}
+    api_keys = connection.ask(ApiVersionsRequest[0]()).api_keys
+    spoken = {api.api_key: (api.min_version, api.max_version) for api in api_keys}
     if release is None:
         numbers = infer_broker_version_from_api_versions(spoken)
         release = KafkaRelease(".".join(map(str, numbers)))
@@ -67,7 +67,7 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
         # Brokers of clusters with ZooKeeper do not know it (KIP-595).
         metadata=KRAFT if DescribeQuorumRequest.API_KEY in spoken else ZOOKEEPER,
         brokers=tuple(
-            SeenBroker(id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+            BrokerNode(id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in sorted(answer.brokers, key=lambda broker: int(broker.node_id))
         ),
         controller=None if answer.controller_id < 0 else answer.controller_id,
@@ -114,12 +114,12 @@ def delete_topics(connection: BrokerConnection, names: Iterable[str]) -> None:
     """
     version = connection.version_of(DeleteTopicsRequest, *_DELETE)
     answer = connection.ask(DeleteTopicsRequest[version](topic_names=list(names), timeout_ms=_TIMEOUT_MS))
-    for told in answer.responses:
-        if told.error_code not in (0, _UNKNOWN_TOPIC):
-            raise SurveyError(f"topic {told.name} was not deleted: error {told.error_code}")
+    for result in answer.responses:
+        if result.error_code not in (0, _UNKNOWN_TOPIC):
+            raise SurveyError(f"topic {result.name} was not deleted: error {result.error_code}")
 
 
-_OF_TOPIC: Final = 1
+_TOPIC_CONFIG_SOURCE: Final = 1
 """Where a setting of a topic comes from that somebody made for it (``DescribeConfigsResponse.ConfigSource``)."""
 
 
@@ -135,12 +135,12 @@ def _described(
         include_synonyms=False,
     )
     found = {}
-    for told in connection.ask(request).results if request.resources else ():
-        if told.error_code:
-            raise SurveyError(f"settings of {told.resource_name} are not told: {told.error_message}")
-        found[told.resource_name] = {
+    for result in connection.ask(request).results if request.resources else ():
+        if result.error_code:
+            raise SurveyError(f"settings of {result.resource_name} are not described: {result.error_message}")
+        found[result.resource_name] = {
             setting.name: setting.value
-            for setting in told.configs
-            if setting.value is not None and (not own_alone or setting.config_source == _OF_TOPIC)
+            for setting in result.configs
+            if setting.value is not None and (not own_alone or setting.config_source == _TOPIC_CONFIG_SOURCE)
         }
     return found

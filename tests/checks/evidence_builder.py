@@ -13,6 +13,7 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
 from harrow.cluster_model.trace import TraceEvent
 
 PARTITION = "t-0"
@@ -174,7 +175,7 @@ class RunBuilder:
         )
 
     def truncate(
-        self, broker: int, to: int, reason: str = "high_watermark", partition: str = PARTITION
+        self, broker: int, to: int, reason: str = HIGH_WATERMARK_TRUNCATION, partition: str = PARTITION
     ) -> None:
         log = self._log(broker, partition)
         self.event(

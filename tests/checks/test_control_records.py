@@ -1,5 +1,7 @@
 """Control records take offsets and are no values: no rule takes one for a record of a client."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.campaigns.record.phrases import because
@@ -49,3 +51,9 @@ def test_replicas_with_different_control_records_have_diverged(other: str) -> No
             because(finding)
             == f"offset 1 is the marker of commit (epoch 0) on broker 0 and {named} (epoch 0) on broker 1"
         )
+
+
+def test_a_damaged_control_batch_takes_its_offset_all_the_same() -> None:
+    log = run_with_markers().evidence().replicas["t-0"][0]
+    damaged = replace(log, damaged=frozenset({0, 1}))
+    assert damaged.values() == [None, None, "m1", None]

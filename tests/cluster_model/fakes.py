@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
@@ -217,3 +218,21 @@ def write_log(disk: Disk, partition: str, *epochs_and_values: tuple[int, str]) -
         if not checkpoint or checkpoint[-1][0] != epoch:
             checkpoint.append((epoch, offset))
         file.append(batch(value, at=offset, leader_epoch=epoch))
+
+
+class FakeListener:
+    """A broker that notes what its part in a control plane tells it."""
+
+    known_controller = -1
+
+    def __init__(self) -> None:
+        self.log: list[object] = []
+
+    def registered(self, broker_epoch: int) -> None:
+        self.log.append(broker_epoch)
+
+    def unfenced(self) -> None:
+        self.log.append("unfenced")
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        self.log.append(delta)

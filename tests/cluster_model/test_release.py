@@ -34,6 +34,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "broker_epoch": {"0.10.2": False, "2.4": True},  # KIP-380, 2.2
     "controller_writes_fenced": {"0.10.2": False, "2.4": True},  # KAFKA-6082, 2.1
     "requests_after_registration": {"0.10.2": False, "2.0": True},  # KAFKA-6772, 2.0
+    "sockets_opened_last": {"0.10.2": False, "3.6": True},  # KAFKA-14658, 3.5
     "idempotence": {"0.10.2": False, "0.11": True},  # KIP-98
     "retention_waits_for_hw": {"0.10.2": False, "0.11": True},  # KAFKA-5634, 0.11.0.1
     "log_start_follows_leader": {"0.10.2": False, "0.11": True},  # KIP-107

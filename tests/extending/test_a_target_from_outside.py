@@ -79,7 +79,13 @@ class OneLog(Clock):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         pass
 
+    def create_partitions(self, topic: str, total: int) -> None:
+        pass
+
     # What can be seen
+
+    def partition_names(self) -> tuple[str, ...]:
+        return ("t-0",)
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         return ((0, 1, 2), (), ())

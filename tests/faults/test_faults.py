@@ -74,11 +74,14 @@ class FakeEnvironment:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self.did.append(("fail dir", broker, log_dir, room_bytes))
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
-        self.did.append(("repair dir", broker, log_dir))
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
+        self.did.append(("repair dir", broker, log_dir, room_bytes))
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         self.did.append(("slow disk", broker, write_us))
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
+        self.did.append(("recover disk", broker, write_us))
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
@@ -223,17 +226,17 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
         (
             LogDirFailure(broker=0, log_dir=1, duration=(SECOND, SECOND)),
             [("fail dir", 0, 1, 0)],
-            [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
+            [("repair dir", 0, 1, 0), ("stop", 0), ("start", 0)],
         ),
         (
             DiskFull(broker=0, log_dir=1, room=500, duration=(SECOND, SECOND)),
             [("fail dir", 0, 1, 500)],
-            [("repair dir", 0, 1), ("stop", 0), ("start", 0)],
+            [("repair dir", 0, 1, 500), ("stop", 0), ("start", 0)],
         ),
         (
             DiskSlow(broker=0, delay=7, duration=(SECOND, SECOND)),
             [("slow disk", 0, 7)],
-            [("slow disk", 0, 0)],
+            [("recover disk", 0, 7)],
         ),
         (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
         (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),

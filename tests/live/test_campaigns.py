@@ -23,7 +23,7 @@ FAILOVERS = """
 name: failovers
 kafka: "{release}"
 settings: {{acks: all, min.insync.replicas: 2, retries: 1000}}
-cluster: {{brokers: 3, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
+cluster: {{brokers: 3, kraft: {{voters: 1}}, topics: [{{name: t, partitions: 2, replication_factor: 3}}]}}
 script:
   - at: 1s
     do: [{{send: m0}}, {{controller_failover: {{how: crash, restart_after: 2s}}}}]
@@ -34,6 +34,22 @@ script:
   - when: {{event: {{controller_elected: {{controller_epoch: 6}}}}}}
     do: [{{send: m1}}, {{broker_pause: {{broker: controller, duration: 2s}}}}]
   - when: {{acked: [m0, m1]}}
+"""
+
+
+QUORUM = """
+name: quorum
+kafka: "{release}"
+settings: {{acks: all, min.insync.replicas: 2, retries: 1000}}
+cluster: {{brokers: 3, kraft: {{voters: 3}}, topics: [{{name: t, partitions: 1, replication_factor: 3}}]}}
+script:
+  - at: 1s
+    do: {{send: m0}}
+  - when: {{acked: m0}}
+    do: [{{controller_failover: {{how: crash}}}}, {{broker_crash: {{broker: leader of t-0}}}}]
+  - after: 1s
+    do: {{send: m1}}
+  - when: {{acked: m1}}
 """
 
 
@@ -78,6 +94,21 @@ def test_a_committed_record_is_lost_before_leader_epochs_and_kept_since(
     lost = [str(finding.value) for finding in result.verdict.rules["lost-write"].findings]
     assert (result.verdict.reasons, result.expected) == ((), True)
     assert lost == (["m1"] if plan.kafka == "0.10.2" else [])
+
+
+def test_another_voter_leads_when_the_active_controller_is_killed_and_when_it_is_deposed(
+    brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    if brokers.metadata != KRAFT:
+        pytest.skip("there is no quorum")
+    campaign = load_text(QUORUM.format(release=brokers.release.model_release), "quorum.yaml")
+    result = brokers.run(campaign.plans[0], 0, tmp_path)
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+    events = [event[1:] for event in result.evidence.trace]
+    first, *later = [event[1] for event in events if event[0] == ControllerElected.name]
+    assert (BrokerStopped.name, first, KILLED) in events
+    assert later
+    assert later[0] != first
 
 
 def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(

@@ -9,7 +9,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster import feasible
 from harrow.live_cluster.clients.client_settings import LIBRARIES
-from harrow.live_cluster.feasible import as_real, obstacles_within, started_reach
+from harrow.live_cluster.feasible import as_real, obstacles_within, started_reach, voters_of
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, release_of
 
 R241 = release_of("2.4.1")
@@ -46,6 +46,14 @@ def test_a_plain_campaign_has_none() -> None:
 @pytest.mark.parametrize(
     ("text", "obstacle"),
     [
+        (
+            CLUSTER + action("add_partitions: {topic: t, partitions: 2}"),
+            "no partitions are added on real brokers",
+        ),
+        (
+            CLUSTER + action("reassign_partition: {partition: t-0, replicas: [0, 1]}"),
+            "partitions are not reassigned on real brokers",
+        ),
         ("core: {}", "a core of the brokers cannot be healed alone"),
         (
             "behaviours: {controller_epoch_fencing: false}",
@@ -196,6 +204,22 @@ def test_a_controller_in_a_process_of_its_own_can_be_struck_where_harrow_has_sta
     assert list(obstacles_within(failover, replace(started, has_controllers=False))) == [
         "controller_failover strikes a broker, and the controller is none"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "voters"),
+    [
+        ("cluster: {kraft: {voters: 5}}", 1),
+        (action("broker_crash: {broker: 0}"), 1),
+        (action("controller_failover: {}"), 3),
+        (action("broker_pause: {broker: controller}"), 3),
+        (action("partition: {between: controller, and: 0}"), 3),
+        (action("controller_failover: {how: delete_znode}") + "\ncluster: {kraft: {voters: 5}}", 5),
+        ("swarm: {}", 3),
+    ],
+)
+def test_where_no_controller_is_struck_one_is_enough(text: str, voters: int) -> None:
+    assert voters_of(plan(text)) == voters
 
 
 def test_leader_epochs_of_replicas_are_seen_since_brokers_compare_them() -> None:

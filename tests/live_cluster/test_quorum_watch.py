@@ -1,4 +1,4 @@
-"""Who is the active controller is what its only voter tells, and nobody once that is gone."""
+"""Who is the active controller is what the voters tell, and nobody once the last one is gone."""
 
 import threading
 from types import SimpleNamespace
@@ -36,10 +36,15 @@ class Voter:
         return self.state == "paused"
 
 
-def events_of(monkeypatch: pytest.MonkeyPatch, *looks: str) -> list[tuple[Any, ...]]:
-    voter, told = Voter(*looks), list[tuple[Any, ...]]()
+def events_of(
+    monkeypatch: pytest.MonkeyPatch, *looks: str, **others: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """Return what is said of voter 3000, and of *others*, who all are looked at in turn: each has as many looks."""
+    voters = [Voter(*looks), *(Voter(*those) for those in others.values())]
+    told = list[tuple[Any, ...]]()
 
-    def quorum_leader(_: BrokerConnection) -> QuorumLeader | None:
+    def quorum_leader(connection: BrokerConnection) -> QuorumLeader | None:
+        voter = voters[cast("Any", connection).number]
         assert voter.state != "paused"
         if voter.state == "busy":
             raise ConnectionLostError("it does not answer")
@@ -47,9 +52,18 @@ def events_of(monkeypatch: pytest.MonkeyPatch, *looks: str) -> list[tuple[Any, .
 
     monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
     seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
-    watch = QuorumWatch(seen, cast("NodeProcess", voter), cast("Any", SimpleNamespace(close=lambda: None)))
+    connections = [
+        cast("BrokerConnection", SimpleNamespace(number=number, close=lambda: None))
+        for number in range(len(voters))
+    ]
+    ids = range(3000, 3000 + len(voters))
+    watch = QuorumWatch(
+        seen,
+        dict(zip(ids, cast("list[NodeProcess]", voters), strict=True)),
+        dict(zip(ids, connections, strict=True)),
+    )
     watch.start()
-    assert voter.is_over.wait(60)
+    assert all(voter.is_over.wait(60) for voter in voters)
     watch.close()
     return told
 
@@ -80,4 +94,34 @@ def test_one_that_has_resigned_says_so_itself(monkeypatch: pytest.MonkeyPatch) -
         ("controller_changed", -1, 1),
         ("controller_changed", 3000, 3),
         ("controller_elected", 3000, 3),
+    ]
+
+
+def test_whoever_leads_since_a_later_epoch_is_controller_also_while_another_takes_itself_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = ("resigned", "3001 2", "3001 2", "down")
+    assert events_of(monkeypatch, "3000 1", "3000 1", "resigned", "3000 1", second=second) == [
+        *FIRST,
+        ("controller_changed", 3001, 2),
+        ("controller_elected", 3001, 2),
+        ("controller_changed", -1, 2),
+    ]
+
+
+@pytest.mark.parametrize("state", ["paused", "busy"])
+def test_who_follows_says_nothing_of_a_leader_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    assert events_of(monkeypatch, "3000 1", state, second=("resigned", "resigned")) == FIRST
+
+
+def test_nobody_leads_between_the_end_of_a_leader_and_the_election_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = ("resigned", "resigned", "3001 2")
+    assert events_of(monkeypatch, "3000 1", "down", "down", second=second)[2:] == [
+        ("controller_changed", -1, 1),
+        ("controller_changed", 3001, 2),
+        ("controller_elected", 3001, 2),
     ]

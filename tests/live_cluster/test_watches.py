@@ -54,6 +54,7 @@ def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path
             tmp_path,
             ports,
             proxies,
+            voters=[3_000],
             brokers=[0, 1],
             topics=["t"],
             seen=MetadataSeen(lambda *_: None),

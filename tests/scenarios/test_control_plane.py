@@ -7,7 +7,7 @@ import pytest
 
 from harrow.campaigns.run.clients.clients import MODEL, Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
-from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
+from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
 from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
@@ -65,11 +65,9 @@ class Oracle:
         host: Host,
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
-        on_registered: Callable[[int], None],
-        on_metadata: Callable[[MetadataDelta], None],
-        known_controller: Callable[[], int],
+        listener: LifecycleListener,
     ) -> "Believer":
-        return Believer(self, broker, host, on_registered)
+        return Believer(self, broker, host, listener)
 
     def register(self, broker: int) -> None:
         """Take a broker for alive, and tell all who is."""
@@ -88,6 +86,9 @@ class Oracle:
         batch.send(tuple(self.registered))
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        raise NotImplementedError
+
+    def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
         raise NotImplementedError
 
     def assignment(self, partition: str) -> ReplicaAssignment | None:
@@ -126,11 +127,11 @@ class Oracle:
 class Believer:
     """A broker's part in it: it is registered at once, and gets every ISR that it asks for."""
 
-    def __init__(self, oracle: Oracle, broker: int, host: Host, on_registered: Callable[[int], None]) -> None:
+    def __init__(self, oracle: Oracle, broker: int, host: Host, listener: LifecycleListener) -> None:
         self.oracle = oracle
         self.broker = broker
         self.host = host
-        self.on_registered = on_registered
+        self.listener = listener
 
     @property
     def alter_partition_manager(self) -> "Believer":
@@ -148,7 +149,8 @@ class Believer:
         if self.broker not in self.oracle.registered:
             self.oracle.register(self.broker)
             self.host.emit(BrokerRegistered, self.broker, 1)
-            self.on_registered(1)
+            self.listener.registered(1)
+            self.listener.unfenced()
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         self.oracle.producer_ids += 1

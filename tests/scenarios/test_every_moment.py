@@ -206,8 +206,7 @@ class Moments:
         assert replica.is_open == (live is not None), where
         if live is not None:
             assert replica.high_watermark == live.log.high_watermark, where
-            # A log start that was not checkpointed is forgotten, until the leader tells of it again.
-            assert replica.log_start >= live.log.log_start_offset, where
+            assert replica.log_start == live.log.log_start_offset, where
             assert (replica.role == LEADER) == live.is_leader(), where
             assert (replica.leader, replica.leader_epoch) == (live.leader, live.leader_epoch), where
             assert replica.isr == live.isr, where

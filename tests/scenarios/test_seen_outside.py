@@ -8,7 +8,7 @@ import pytest
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.judge import judge
-from harrow.live_cluster.user_cluster.users_reach import SEEN_OUTSIDE
+from harrow.live_cluster.user_cluster.users_reach import OBSERVABLE_EVENTS
 
 LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
 
@@ -19,7 +19,7 @@ def test_a_loss_is_permitted_by_what_is_seen_of_it(name: str) -> None:
         run = run_plan(plan, 0)
         outside = replace(
             run.evidence,
-            trace=[event for event in run.evidence.trace if event[1] in SEEN_OUTSIDE],
+            trace=[event for event in run.evidence.trace if event[1] in OBSERVABLE_EVENTS],
             in_order=False,
             follows_logs=False,
             invariants=frozenset(),

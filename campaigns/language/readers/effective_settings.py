@@ -28,7 +28,7 @@ class EffectiveSettings:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._behaviours = behaviours_of(draft.body)
+        self.behaviours = behaviours_of(draft.body)
         self.release: str = draft.body.kafka or DEFAULT_RELEASE
         self._checks_release = draft.is_intact("kafka")
         self._common = self._read(draft.body, (), SCOPES)
@@ -70,7 +70,7 @@ class EffectiveSettings:
     def _check(self, settings: GivenSettings) -> None:
         if not self._checks_release:
             return
-        for conflict in catalogue.conflicts(self.release, plain(settings), self._behaviours):
+        for conflict in catalogue.conflicts(self.release, plain(settings), self.behaviours):
             needed = conflict.needed
             if isinstance(conflict.remedy, int):
                 needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))

@@ -9,6 +9,7 @@ from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.topology import BrokerSpec, ProducerSpec, TopicSpec
+from harrow.faults.actions import AddPartitions
 from harrow.faults.clients.client_processes import ALL, ANY
 from harrow.faults.links.link_ends import GROUPS
 
@@ -29,13 +30,16 @@ class References:
         known = tuple(brokers)
         self._brokers = frozenset(broker.id for broker in known)
         self._racks = frozenset(broker.rack for broker in known if broker.rack is not None)
-        self._topics = {topic.name: topic.partitions for topic in topics}
+        # Those too that a script adds.
+        self._topics = {topic.name: max(topic.partitions, _added(draft, topic.name)) for topic in topics}
         self._replicas = {
             f"{topic.name}-{number}": replicas
             for topic in topics
             for number, replicas in enumerate(topic.assignment)
         }
-        self.partitions = frozenset(name for topic in topics for name in topic.partition_names())
+        self.partitions = frozenset(
+            f"{topic}-{number}" for topic, partitions in self._topics.items() for number in range(partitions)
+        )
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
         self._checks_brokers = has_all and draft.is_intact("cluster", "brokers")
@@ -66,6 +70,7 @@ class References:
             kinds.StruckClientMarker: self.struck_client,
             kinds.ClientMarker: self.client,
             kinds.PartitionMarker: self.partition,
+            kinds.TopicMarker: self.topic,
         }
         check = kinds.by_kind(checks, kind)
         return check is None or check(path, value) is not False
@@ -94,6 +99,13 @@ class References:
             self._draft.unknown(path, "partition", name, self.partitions, at_key=at_key)
             return False
         self._draft.problem(path, message, at_key=at_key)
+        return False
+
+    def topic(self, path: Path, name: str) -> bool:
+        """Check a topic's name; return whether it can be one."""
+        if name in self._topics or not self._checks_partitions:
+            return True
+        self._draft.unknown(path, "topic", name, self._topics)
         return False
 
     def replica(self, path: Path, partition: str, broker: int, *, at_key: bool = False) -> None:
@@ -156,6 +168,13 @@ class References:
                 message = f"say which `producer`: {listed(self._producers)}"
             self._draft.problem(path, message)
         return self._producers[0] if self._producers else ""
+
+
+def _added(draft: Draft, topic: str) -> int:
+    """Return how many partitions a script gives a topic at the most."""
+    actions = (action.given() for step in draft.body.script or () for action in step.given().get("do", ()))
+    added = (given[AddPartitions.name].given() for given in actions if AddPartitions.name in given)
+    return max((each.get("partitions", 0) for each in added if each.get("topic") == topic), default=0)
 
 
 def _range(topic: str, partitions: int) -> str:

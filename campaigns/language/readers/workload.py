@@ -126,7 +126,9 @@ class WorkloadReader:
             self._draft.problem(place, "a list of partitions cannot be empty; leave it out for all of them")
 
     def _check_min_isr(self, producer: GivenSettings, partitions: Sequence[str]) -> None:
-        """Check that acks=all can be answered at all."""
+        """Check that acks=all can be answered at all, which it can where no more replicas than there are have to be in sync (KAFKA-15583)."""
+        if self._settings.behaviours.min_isr_limited_to_replicas:
+            return
         if not self._draft.is_intact("cluster") or not self._settings.acks_all(producer):
             return
         written = {name.rpartition("-")[0] for name in partitions or self._references.partitions}

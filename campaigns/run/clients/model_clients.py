@@ -101,11 +101,12 @@ class _Session:
             cluster.host(self.process),
             self.history_process,
             tuple(cluster.processes),
-            spec.partitions or cluster.spec.partition_names(),
+            spec.partitions or cluster.partition_names(),
             client.config,
             cluster.behaviours,
             cluster.history,
             spec.record_bytes,
+            () if spec.partitions else cluster.assignments,
         )
         self.producer.start()
 
@@ -173,13 +174,14 @@ class ConsumerClient(Reader):
             self._cluster.host(self._process),
             self._history_process,
             tuple(self._cluster.processes),
-            self.spec.partitions or self._cluster.spec.partition_names(),
+            self.spec.partitions or self._cluster.partition_names(),
             self._config,
             history,
             self.spec.poll_interval_us,
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
+            topics=() if self.spec.partitions else self._cluster.assignments,
         )
         self._consumer.start()
 
@@ -219,7 +221,7 @@ class ConsumerClient(Reader):
         return value in self._consumed
 
     def position(self, partition: str) -> int | None:
-        return None if self._consumer is None else self._consumer.position[partition]
+        return None if self._consumer is None else self._consumer.position.get(partition)
 
     def has_read_to_end(self) -> bool:
         return self._consumer is not None and self._consumer.has_read_to_end()

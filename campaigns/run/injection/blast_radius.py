@@ -158,10 +158,13 @@ class _Rehearsal:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self.stop_broker(broker)
 
-    def repair_log_dir(self, broker: int, log_dir: int) -> None:
+    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: who has ended for it is started apart."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: it stays in service."""
+
+    def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: it stays in service."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:

@@ -58,7 +58,7 @@ class BrokerReferences:
         observer = self._target.observer
         partitions: tuple[str, ...] = (name,)
         if role == "leaders":
-            partitions = next(t.partition_names() for t in self._cluster.topics if t.name == name)
+            partitions = tuple(p for p in self._target.partition_names() if p.rpartition("-")[0] == name)
         for partition in partitions:
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:

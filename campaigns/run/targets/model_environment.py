@@ -41,6 +41,7 @@ class ModelEnvironment:
         self.fail_log_dir = cluster.fail_log_dir
         self.repair_log_dir = cluster.repair_log_dir
         self.slow_disk = cluster.slow_disk
+        self.recover_disk = cluster.recover_disk
         self.revert_checkpoint = cluster.revert_checkpoint
 
     def broker_ids(self) -> tuple[int, ...]:
@@ -48,7 +49,7 @@ class ModelEnvironment:
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
         found = []
-        for partition in self._cluster.spec.partition_names():
+        for partition in self._cluster.partition_names():
             state = self._cluster.partition_state(partition)
             if state is None or len(state.isr) < len(self._cluster.replicas_of(partition)):
                 found.append(partition)
@@ -61,7 +62,7 @@ class ModelEnvironment:
         """
         return not self._survivable or all(
             self._can_spare(partition, broker)
-            for partition in self._cluster.spec.partition_names()
+            for partition in self._cluster.partition_names()
             if broker in self._cluster.replicas_of(partition)
         )
 

@@ -38,6 +38,8 @@ class ModelTarget:
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
+        self.create_partitions = self.cluster.create_partitions
+        self.partition_names = self.cluster.partition_names
         self.broker_config = self.cluster.broker_config
 
     def heal(self) -> None:
@@ -66,7 +68,7 @@ class ModelTarget:
 
     def evidence(self) -> Evidence:
         cluster = self.cluster
-        partitions = cluster.spec.partition_names()
+        partitions = cluster.partition_names()
         return Evidence(
             release=cluster.release,
             operations=cluster.history.operations,
@@ -80,7 +82,8 @@ class ModelTarget:
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
         cluster = self.cluster
-        return partition_settings(cluster.spec, cluster.replicas_of, cluster.topic_config)
+        names = cluster.partition_names()
+        return partition_settings(cluster.spec, names, cluster.replicas_of, cluster.topic_config)
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         """Return the replicas' logs: as their brokers have them, else as their disks do."""

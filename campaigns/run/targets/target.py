@@ -5,7 +5,7 @@ A run knows nothing of a cluster but what stands here. What acts on it goes thro
 `Target.evidence`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -116,6 +116,12 @@ class Target(Protocol):
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Ask that a topic have so many partitions."""
+
+    def partition_names(self) -> Sequence[str]:
+        """Return the partitions that there are now."""
 
     def heal(self) -> None:
         """End every fault, start what is down, and call back no more."""

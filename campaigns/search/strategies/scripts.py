@@ -12,12 +12,14 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS, Send
+from harrow.faults.actions import ACTIONS, AddPartitions, Send
 from harrow.faults.condition import Condition
 from harrow.faults.fault import Fault
 
 STEPS_MAX: Final = 6
 ACTIONS_MAX: Final = 3
+ADDED_MAX: Final = 2
+"""How many partitions a topic may get beside those that it has."""
 PAUSES_US: Final = tuple(ms * US_PER_MS for ms in (0, 1, 10, 100, 1_000, 7_000))
 """From at once to longer than a session of ZooKeeper lasts."""
 
@@ -65,16 +67,26 @@ def _actions(
     brokers: Sequence[int],
     kafka: str,
 ) -> st.SearchStrategy[Action]:
+    topics = list(dict.fromkeys(name.rpartition("-")[0] for name in partitions))
     known: Values = {
         **USUAL,
         kinds.ClientMarker: st.sampled_from(list(producers)) if producers else st.nothing(),
         kinds.PartitionMarker: st.sampled_from(list(partitions)) if partitions else st.nothing(),
         kinds.BrokerIdMarker: st.sampled_from(list(brokers)),
+        kinds.TopicMarker: st.sampled_from(topics) if topics else st.nothing(),
         str: st.just(""),
     }
     sends = specs(Send, known, count=None)
     # What a run notes by itself is a record, a fault, or nothing that changes anything.
-    others = [specs(kind, known) for kind in ACTIONS.values() if not kind.is_noted and kind.exists_in(kafka)]
+    # As many as there are is refused, and a few more than that are given.
+    counts: dict[type[Action], dict[str, Any]] = {
+        AddPartitions: {"partitions": st.integers(1, len(partitions) + ADDED_MAX)}
+    }
+    others = [
+        specs(kind, known, **counts.get(kind, {}))
+        for kind in ACTIONS.values()
+        if not kind.is_noted and kind.exists_in(kafka)
+    ]
     found = [sends, *([] if struck is None else [struck]), *others]
     return st.one_of([strategy for strategy in found if not strategy.is_empty])
 

@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
-from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
+from harrow.faults.actions import AddPartitions, ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.replica import ReplicaIs
@@ -413,3 +413,57 @@ def test_what_is_wrong_with_where_it_was_found() -> None:
         "2:31: hw-monotonic is not judged, for `invariants` leaves it out"
     ]
     assert problems("found: 3") == ["1:8: found: expected a mapping (`key: value`), not a single value"]
+
+
+@pytest.mark.parametrize(
+    ("release", "switches", "is_refused"),
+    [
+        ("3.6", "", True),
+        ("3.9", "", False),
+        ("4.3", "", False),
+        ("4.3", "min_isr_limited_to_replicas: false", True),
+        ("3.6", "min_isr_limited_to_replicas: true", False),
+    ],
+)
+def test_acks_all_that_no_leader_takes_is_refused_as_the_release_has_it(
+    release: str, switches: str, is_refused: bool
+) -> None:
+    """Since 3.7 no more replicas than there are have to be in sync (KAFKA-15583)."""
+    text = f"""\
+        kafka: "{release}"
+        behaviours: {{{switches}}}
+        cluster: {{brokers: 2, topics: [{{name: t, replication_factor: 2}}]}}
+        settings: {{acks: all, min.insync.replicas: 3}}
+        """
+    if is_refused:
+        assert [
+            "impossible: with min.insync.replicas=3 and 2 replicas" in each for each in problems(text)
+        ] == [True]
+    else:
+        assert plan(text).cluster.topics[0].replication_factor == 2
+
+
+def test_a_campaign_may_mean_partitions_that_its_script_adds() -> None:
+    text = """\
+        cluster: {brokers: 3, topics: [{name: t}, {name: u}]}
+        workload: {duration: 5s, producers: [{name: p}], consumers: [{name: c, partitions: [t-2]}]}
+        script:
+          - {at: 1s, do: {add_partitions: {topic: t, partitions: 3}}}
+          - {when: {leader: {t-2: 2}}, do: {send: {value: m, partition: %s}}}
+        """
+    loaded = plan(text % "t-2")
+    assert loaded.script[0].actions == (AddPartitions(topic="t", partitions=3),)
+    assert loaded.cluster.partition_names() == ("t-0", "u-0")
+    assert ["topic t has t-0 to t-2" in each for each in problems(text % "t-3")] == [True]
+    assert ["topic u has only u-0" in each for each in problems(text % "u-1")] == [True]
+
+
+def test_partitions_are_added_to_a_topic_that_there_is() -> None:
+    (problem,) = problems(
+        """\
+        cluster: {brokers: 3, topics: [{name: orders}]}
+        script:
+          - do: {add_partitions: {topic: oders, partitions: 2}}
+        """
+    )
+    assert problem == "3:34: unknown topic `oders`; did you mean `orders`?"

@@ -12,11 +12,12 @@ from harrow.checks.finding import HELD, PERMITTED, VIOLATED, Finding, RuleResult
 from harrow.checks.prevention import KIP_101, KIP_320
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 CHAIN = (
     acked(1_200_000, 0, value="m1", acks=-1, offset=1),
-    truncated(1_400_500, 1, leo=1, reason="high_watermark", offset=1, value="m1"),
+    truncated(1_400_500, 1, leo=1, reason=HIGH_WATERMARK_TRUNCATION, offset=1, value="m1"),
     committed_record_lost.conclude(value="m1"),
 )
 TEXTS = (
@@ -74,7 +75,7 @@ def evidence() -> Evidence:
         operations=history.operations,
         trace=[
             (1_001_000, "append", 0, "t-0", 0, 0, -1, -1, ("m0",)),
-            (1_400_000, "truncate", 1, "t-0", 2, 1, "high_watermark"),
+            (1_400_000, "truncate", 1, "t-0", 2, 1, HIGH_WATERMARK_TRUNCATION),
         ],
         process_names=history.process_names,
         producers={

@@ -71,7 +71,7 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                         "text": TEXTS[1],
                         "actor": 1,
                         "kind": "truncated",
-                        "operands": {"leo": 1, "reason": "high_watermark", "offset": 1, "value": "m1"},
+                        "operands": {"leo": 1, "reason": "high watermark", "offset": 1, "value": "m1"},
                     },
                     {
                         "event": "conclusion",

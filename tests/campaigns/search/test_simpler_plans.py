@@ -11,13 +11,17 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search import shrink
 from harrow.campaigns.search.fewer_records import with_few_records
-from harrow.campaigns.search.simpler_cluster import with_fewer_replicas, with_fewer_settings
+from harrow.campaigns.search.simpler_cluster import (
+    with_fewer_replicas,
+    with_fewer_settings,
+    with_one_partition,
+)
 from harrow.campaigns.search.simpler_schedule import HEALED, with_crashes, with_end_in_script
 from harrow.campaigns.search.timeline import timeline
 from harrow.checks.causes.links import elected
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.faults.actions import Send
+from harrow.faults.actions import AddPartitions, Send
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_pause import BrokerPause
 
@@ -106,6 +110,17 @@ def test_partitions_keep_as_many_replicas_each() -> None:
     for plan in with_fewer_replicas(load_text(_RAGGED, "ragged.yaml").plans[0]):
         for topic in plan.cluster.topics:
             assert {len(row) for row in topic.assignment} == {topic.replication_factor}
+
+
+def test_partitions_that_another_topic_gets_go_with_it() -> None:
+    plan = load_text(
+        "name: c\ncluster: {brokers: 3, topics: [{name: t, partitions: 2}, {name: u}]}\n"
+        "script: [{at: 1s, do: [{add_partitions: {topic: u, partitions: 3}}, {add_partitions: {topic: t, partitions: 3}}]}]\n",
+        "c.yaml",
+    ).plans[0]
+    (alone,) = with_one_partition(plan, "t-1")
+    assert alone.cluster.partition_names() == ("t-0",)
+    assert [moment.action for moment in timeline(alone)] == [AddPartitions(topic="t", partitions=3)]
 
 
 def test_what_strikes_a_broker_goes_with_it() -> None:

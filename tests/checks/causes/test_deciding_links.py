@@ -4,6 +4,7 @@ import pytest
 
 from harrow.campaigns.record.phrases import because, timed_sentence
 from harrow.checks.finding import Finding
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -61,7 +62,7 @@ def test_a_fetch_that_was_not_fenced_is_told(release: str, is_told: bool) -> Non
     run.ok(producer, "m1", 1)
     run.stop(0)
     run.elect(1, 2, (1,))
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     told = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
     expected = (
@@ -81,8 +82,8 @@ def test_a_join_of_the_isr_that_should_not_have_been_is_told(release: str, is_to
     run.event("isr", broker=1, partition="t-0", leader_epoch=1, isr=(0, 1, 2), change="expand")
     run.stop(1)
     run.elect(2, 2, (0, 2))
-    run.truncate(0, 1, "leader_epoch")
-    run.truncate(1, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
+    run.truncate(1, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(2)
     told = [link for link in the_loss(run).chain if link.kind.name == "joined-early"]
     assert [timed_sentence(link).partition(" ")[2] for link in told] == [

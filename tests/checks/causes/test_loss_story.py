@@ -1,6 +1,7 @@
 """Which append was acked, by whom, and how the story of its loss tells it."""
 
 from harrow.campaigns.record.phrases import because
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -12,7 +13,7 @@ def test_an_earlier_append_of_the_record_is_not_the_one_that_was_acked() -> None
     run.send(producer, "m0")
     run.append(0, "m0")
     run.elect(1, 1, (1,), unclean=True)
-    run.truncate(0, 0, "leader_epoch")
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
     run.append(1, "m0")
     run.replicate(0, "m0", epoch=1)
     run.raise_hw(1, 1, 0)
@@ -75,7 +76,7 @@ def test_without_the_brokers_ack_the_acked_offset_tells_which_append_it_was() ->
     run.append(0, "m0")
     run.elect(1, 1, (1,), unclean=True)
     run.append(1, "x", "m0")
-    run.truncate(0, 0, "leader_epoch")
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
     run.ok(producer, "m0", 1)
     run.truncate(1, 1)
     run.read_to_end(1)

@@ -20,6 +20,7 @@ def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read
     """Return a run in which m0, sent at 1 s, is deleted at 11 s, and m1 is not."""
     run = RunBuilder()
     producer = run.producer()
+    run.elect(0, 0, (0, 1))
     run.at(1)
     run.write(producer, "m0", 0, 1)
     run.write(producer, "m1", 0, 1)
@@ -28,6 +29,10 @@ def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read
     run.at(11)
     for broker in (0, 1):
         run.event("log_start", broker=broker, partition=P, offset=1, reason=reason, bytes_left=left)
+    return judged(run, settings)
+
+
+def judged(run: RunBuilder, settings: Mapping[str, Value]) -> Index:
     evidence = run.evidence()
     defaults = broker_config("2.4", {})
     config = topic_config(settings, defaults)
@@ -66,6 +71,73 @@ def test_a_follower_that_begins_where_its_leader_does_decides_on_nothing() -> No
     index = deleted(LEADER_LOG_START, {RETENTION_MS: 1})
     assert found(index) is None
     assert all(copy.removed and copy.removed.cause == RETENTION for copy in index.partition(P).by_value["m0"])
+
+
+def expired(run: RunBuilder, broker: int, reason: str = RETENTION_MS) -> None:
+    run.event("log_start", broker=broker, partition=P, offset=1, reason=reason, bytes_left=100)
+
+
+def with_m0() -> RunBuilder:
+    """Return a run in which broker 0 leads, and both brokers have m0, sent at 1 s."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    run.write(producer, "m0", 0, 1)
+    return run
+
+
+@pytest.mark.parametrize("leader", [0, 1])
+def test_what_a_replica_deletes_that_does_not_lead_excuses_no_loss(leader: int) -> None:
+    run = with_m0()
+    run.elect(leader, 1, (leader,))
+    run.truncate(leader, 0)
+    run.at(11)
+    expired(run, 1 - leader)
+    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+
+
+def test_a_record_that_the_leader_still_has_was_not_deleted() -> None:
+    run = with_m0()
+    run.at(11)
+    expired(run, 1)
+    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+
+
+def test_a_member_of_the_isr_that_deleted_a_record_first_takes_it_with_its_election() -> None:
+    run = with_m0()
+    run.at(11)
+    expired(run, 1)
+    run.elect(1, 1, (1,))
+    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+
+
+def test_a_deletion_of_a_leader_of_before_is_not_that_of_who_lost_the_record_later() -> None:
+    run = with_m0()
+    run.elect(1, 1, (1,))
+    run.at(11)
+    expired(run, 0)
+    run.truncate(1, 0)
+    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+
+
+def test_who_was_elected_while_it_followed_a_deletion_has_it_from_its_leader() -> None:
+    run = with_m0()
+    run.event("follower", broker=1, partition=P, leader_epoch=0, leader=0)
+    run.at(11)
+    expired(run, 0)
+    run.event(
+        "election",
+        controller=0,
+        partition=P,
+        leader=1,
+        leader_epoch=1,
+        isr=(1,),
+        unclean=False,
+        reason="test",
+    )
+    expired(run, 1, LEADER_LOG_START)
+    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from harrow.checks.causes.story import Story
 from harrow.checks.index import Index
-from harrow.checks.replay.partition_state import POWER_LOSS, RETENTION, TRUNCATED, LogEntry
+from harrow.checks.replay.partition_state import POWER_LOSS, RETENTION, TRUNCATED, LogEntry, ReplicaState
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -146,3 +146,51 @@ def test_a_follower_that_starts_anew_has_nothing_of_before() -> None:
     run.event("log_started_anew", broker=1, partition="t-0", leo=1, offset=5)
     state_of = Index(run.evidence()).partition("t-0").replica(1)
     assert (state_of.log, state_of.log_start, state_of.leo, state_of.high_watermark) == ([], 5, 5, 5)
+
+
+def begins_again(*events: dict[str, int | str]) -> ReplicaState:
+    """Return a replica with four records that gave up three of them, and of which more happened."""
+    run = RunBuilder()
+    run.append(0, "m0", "m1", "m2", "m3")
+    run.raise_hw(4, 0)
+    run.event("log_start", broker=0, partition="t-0", offset=3, reason="log start offset", bytes_left=56)
+    for fields in events:
+        run.event(
+            str(fields["name"]), broker=0, partition="t-0", **{k: fields[k] for k in fields if k != "name"}
+        )
+    return Index(run.evidence()).partition("t-0").replica(0)
+
+
+REVERTED: dict[str, int | str] = {"name": "log_start_reverted", "from_offset": 3, "to_offset": 1}
+
+
+def test_a_log_that_begins_earlier_again_has_what_it_had_given_up() -> None:
+    replica = begins_again(REVERTED)
+    assert [entry.value for entry in replica.log] == ["m1", "m2", "m3"]
+    assert [gone.entry.value for gone in replica.removed] == ["m0", "m1", "m2"]
+    assert [entry.number for entry in replica.log] == [4, 4, 1]
+    assert replica.log_start == 1
+    replica.raise_high_watermark(4)
+    assert all(entry.is_committed for entry in replica.log)
+
+
+def test_what_was_truncated_meanwhile_does_not_come_back_with_an_earlier_log_start() -> None:
+    truncated: dict[str, int | str] = {
+        "name": "truncate",
+        "from_offset": 4,
+        "to_offset": 2,
+        "reason": "leader epoch",
+    }
+    replica = begins_again(truncated, {**REVERTED, "from_offset": 2})
+    assert ([entry.value for entry in replica.log], replica.leo, replica.log_start) == (["m1"], 2, 1)
+
+
+def test_a_checkpoint_that_has_a_log_begin_after_its_end_empties_it() -> None:
+    by_checkpoint: dict[str, int | str] = {
+        "name": "log_start",
+        "offset": 9,
+        "reason": "log-start-offset-checkpoint",
+        "bytes_left": 0,
+    }
+    replica = begins_again(by_checkpoint)
+    assert (replica.log, replica.log_start, replica.leo, replica.flushed) == ([], 9, 9, 9)

@@ -1,5 +1,7 @@
 """acked-below-min-isr: the ISR of the leader when it takes, commits and acknowledges an acks=all send."""
 
+import pytest
+
 from harrow.campaigns.record.phrases import because
 from harrow.checks.finding import RuleResult
 from tests.checks.evidence_builder import PARTITION, RunBuilder
@@ -111,6 +113,39 @@ def test_acks_1_is_promised_nothing() -> None:
     isr(run, 0)
     run.append(0, "a")
     run.event("acknowledged", broker=0, partition=PARTITION, base_offset=0, acks=1, values=("a",))
+    assert judged(run).status == "held"
+
+
+@pytest.mark.parametrize(("release", "status"), [("3.6", "violated"), ("3.9", "held"), ("4.3", "held")])
+def test_no_more_replicas_than_there_are_have_to_be_in_sync_since_kafka_15583(
+    release: str, status: str
+) -> None:
+    run = RunBuilder((0, 1), min_insync_replicas=3, release=release)
+    run.elect(0, 0, (0, 1))
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    assert judged(run).status == status
+
+
+def test_one_of_two_is_too_few_also_where_three_are_asked_for() -> None:
+    run = RunBuilder((0, 1), min_insync_replicas=3, release="4.3")
+    run.elect(0, 0, (0, 1))
+    isr(run, 0)
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    (finding,) = judged(run).findings
+    assert because(finding).endswith("min.insync.replicas is 2, the ISR had 1")
+
+
+def test_what_counts_before_a_reassignment_are_the_replicas_of_then() -> None:
+    run = RunBuilder((0, 1, 2), min_insync_replicas=3, release="4.3")
+    run.elect(0, 0, (0, 1))
+    run.append(0, "a")
+    run.raise_hw(1, 0)
+    run.acknowledge(0, 0, "a")
+    run.event("assignment", partition=PARTITION, replicas=(0, 1, 2), adding=(2,), removing=())
     assert judged(run).status == "held"
 
 

@@ -1,6 +1,7 @@
 """duplicate: a record at two offsets, by a retry, by the application, or after a loss."""
 
 from harrow.campaigns.record.phrases import because, preventions
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -122,7 +123,7 @@ def test_permitted_when_the_first_copy_went_with_an_unclean_election() -> None:
     run.elect(0, 0, (0,))
     read_lost_and_appended_again(run)
     run.elect(1, 1, (1,), unclean=True)
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.write(other, "n0", 1, 0)
     run.append(1, "m1")
     run.replicate(0, "m1", epoch=1)
@@ -154,7 +155,7 @@ def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
     read_lost_and_appended_again(run)
     run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=True)
-    run.truncate(0, 0, "leader_epoch")
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
     run.append(1, *again)
     run.raise_hw(len(again), 1)
     return run

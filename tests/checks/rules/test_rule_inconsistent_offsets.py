@@ -3,6 +3,7 @@
 import pytest
 
 from harrow.campaigns.record.phrases import because
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -25,7 +26,7 @@ def overwritten(
     if polled:
         run.poll((0, "m1"), (1, "m2"))
     run.elect(1, 1, (1,), unclean=unclean)
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.write(producer, "m3", 1, 0)
     run.read_to_end(1)
     return run

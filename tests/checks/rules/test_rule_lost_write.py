@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -144,7 +145,7 @@ def test_the_leader_dies_before_its_follower_has_the_record(acks: str) -> None:
     run.ok(producer, "m0", None if acks == "0" else 0)
     run.stop(0)
     run.elect(1, 1, (1,))
-    run.truncate(0, 0, "leader_epoch")
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     result = run.judge("lost-write")
     (finding,) = result.findings
@@ -182,7 +183,7 @@ def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
     run.write(producer, "m2", 0)
     run.stop(0)
     run.elect(1, 1, (1,), unclean=True)
-    run.truncate(0, 2, "leader_epoch")
+    run.truncate(0, 2, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
 
 
@@ -251,7 +252,7 @@ def test_power_loss_and_the_election_of_a_replica_that_forgot() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.elect(1, 1, (1,))
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     assert run.judge("lost-write").findings[0].permitted_by == "log.flush.interval.messages"
 
@@ -267,7 +268,7 @@ def last_in_isr_goes_on_without(lose: Callable[[RunBuilder], None]) -> RunBuilde
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
     lose(run)
     run.elect(0, 1, (0,))
-    run.truncate(1, 1, "leader_epoch")
+    run.truncate(1, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(0)
     return run
 
@@ -288,7 +289,7 @@ def test_a_replica_that_comes_back_in_sync_without_the_record_is_elected() -> No
     run.lose_power(1, 1)
     run.stop(0)
     run.elect(1, 1, (1,))
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     assert causes(run) == {("in-isr-after-power-loss", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
@@ -305,7 +306,7 @@ def test_a_replica_that_rejoins_without_the_record_is_elected() -> None:
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0, 1), change="expand")
     run.stop(0)
     run.elect(1, 1, (1,))
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     (finding,) = run.judge("lost-write").findings
     assert finding.permitted_by == "log.flush.interval.messages"
@@ -347,7 +348,7 @@ def test_a_replica_that_comes_back_in_sync_with_less_on_its_disk_is_elected() ->
     run.recover_with_corruption(1, 1)
     run.stop(0)
     run.elect(1, 1, (1,))
-    run.truncate(0, 1, "leader_epoch")
+    run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     assert causes(run) == {("in-isr-after-disk-loss", "disk failure")}
 
@@ -473,7 +474,7 @@ def test_an_unclean_election_that_the_old_leader_has_not_heard_of() -> None:
     run.elect(1, 1, (1,), unclean=True)
     run.epochs["t-0"] = 0
     run.write(producer, "m0", 0)
-    run.truncate(0, 0, "leader_epoch")
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
     (finding,) = run.judge("lost-write").findings
     assert finding.permitted_by == "unclean.leader.election.enable=true"

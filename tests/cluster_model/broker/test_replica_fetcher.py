@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.broker.append_locks import AppendLocks
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcher
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
@@ -67,7 +68,10 @@ class Follower:
         self.truncated = self.logs.truncated = []
         self.grown = self.logs.grown = []
         self.partitions: dict[str, Partition] = {}
-        self.fetcher = ReplicaFetcher(1, 0, self.host, self.config, self.behaviours, NO_EPOCH, self.logs)
+        self.append_locks = AppendLocks(self.host, self.disk)
+        self.fetcher = ReplicaFetcher(
+            1, 0, self.host, self.config, self.behaviours, NO_EPOCH, self.append_locks
+        )
 
     # Steps
 

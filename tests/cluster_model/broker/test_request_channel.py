@@ -4,17 +4,18 @@ from typing import Any
 
 import pytest
 
+from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.protocol import (
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     MetadataRequest,
     ProduceRequest,
     UpdateMetadataRequest,
 )
-from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.connection import Connection, Message
 from tests.cluster_model.fakes import SECOND, FakeHost, batch
 
@@ -37,19 +38,28 @@ class Threads:
         given = {name.replace("_", "."): value for name, value in settings.items()}
         config = broker_config("2.4", given)
         self.disk = Disk(write_us=SECOND)
-        topic = topic_config({}, config)
-        logs = LogManager(0, self.host, self.disk, config, lambda _: topic, RELEASES["2.4"].behaviours)
+        self.locks = AppendLocks(self.host, self.disk)
         self.handled: list[tuple[float, str]] = []
         self.sent: list[tuple[float, str]] = []
-        self.channels = RequestChannels(0, self.host, config, logs, self._handle, self._send)
+        self.channels = RequestChannels(0, self.host, config, self._handle, self._send)
         self.connections = [self.host.connect("broker-0", "clients", Client()) for _ in range(12)]
 
     @property
     def _now_s(self) -> float:
         return self.host.clock.now_us / SECOND
 
-    def _handle(self, message: Message) -> None:
-        self.handled.append((self._now_s, name_of(message[2])))
+    def _handle(self, message: Message) -> Steps:
+        """Append each batch, or change each partition, when its locks are free."""
+        request, locks = message[2], self.locks
+        for partition in request.batches if request.api == "Produce" else ():
+            self.disk.place(partition)
+            yield from locks.begin_append(partition)
+            yield from locks.write(partition)
+            locks.end_append(partition)
+        for partition in request.partition_states if request.api == "LeaderAndIsr" else ():
+            yield from locks.wait_for_appends(partition)
+            locks.end_change()
+        self.handled.append((self._now_s, name_of(request)))
 
     def _send(self, message: Message, body: Any) -> None:
         self.sent.append((self._now_s, body))
@@ -76,7 +86,9 @@ def produce(value: str, *partitions: str) -> ProduceRequest:
 
 
 METADATA = MetadataRequest()
-ORDER = LeaderAndIsrRequest(2, 1, 1, {})
+ORDER = LeaderAndIsrRequest(
+    2, 1, 1, {"t-0": LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 1, (1,), 0), (1,))}
+)
 
 
 def test_a_disk_does_one_append_after_the_other_however_many_threads_wait_for_it() -> None:
@@ -194,6 +206,7 @@ def test_what_is_in_the_queue_is_handled_when_the_threads_end() -> None:
     threads = Threads(num_io_threads=1)
     threads.put(0, produce("a"))
     threads.put(1, produce("b"))
+    threads.locks.close()
     threads.channels.close()
     assert threads.run(10) == [(0, "a"), (0, "b")]
 

@@ -166,3 +166,55 @@ def test_control_batches_are_passed_over_and_no_record_of_the_application() -> N
     assert history.operations[-1].value == (("poll", {"t-0": [(0, "a"), (1, "b"), (3, "c")]}),)
     assert made.position == {"t-0": 5}
     assert made.has_read_to_end()
+
+
+class Subscribed:
+    """A consumer of what topic t has, which has learned that t-1 was added, with t-1 led by broker 1."""
+
+    def __init__(self, reset: str) -> None:
+        self.host = FakeHost()
+        self.consumer = consumer(self.host, reset, topics=("t",))
+        told(self.host, 0, 3)
+        self.host.advance(300_000_000)
+        newest(self.host, MetadataRequest).answer(
+            MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0), "u-0": (1, 0)})
+        )
+
+
+def test_a_partition_that_a_topic_gets_is_read_from_its_beginning_as_the_setting_says() -> None:
+    subscribed = Subscribed("earliest")
+    assert newest(subscribed.host, FetchRequest).body.partitions == {"t-1": (0, 0)}
+
+
+def test_with_latest_it_misses_what_is_there_when_it_learns_of_the_partition() -> None:
+    subscribed = Subscribed("latest")
+    host = subscribed.host
+    asked = newest(host, ListOffsetsRequest)
+    assert (asked.body.timestamp, asked.body.partitions) == (LATEST_TIMESTAMP, {"t-1": 0})
+    asked.answer(ListOffsetsResponse({"t-1": (errors.NONE, 7)}))
+    assert newest(host, FetchRequest).body.partitions == {"t-1": (7, 0)}
+    assert host.named("offset_reset") == [("host", "t-1", -1, 7, "latest")]
+
+
+@pytest.mark.parametrize("failure", [errors.NOT_LEADER_FOR_PARTITION, None])
+def test_it_asks_again_where_a_partition_ends_that_it_has_no_position_of(failure: str | None) -> None:
+    subscribed = Subscribed("latest")
+    first = newest(subscribed.host, ListOffsetsRequest)
+    if failure is None:
+        first.answer(None)
+    else:
+        first.answer(ListOffsetsResponse({"t-1": (failure, -1)}))
+    assert newest(subscribed.host, ListOffsetsRequest) is first
+    subscribed.host.advance(1_000_000)
+    assert newest(subscribed.host, ListOffsetsRequest) is not first
+
+
+def test_with_none_the_application_does_not_read_it() -> None:
+    assert list(Subscribed("none").consumer.position) == ["t-0"]
+
+
+def test_a_consumer_of_partitions_reads_no_others() -> None:
+    host = FakeHost()
+    made = consumer(host)
+    newest(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0)}))
+    assert list(made.position) == ["t-0"]

@@ -26,14 +26,18 @@ class App:
     Metadata requests are answered by themselves, unless it is not ``ready``.
     """
 
-    def __init__(self, release: str = "2.4", *, ready: bool = True, **settings: Value) -> None:
+    def __init__(
+        self, release: str = "2.4", *, ready: bool = True, topics: tuple[str, ...] = (), **settings: Value
+    ) -> None:
         given = {name.replace("_", "."): value for name, value in settings.items()}
         self.host = FakeHost("producer")
         self.history = History()
         process = self.history.new_process("producer")
         config = producer_config(release, given)
         behaviours = RELEASES[release].behaviours
-        self.producer = Producer(self.host, process, (0, 1), (P, Q), config, behaviours, self.history, 30)
+        self.producer = Producer(
+            self.host, process, (0, 1), (P, Q), config, behaviours, self.history, 30, topics
+        )
         self.producer.start()
         self.leaders = {P: 0, Q: 1}
         self.epoch = 0
@@ -660,3 +664,32 @@ def test_choices_of_the_workload_decide_about_the_partition() -> None:
     producer = Producer(host, history.new_process("p"), (0,), (P, Q), config, behaviours, history, 30)
     producer.send("a")
     assert history.operations[0].value == (("send", Q, "a"),)
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_partition_that_is_added_takes_its_turn_behind_the_others(sticky: bool) -> None:
+    # Of a number for round robin; and for each batch of which others it goes to.
+    partitioner = Partitioner(("a", "b"), RecordedStream([1, 1] if sticky else [0]), sticky=sticky)
+    turns = [partitioner.partition()]
+    for _ in range(2):
+        partitioner.add("c")
+    partitioner.batch_completed(turns[0])
+    turns.append(partitioner.partition())
+    if not sticky:
+        turns.append(partitioner.partition())
+    assert turns == (["b", "c"] if sticky else ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(("topics", "chosen"), [(("t",), {P, Q, "t-2"}), ((), {P, Q})])
+def test_partitions_that_a_topic_gets_are_written_to_once_metadata_has_them(
+    topics: tuple[str, ...], chosen: set[str]
+) -> None:
+    app = App("1.1", topics=topics, linger_ms=10_000)
+    app.leaders |= {"t-2": 1, "u-0": 0}
+    for number in range(2):
+        app.producer.send(f"before-{number}")
+    app.pause(300 * SECOND)
+    for number in range(3):
+        app.producer.send(f"after-{number}")
+    sent = {partition for operation in app.history.operations for partition, _, _ in operation.sends()}
+    assert sent == chosen

@@ -88,10 +88,8 @@ class Unwatched:
     """A control plane as far as a broker sees it that never reaches it."""
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
-        config, topic_config, on_registered, _, known_controller = rest
-        return ZkBrokerLifecycle(
-            broker, host, config, topic_config, Behaviours(), on_registered, known_controller
-        )
+        config, topic_config, listener = rest
+        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), listener)
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])

@@ -6,10 +6,14 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.controller_context import ControllerContext
+from harrow.cluster_model.controller.kafka_controller import KafkaController
 from harrow.cluster_model.events import (
+    ControllerElected,
+    ControllerResigned,
     E,
     LeaderElected,
     LogDeleted,
+    MessageDelivered,
     ReplicasAssigned,
     RequestRejected,
 )
@@ -26,6 +30,9 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
+from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
 SECOND = 1_000_000
 ON_ZOOKEEPER = ("2.4", ZOOKEEPER)
@@ -202,6 +209,73 @@ def test_in_kraft_a_log_that_is_left_of_a_former_life_is_deleted() -> None:
         moving.cluster.start_broker(2)
         moving.passes(30)
         assert moving.with_log() == left
+
+
+def controller_of(moving: Moving) -> KafkaController:
+    lifecycle = moving.cluster.brokers[4]._lifecycle
+    assert isinstance(lifecycle, ZkBrokerLifecycle)
+    return lifecycle._controller
+
+
+def write(moving: Moving, path: str, data: object) -> None:
+    """Write a znode as a controller does that has succeeded this one unnoticed."""
+    control_plane = moving.cluster.control_plane
+    assert isinstance(control_plane, ZkControlPlane)
+    assert control_plane._zookeeper.apply(zk.SetData(path, data)).error == zk.OK
+
+
+def test_a_controller_that_has_been_succeeded_stops_no_replica() -> None:
+    """The write of the assignment before that (U1) fails: ControllerMovedException, of whatever a controller writes."""
+    moving = Moving(*ON_ZOOKEEPER)
+    moving.cluster.network.watch_messages()
+    moving.cluster.network.cut("broker-3", "broker-0")
+    moving.ask(0, 1, 3)
+    moving.passes()
+    assert moving.with_log() == {0, 1, 2, 3}
+    controller = controller_of(moving)
+    write(moving, zk.CONTROLLER_EPOCH, controller._context.epoch + 1)
+    moving.cancel()
+    moving.passes()
+    assert moving.assignment().adding == (3,)
+    assert not controller.is_active
+    assert "StopReplica" not in {message.api for message in moving.happened(MessageDelivered)}
+
+
+@pytest.mark.parametrize("target", [(0, 1), (1, 2)], ids=["the leader stays", "another leads"])
+def test_what_a_newer_controller_has_written_is_left_alone(target: tuple[int, ...]) -> None:
+    """StateChangeFailedException: of the leader epoch it ends the event, of an election or an ISR there is no deletion after it."""
+    moving = Moving(*ON_ZOOKEEPER)
+    epoch = controller_of(moving)._context.epoch
+    write(moving, zk.state_path("t-0"), zk.TopicPartitionState(0, 7, (0, 1, 2), epoch + 1))
+    moving.ask(*target)
+    moving.passes()
+    assert moving.state() == (0, {0, 1, 2})
+    assert moving.with_log() == {0, 1, 2}
+    assert controller_of(moving).is_active
+
+
+def test_one_that_fails_in_taking_office_resigns() -> None:
+    moving = Moving(*ON_ZOOKEEPER)
+    moving.cluster.pause_broker(3)
+    moving.ask(0, 1, 3)
+    moving.passes()
+    epoch = controller_of(moving)._context.epoch
+    write(moving, zk.state_path("t-0"), zk.TopicPartitionState(0, 7, (0, 1, 2), epoch + 10))
+    moving.cluster.expire_session(4)
+    moving.passes(5)
+    elected, resigned = moving.happened(ControllerElected), moving.happened(ControllerResigned)
+    assert [each.controller_epoch for each in resigned] == [each.controller_epoch for each in elected]
+
+
+def test_replicas_go_also_where_no_target_replica_can_lead() -> None:
+    """As in ``moveReassignedPartitionLeaderIfRequired``, which does not ask what came of the election."""
+    moving = Moving(*ON_ZOOKEEPER)
+    controller_of(moving)._context.shutting_down.add(1)
+    moving.ask(1)
+    moving.passes()
+    assert moving.assignment() == ReplicaAssignment((1,))
+    assert moving.state() == (-1, {1})
+    assert moving.with_log() == {1}
 
 
 # What is wanted of whom, as data

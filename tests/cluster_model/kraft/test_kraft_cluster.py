@@ -16,13 +16,14 @@ from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
+from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
-from tests.cluster_model.fakes import FakeHost
+from tests.cluster_model.fakes import FakeHost, FakeListener
 
 SECOND = 1_000_000
 P = "t-0"
@@ -565,9 +566,10 @@ class Life:
         )
         log = MetadataLog()
         log.leader = 3_000
+        self.listener = FakeListener()
         self.ended = 0
         self.life = KRaftBrokerLifecycle(
-            0, self.host, config, (3_000,), log, quorum, lambda _: None, lambda _: None, lambda: False
+            0, self.host, config, (3_000,), log, quorum, self.listener, lambda: False
         )
         self.life.start()
         self.answer("BrokerRegistration", kraft.BrokerRegistrationResponse(errors.NONE, 1))
@@ -608,6 +610,16 @@ def test_while_it_catches_up_a_broker_is_heard_of_every_ten_milliseconds() -> No
     life.next_after(2_000)
 
 
+def test_a_broker_hears_that_it_is_registered_when_it_has_caught_up_and_that_it_is_unfenced_later() -> None:
+    life = Life()
+    life.heartbeat(is_caught_up=True)
+    life.heartbeat(is_caught_up=True, is_fenced=True)
+    assert (1 in life.listener.log, "unfenced" in life.listener.log) == (True, False)
+    life.next_after(2_000)
+    life.heartbeat(is_caught_up=True, is_fenced=False)
+    assert life.listener.log[-1] == "unfenced"
+
+
 def test_after_an_error_the_next_heartbeat_comes_after_100_ms_and_twice_as_long_each_time() -> None:
     life = Life()
     life.run()
@@ -632,6 +644,28 @@ def test_a_broker_that_stops_is_heard_of_at_once_then_after_50_ms_then_as_ever()
     life.next_after(2_000)
     life.heartbeat(is_fenced=False, should_shut_down=True)
     assert ended
+
+
+def test_a_heartbeat_that_says_of_a_failed_log_directory_and_unfences_its_broker_changes_a_partition_once() -> (
+    None
+):
+    known = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
+    known.cluster.crash_broker(0, power_loss=False)
+    known.run(12)
+    active, image = known.active, known.active.image
+    # The replica of broker 1 is gone as well, which a new controller has not heard of yet.
+    led = image.partitions[P]
+    nobody_leads = replace(led, leader=-1, isr=(), elr=(0, 1), partition_epoch=led.partition_epoch + 1)
+    active._write((nobody_leads,), lambda _: None)
+    broker_epoch, offset = image.brokers[0].broker_epoch, image.next_offset - 1
+    request = kraft.BrokerHeartbeatRequest(0, broker_epoch, offset, False, False, frozenset({P}))
+    records, answer = active._heartbeat(request)
+    active._write(records, lambda _: None)
+    assert answer == kraft.BrokerHeartbeatResponse(errors.NONE, True, False, False)
+    assert image.is_active(0)
+    assert image.partitions[P].leader == 1
+    changes = [record for _, record in active._log.records if isinstance(record, PartitionRecord)]
+    assert [record.partition_epoch for record in changes] == list(range(len(changes)))
 
 
 def test_a_failed_log_directory_is_said_at_once_or_as_soon_as_the_last_heartbeat_is_answered() -> None:

@@ -16,6 +16,7 @@ from harrow.cluster_model.events import (
     LogTruncated,
 )
 from harrow.cluster_model.log.disk import (
+    NO_DIR,
     RECOVERY_POINT_OFFSET_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     ROTTEN,
@@ -324,9 +325,9 @@ def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list
 
 def test_a_new_log_goes_where_there_are_the_fewest_and_stays_there() -> None:
     disk = Disk(log_dirs=2)
-    assert [disk.dir_of(name) for name in ("t-0", "t-1", "t-2", "t-0")] == [0, 1, 0, 0]
+    assert [disk.place(name) for name in ("t-0", "t-1", "t-2", "t-0")] == [0, 1, 0, 0]
     disk.failed_dirs[1] = None
-    assert [disk.dir_of(name) for name in ("t-3", "t-1")] == [0, 1]
+    assert [disk.place(name) for name in ("t-3", "t-1")] == [0, 1]
 
 
 def failing(*, log_dirs: int = 2) -> tuple[LogManager, FakeHost, Disk, list[int]]:
@@ -339,6 +340,12 @@ def failing(*, log_dirs: int = 2) -> tuple[LogManager, FakeHost, Disk, list[int]
         manager.open(name).append_as_leader(batch("a"), 0)
     disk.failed_dirs[0] = None
     return manager, host, disk, failed
+
+
+def test_asking_where_a_log_is_gives_it_no_place() -> None:
+    disk = Disk(log_dirs=2)
+    assert [disk.dir_of("t-0"), disk.dir_of("t-0"), disk.is_writable("t-0")] == [NO_DIR, NO_DIR, True]
+    assert not disk.dir_by_partition
 
 
 def test_a_directory_goes_offline_when_somebody_writes_to_it() -> None:

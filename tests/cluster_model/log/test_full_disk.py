@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.release import RELEASES
@@ -59,7 +59,7 @@ def test_the_logs_of_a_directory_share_its_room() -> None:
     names = [P, Q, "t-2"]  # a new log goes where there are the fewest
     for name in names:
         manager.open(name)
-    assert [disk.dir_of(name) for name in names] == [0, 1, 0]
+    assert [disk.dir_of(name) for name in (*names, "another-0")] == [0, 1, 0, NO_DIR]
     disk.limit_room(0, 10)
     assert append(manager, P, 6)
     assert append(manager, Q, 100)
@@ -86,7 +86,7 @@ def test_retention_makes_room() -> None:
     disk.limit_room(0, 20)
     assert append(manager, P, 14)
     host.advance(31 * SECOND)
-    assert disk.room_bytes == {0: 20}
+    assert [limit.left for limit in disk.room_limits[0]] == [20]
     assert append(manager, P, 14)
 
 
@@ -95,4 +95,87 @@ def test_room_is_made_by_whoever_repairs_the_disk() -> None:
     disk.limit_room(0, 5)
     disk.limit_room(1, 0)
     disk.repair()
-    assert (disk.room_bytes, disk.failed_dirs) == ({}, {})
+    assert (disk.room_limits, disk.failed_dirs) == ({}, {})
+
+
+def test_a_log_that_is_deleted_makes_room_on_its_own_disk() -> None:
+    disk = Disk(log_dirs=2)
+    manager, _ = manager_on(disk)
+    for name in (P, Q):
+        manager.open(name)
+    for log_dir in range(2):
+        disk.limit_room(log_dir, 10)
+    assert append(manager, P, 6)
+    assert append(manager, Q, 6)
+    manager.delete(P)
+    manager.open("t-2")
+    assert append(manager, "t-2", 10)
+    assert not append(manager, Q, 10)
+
+
+def test_what_power_loss_takes_makes_room() -> None:
+    disk = Disk()
+    manager, _ = manager_on(disk)
+    manager.open(P)
+    disk.limit_room(0, 10)
+    assert append(manager, P, 6)
+    assert disk.lose_power() == [(P, 0, 1)]
+    manager, _ = manager_on(disk)
+    manager.open(P)
+    assert append(manager, P, 10)
+
+
+def test_what_recovery_cuts_makes_room() -> None:
+    disk = Disk()
+    manager, _ = manager_on(disk)
+    manager.open(P)
+    disk.limit_room(0, 10)
+    assert append(manager, P, 6)
+    disk.log_file(P).damage(0)
+    manager, host = manager_on(disk)
+    manager.open(P)
+    assert host.named("corruption_cut")
+    assert append(manager, P, 10)
+
+
+@pytest.mark.parametrize(
+    ("limits", "lifted", "failed"),
+    [
+        ([0, 0], 0, True),
+        ([0, 100], 100, True),
+        ([0, 100], 0, False),
+        ([0, 5], 0, False),
+    ],
+)
+def test_whoever_lifts_one_limit_leaves_the_others_in_force(
+    limits: list[int], lifted: int, failed: bool
+) -> None:
+    disk = Disk()
+    disk.place(P)
+    for room in limits:
+        disk.limit_room(0, room)
+    disk.take_room(P, 4)
+    disk.lift_limit(0, lifted)
+    assert disk.is_writable(P) != failed
+    disk.take_room(P, 2)
+    assert disk.is_writable(P) == (not failed and 5 not in limits)
+
+
+def test_lifting_what_was_repaired_already_changes_nothing() -> None:
+    disk = Disk()
+    disk.limit_room(0, 0)
+    disk.repair()
+    disk.lift_limit(0, 0)
+    disk.slow_down(7)
+    disk.repair()
+    disk.speed_up(7)
+    assert (disk.failed_dirs, disk.write_us) == ({}, 0)
+
+
+def test_what_slows_a_disk_adds_up_and_ends_one_by_one() -> None:
+    disk = Disk()
+    waits = []
+    for change in (disk.slow_down, disk.slow_down, disk.speed_up, disk.speed_up):
+        change(5)
+        waits.append(disk.write_us)
+    assert waits == [5, 10, 5, 0]

@@ -362,3 +362,53 @@ def test_nothing_is_deleted_from_a_log_directory_that_cannot_be_written_to() -> 
     host.advance(31 * SECOND)
     assert (host.named("log_start"), disk.log_file(P).segments[0].base_offset) == ([], 0)
     assert list(manager.offline_dirs) == [0]
+
+
+def reopened(disk: Disk) -> tuple[FakeHost, LogManager]:
+    """Return the logs of a broker that starts again, and has opened t-0."""
+    manager, host = manager_of(disk, {})
+    manager.open(P)
+    return host, manager
+
+
+def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, FakeHost, Disk]:
+    """Return the logs of a broker with four records in t-0, which begins at an offset as its leader's does."""
+    disk = Disk()
+    manager, host = manager_of(disk, {})
+    manager.open(P)
+    for number in range(4):
+        append(manager, P, f"m{number}", 0)
+    manager.increment_log_start(P, offset)
+    if checkpointed:
+        host.advance(60 * SECOND)
+    return manager, host, disk
+
+
+def test_a_log_start_that_no_checkpoint_has_is_lost_with_the_process_and_the_trace_says_so() -> None:
+    _, _, disk = started_at(3, checkpointed=False)
+    host, manager = reopened(disk)
+    assert manager.log(P).log_start_offset == 0
+    assert host.named("log_start_reverted") == [(1, P, 3, 0)]
+    host, _ = reopened(disk)
+    assert host.named("log_start_reverted") == []
+
+
+def test_a_log_that_its_checkpoint_has_begin_after_its_end_says_so_before_it_is_open() -> None:
+    _, _, disk = started_at(3)
+    disk.log_file(P).flushed_offset = 2
+    assert disk.lose_power() == [(P, 2, 4)]
+    host, manager = reopened(disk)
+    log = manager.log(P)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+    assert host.named("log_start") == [(1, P, 3, "log-start-offset-checkpoint", 0)]
+    told = [event[1] for event in host.events]
+    assert told.index("log_start") < told.index("recover")
+
+
+def test_a_log_start_that_a_truncation_has_undone_is_taken_from_the_checkpoint_within_a_minute() -> None:
+    manager, host, disk = started_at(3)
+    manager.log(P).high_watermark = 1
+    manager.truncate(P, 1, "leader epoch")
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 3
+    host.advance(60 * SECOND)
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 1

@@ -506,6 +506,21 @@ def test_the_next_life_of_a_server_resets_the_connections_of_the_former_one() ->
     assert next_life.bodies() == [Body("b")]
 
 
+def test_nobody_connects_to_a_process_that_has_started_before_it_listens() -> None:
+    net = Net()
+    net.server_process.kill()
+    net.network.process_died(net.server_process, power_loss=False)
+    net.server_process.start()
+    net.network.add(net.server_process)
+    net.ask(net.connect(), "a")
+    net.run()
+    assert (net.client_got(), net.server_got()) == (["lost"], [])
+    net.network.listen(net.server_process, net.server)
+    net.ask(net.connect(), "b")
+    net.run()
+    assert net.server.bodies() == [Body("b")]
+
+
 def test_power_loss_is_silent_until_the_machine_boots() -> None:
     net = Net()
     connection = net.connect()

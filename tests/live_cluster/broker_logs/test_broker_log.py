@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
-from harrow.live_cluster.broker_logs.log_lines import LEADER_EPOCH, RefusalLine
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 
 CUT = "Truncating log t-0 to offset {}."
 
@@ -15,7 +16,7 @@ class Written:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "log"
-        self.log = BrokerLog(self.file, LEADER_EPOCH)
+        self.log = BrokerLog(self.file, LEADER_EPOCH_TRUNCATION)
 
     def write(self, *lines: str, end: str = "\n") -> None:
         with self.file.open("a") as file:
@@ -39,15 +40,15 @@ def test_a_log_that_is_not_there_tells_nothing(written: Written) -> None:
 def test_a_reason_is_told_once_for_each_truncation(written: Written) -> None:
     written.write(CUT.format(1))
     assert written.log.truncation_reason("t-1", 1) == ""
-    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
     assert written.log.truncation_reason("t-0", 1) == ""
     written.write(CUT.format(0))
-    assert written.log.truncation_reason("t-0", 0) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 0) == LEADER_EPOCH_TRUNCATION
 
 
 def test_a_batch_that_reaches_beyond_the_offset_goes_as_a_whole(written: Written) -> None:
     written.write(CUT.format(5))
-    assert written.log.truncation_reason("t-0", 3) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 3) == LEADER_EPOCH_TRUNCATION
 
 
 def test_a_log_that_has_lost_less_has_lost_it_otherwise(written: Written) -> None:
@@ -59,12 +60,12 @@ def test_half_a_line_waits_for_its_end(written: Written) -> None:
     written.write(CUT.format(1)[:20], end="")
     assert written.log.truncation_reason("t-0", 1) == ""
     written.write(CUT.format(1)[20:])
-    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
 def test_what_is_no_text_is_in_nobodys_way(written: Written) -> None:
     written.file.write_bytes(b"\xff\xfe\n" + CUT.format(1).encode() + b"\n")
-    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH
+    assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
 def test_a_refusal_is_told_once(written: Written) -> None:

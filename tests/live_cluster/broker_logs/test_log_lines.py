@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_EPOCH_TRUNCATION,
+    OUT_OF_RANGE_TRUNCATION,
+)
 from harrow.live_cluster.broker_logs.log_lines import (
     BROKER_FAILURE,
     BROKER_STARTUP,
     CONTROLLED_SHUTDOWN,
     CONTROLLER_FAILOVER,
-    HIGH_WATERMARK,
-    LEADER_EPOCH,
-    OUT_OF_RANGE,
     PREFERRED_LEADER,
     TOPIC_CREATION,
     CauseLine,
@@ -26,14 +28,14 @@ RECORDED = Path(__file__).parent / "recorded"
 FETCHER = "[ReplicaFetcher replicaId=0, leaderId=1, fetcherId=0]"
 
 
-def told(lines: list[str], default_reason: str = LEADER_EPOCH) -> list[LogLine]:
+def told(lines: list[str], default_reason: str = LEADER_EPOCH_TRUNCATION) -> list[LogLine]:
     reader = LogReader(default_reason)
     return [found for line in lines if (found := reader.read(line)) is not None]
 
 
 def told_in(release: str) -> list[LogLine]:
     lines = (RECORDED / f"{release}.log").read_text().splitlines()
-    return told(lines, HIGH_WATERMARK if release.startswith("0.10") else LEADER_EPOCH)
+    return told(lines, HIGH_WATERMARK_TRUNCATION if release.startswith("0.10") else LEADER_EPOCH_TRUNCATION)
 
 
 def test_each_release_that_is_pinned_has_recorded_lines() -> None:
@@ -41,14 +43,14 @@ def test_each_release_that_is_pinned_has_recorded_lines() -> None:
 
 
 CUT_BACK = {
-    "0.10.2.2": HIGH_WATERMARK,
-    "0.11.0.3": LEADER_EPOCH,
-    "2.0.1": LEADER_EPOCH,
-    "2.4.1": LEADER_EPOCH,
-    "2.8.2": LEADER_EPOCH,
-    "3.9.2-zookeeper": LEADER_EPOCH,
-    "3.9.2": LEADER_EPOCH,
-    "4.3.1": LEADER_EPOCH,
+    "0.10.2.2": HIGH_WATERMARK_TRUNCATION,
+    "0.11.0.3": LEADER_EPOCH_TRUNCATION,
+    "2.0.1": LEADER_EPOCH_TRUNCATION,
+    "2.4.1": LEADER_EPOCH_TRUNCATION,
+    "2.8.2": LEADER_EPOCH_TRUNCATION,
+    "3.9.2-zookeeper": LEADER_EPOCH_TRUNCATION,
+    "3.9.2": LEADER_EPOCH_TRUNCATION,
+    "4.3.1": LEADER_EPOCH_TRUNCATION,
 }
 
 
@@ -83,7 +85,7 @@ def test_before_that_a_controller_took_over_and_the_topic_was_created(release: s
                 "Based on follower's leader epoch, leader replied with an unknown offset in t-0. High watermark 1 will be used for"
                 " truncation. (kafka.server.ReplicaFetcherThread)"
             ),
-            HIGH_WATERMARK,
+            HIGH_WATERMARK_TRUNCATION,
         ),
         # 2.0: AbstractFetcherThread.getOffsetTruncationState.
         (
@@ -91,30 +93,30 @@ def test_before_that_a_controller_took_over_and_the_topic_was_created(release: s
                 f"{FETCHER} Based on replica's leader epoch, leader replied with an unknown offset in t-0. The initial fetch offset 1"
                 " will be used for truncation. (kafka.server.ReplicaFetcherThread)"
             ),
-            HIGH_WATERMARK,
+            HIGH_WATERMARK_TRUNCATION,
         ),
-        (f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)", HIGH_WATERMARK),
+        (f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)", HIGH_WATERMARK_TRUNCATION),
         (
             f"{FETCHER} Truncating partition t-0 with TruncationState(offset=1, completed=true) due to local high watermark 1 (x)",
-            HIGH_WATERMARK,
+            HIGH_WATERMARK_TRUNCATION,
         ),
         (
             (
                 f"{FETCHER} Truncating partition t-0 with TruncationState(offset=1, completed=true) due to leader epoch and offset"
                 " EpochEndOffset(...) (x)"
             ),
-            LEADER_EPOCH,
+            LEADER_EPOCH_TRUNCATION,
         ),
         (
             (
                 "[ReplicaFetcherThread-0-1], Replica 0 for partition t-0 reset its fetch offset from 2 to current leader 1's latest"
                 " offset 1 (x)"
             ),
-            OUT_OF_RANGE,
+            OUT_OF_RANGE_TRUNCATION,
         ),
         (
             f"{FETCHER} Reset fetch offset for partition t-0 from 2 to current leader's latest offset 1 (x)",
-            OUT_OF_RANGE,
+            OUT_OF_RANGE_TRUNCATION,
         ),
     ],
 )
@@ -144,7 +146,7 @@ def test_a_line_before_says_what_a_follower_goes_by(line: str, reason: str, cut:
 def test_a_truncation_without_effect_tells_nothing_and_takes_its_reason_along(nothing: str) -> None:
     reason = f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)"
     cut = "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)"
-    assert told([reason, nothing, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH)]
+    assert told([reason, nothing, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
 
 
 @pytest.mark.parametrize(

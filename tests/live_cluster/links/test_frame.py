@@ -17,7 +17,7 @@ from harrow.live_cluster.links.frame import (
     request_header,
 )
 
-LEADER_AND_ISR, VOTE, OFFSETS_FOR_LEADER_EPOCH, METADATA = 4, 52, 23, 3
+LEADER_AND_ISR, VOTE, OFFSETS_FOR_LEADER_EPOCH, METADATA, API_VERSIONS = 4, 52, 23, 3, 18
 
 
 def encoded(request: Any, client_id: str | None) -> bytes:
@@ -53,7 +53,8 @@ def test_a_client_id_that_is_no_text_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api_key", "name"), [(0, "Produce"), (1, "Fetch"), (LEADER_AND_ISR, "LeaderAndIsr"), (VOTE, "52")]
+    ("api_key", "name"),
+    [(0, "Produce"), (1, "Fetch"), (LEADER_AND_ISR, "LeaderAndIsr"), (VOTE, "Vote"), (API_VERSIONS, "18")],
 )
 def test_an_api_goes_by_the_name_that_campaigns_have_for_it(api_key: int, name: str) -> None:
     assert request_header(frame_of("", api_key)).api == name

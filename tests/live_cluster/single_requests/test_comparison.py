@@ -20,7 +20,7 @@ from harrow.live_cluster.single_requests.comparison import (
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS, model_broker
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
-from harrow.live_cluster.single_requests.sequences import drawn_sequences, sequences
+from harrow.live_cluster.single_requests.sequences import seed_sequences, sequences
 from harrow.live_cluster.single_requests.steps import (
     CLOSING,
     EndStep,
@@ -183,12 +183,12 @@ def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
 
 def test_sequences_depend_on_the_seed_alone() -> None:
     """Somebody else who draws numbers changes nothing, and is no reason to warn."""
-    first = drawn_sequences(7, sequences(followed=True))
+    first = seed_sequences(7, sequences(followed=True))
     random.seed(3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert drawn_sequences(7, sequences(followed=True)) == first
-    assert drawn_sequences(8, sequences(followed=True)) != first
+        assert seed_sequences(7, sequences(followed=True)) == first
+    assert seed_sequences(8, sequences(followed=True)) != first
     assert all(steps[-len(CLOSING) :] == CLOSING for steps in first)
-    alone = [step for steps in drawn_sequences(7, sequences(followed=False)) for step in steps]
+    alone = [step for steps in seed_sequences(7, sequences(followed=False)) for step in steps]
     assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)

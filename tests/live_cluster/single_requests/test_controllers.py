@@ -24,12 +24,8 @@ from harrow.live_cluster.single_requests.controllers.steps import (
     RegisterStep,
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS
-from harrow.live_cluster.single_requests.recording import (
-    RecordedController,
-    recording,
-    steps_of,
-)
-from harrow.live_cluster.single_requests.sequences import drawn_sequences
+from harrow.live_cluster.single_requests.recording import RecordedController, recording, steps_of
+from harrow.live_cluster.single_requests.sequences import seed_sequences
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)
@@ -62,7 +58,7 @@ def partition(number: int, *steps: ControllerStep) -> Any:
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
-    for steps in drawn_sequences(0, controller_sequences()):
+    for steps in seed_sequences(0, controller_sequences()):
         found = compared(steps, release)
         assert found.difference is None
         assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
@@ -164,7 +160,7 @@ def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_what_a_controller_answered_is_answered_again(release: str) -> None:
-    for steps in drawn_sequences(7, controller_sequences()):
+    for steps in seed_sequences(7, controller_sequences()):
         recorded = json.loads(json.dumps(recording(compared(steps, release))))
         assert steps_of(recorded) == steps
         again = compared_controllers(steps, controller(release), RecordedController(recorded))

@@ -18,11 +18,11 @@ from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
 from harrow.live_cluster.user_cluster.journal import Journal, JournalError, JournalledFault, journals
 from harrow.live_cluster.user_cluster.user_broker import Deeds, UserBroker, UserLinks
-from harrow.live_cluster.wire.survey import SeenBroker
+from harrow.live_cluster.wire.survey import BrokerNode
 from tests.live_cluster.user_cluster_files import TEXT, notes, written
 from tests.plain_environment import PYTHONPATH, plain_environment
 
-BROKERS = {broker: SeenBroker(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
+BROKERS = {broker: BrokerNode(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
 EVERYTHING = frozenset(map(str, ALLOWED))
 
 
@@ -242,6 +242,18 @@ def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: P
         assert journal.in_force() == []
         running.end()
     assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
+def test_whoever_started_a_command_learns_its_exit_code_although_healing_has_waited_for_it(
+    tmp_path: Path,
+) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: echo pause {broker} >>notes; exit 3")
+    with journal_in(tmp_path) as journal:
+        running = deeds_in(tmp_path, journal, text).begin(Deed.PAUSE, 1)
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+        with pytest.raises(CommandError, match="failed with 3"):
+            running.has_ended()
 
 
 def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(

@@ -14,7 +14,7 @@ from harrow.live_cluster.user_cluster.user_cluster import mapped_brokers, settin
 from harrow.live_cluster.user_cluster.users_brokers import UserBrokers
 from harrow.live_cluster.user_cluster.users_campaign import users_campaign
 from harrow.live_cluster.user_cluster.users_reach import deeds_of, obstacles_on
-from harrow.live_cluster.wire.survey import SeenBroker, Survey
+from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.user_cluster_files import TEXT, written
 
 SETTINGS = {"replica.lag.time.max.ms": "10000", "auto.leader.rebalance.enable": "true"}
@@ -30,7 +30,7 @@ def seen(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 3) ->
         release=KafkaRelease(release),
         metadata=metadata,
         brokers=tuple(
-            SeenBroker(id=broker, host=f"h{broker}", port=9092, rack="abc"[broker % 3])
+            BrokerNode(id=broker, host=f"h{broker}", port=9092, rack="abc"[broker % 3])
             for broker in range(1, brokers + 1)
         ),
         controller=1,

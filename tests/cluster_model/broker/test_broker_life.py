@@ -1,4 +1,7 @@
-"""What a broker does last: nothing is handled, answered or appended once its logs are closed."""
+"""What a broker does first and last.
+
+Nothing is handled before it is registered; nothing is handled, answered or appended once its logs are closed.
+"""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -6,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harrow.cluster_model.broker.broker import Broker
-from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
 from harrow.cluster_model.events import KILLED, SHUT_DOWN
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
@@ -15,6 +18,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
+    MetadataRequest,
     ProduceRequest,
     UpdateMetadataRequest,
 )
@@ -36,7 +40,7 @@ class Office:
         self.closed: Callable[[], None] | None = None
 
     def join(self, *parts: Any) -> "Office":
-        self.on_registered: Callable[[int], None] = parts[-3]
+        self.listener: LifecycleListener = parts[-1]
         return self
 
     def start(self) -> None:
@@ -67,6 +71,7 @@ class Life:
 
     def __init__(self, *, registered: bool = True, release: str = "2.4", **settings: bool) -> None:
         self.host, self.disk, self.did = FakeHost("broker-1"), Disk(), list[str]()
+        self.opened: list[int] = []
         self.office = Office(self.did)
         given = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
         config = broker_config(release, given)
@@ -79,9 +84,9 @@ class Life:
             RELEASES[release].behaviours,
             cast("ControlPlane", self.office),
         )
-        self.broker.start()
+        self.broker.start(lambda: self.opened.append(self.host.clock.now_us))
         if registered:
-            self.office.on_registered(5)
+            self.office.listener.registered(5)
             state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (1, 2), 0), (1, 2, 3))
             self.send(UpdateMetadataRequest(0, 1, 5, {"t-0": state}, (1, 2, 3)))
             self.send(LeaderAndIsrRequest(0, 1, 5, {"t-0": state}))
@@ -100,6 +105,38 @@ class Life:
 
     def log(self) -> list[str]:
         return [value for stored in self.disk.log_file("t-0").batches for value in stored.values]
+
+
+def test_up_to_3_4_its_sockets_are_open_and_requests_wait_for_its_registration() -> None:
+    life = Life(registered=False, release="2.8")
+    assert life.opened == [0]
+    life.send(MetadataRequest())
+    assert not life.host.responses
+    life.office.listener.registered(5)
+    assert len(life.host.responses) == 1
+    life.office.listener.unfenced()
+    assert life.opened == [0]
+
+
+def test_from_3_5_on_its_sockets_are_opened_when_it_is_unfenced() -> None:
+    """KAFKA-14658: who connects before is refused, and asks another broker."""
+    life = Life(registered=False, release="3.6")
+    life.office.listener.registered(5)
+    assert not life.opened
+    life.host.advance(SECOND)
+    life.office.listener.unfenced()
+    life.office.listener.unfenced()
+    assert life.opened == [SECOND]
+    life.send(MetadataRequest())
+    assert len(life.host.responses) == 1
+
+
+def test_one_that_stops_before_it_is_unfenced_opens_no_sockets_any_more() -> None:
+    life = Life(registered=False, release="3.6", enable=False)
+    life.office.listener.registered(5)
+    life.stop()
+    life.office.listener.unfenced()
+    assert not life.opened
 
 
 def test_it_serves_until_it_is_relieved_and_ends_when_its_session_has() -> None:

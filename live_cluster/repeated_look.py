@@ -1,0 +1,44 @@
+"""Looking at something again and again, in a thread of its own."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from harrow.live_cluster.wire.connection import BrokerConnection
+
+_INTERVAL_S: Final = 0.03
+_SHARE: Final = 4
+_REST_MAX_S: Final = 0.5
+
+
+class RepeatedLook:
+    """A thread that does *look* until it is closed, and rests in between."""
+
+    def __init__(self, name: str, look: Callable[[], None]) -> None:
+        self._look = look
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self, connections: Iterable[BrokerConnection] = ()) -> None:
+        """End, wherever it has begun, and close what it looks through: not before, for a look would open it again."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for connection in connections:
+            connection.close()
+
+    def _repeat(self) -> None:
+        while not self._over.is_set():
+            began_s = time.monotonic()
+            self._look()
+            self._over.wait(_rest_s(time.monotonic() - began_s))
+
+
+def _rest_s(took_s: float) -> float:
+    """Return how long to wait after a look that took so long: many partitions are asked for less often."""
+    return min(max(_INTERVAL_S, _SHARE * took_s), _REST_MAX_S)

@@ -1,0 +1,73 @@
+"""What a broker does with requests where a log directory fails, or fills up."""
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.protocol import (
+    ControlResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+    StopReplicaRequest,
+)
+from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.fakes import SECOND, batch
+
+P, Q = "t-0", "t-1"
+
+
+class TwoDisks(Life):
+    """Broker 1 with two log directories, leader of t-0 on the first one and of t-1 on the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk.log_dirs = 2
+        state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (1,), 0), (1, 2, 3))
+        self.send(LeaderAndIsrRequest(0, 1, 5, {Q: state}))
+        self.host.responses.clear()
+        assert [self.disk.dir_of(name) for name in (P, Q)] == [0, 1]
+
+    def stop_replicas(self, *partitions: str) -> ControlResponse:
+        self.host.responses.clear()
+        self.send(StopReplicaRequest(0, 1, 5, partitions, delete_partitions=True))
+        answer = self.host.responses[-1][2]
+        assert isinstance(answer, ControlResponse)
+        return answer
+
+    def append(self, size: int, sequence: int) -> tuple[str, int]:
+        """Send a batch of an idempotent producer to t-0; return its error and offset."""
+        self.host.responses.clear()
+        sent = batch(f"m{sequence}", producer_id=7, sequence=sequence, size=size)
+        self.send(ProduceRequest(1, 30 * SECOND, {P: sent}))
+        self.host.advance(0)
+        found: tuple[str, int] = self.host.responses[-1][2].partitions[P]
+        return found
+
+
+def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:
+    life = TwoDisks()
+    life.disk.limit_room(0, 0)
+    life.host.advance(10 * SECOND)
+    assert life.broker.replicas.logs.is_offline(P)
+    assert life.stop_replicas(P, Q) == ControlResponse("StopReplica", errors.NONE, (P,))
+    assert sorted(life.disk.log_files) == [P]
+    assert life.broker.replicas.partitions[P].is_offline
+
+
+def test_a_log_directory_that_fails_when_a_replica_is_deleted_goes_offline_with_it() -> None:
+    life = TwoDisks()
+    life.disk.limit_room(0, 0)
+    assert life.stop_replicas(P).offline == (P,)
+    life.host.advance(1)
+    assert life.host.named("log_dir_failed") == [(1, 0, (P,))]
+    assert sorted(life.disk.log_files) == [P, Q]
+
+
+def test_what_is_there_already_takes_no_room_of_a_full_disk() -> None:
+    life = TwoDisks()
+    life.disk.limit_room(0, 10)
+    assert life.append(10, 0) == (errors.NONE, 0)
+    assert life.append(10, 0) == (errors.NONE, 0)
+    assert life.append(10, 5)[0] == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert life.disk.is_writable(P)
+    assert life.append(1, 1)[0] == errors.KAFKA_STORAGE_ERROR
+    assert not life.disk.is_writable(P)

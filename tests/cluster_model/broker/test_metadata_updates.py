@@ -1,0 +1,95 @@
+"""A broker obeys the metadata log in its order, also where it has to wait for its disk."""
+
+from typing import Any, cast
+
+from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener, MetadataDelta
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from tests.cluster_model.fakes import SECOND, FakeHost
+
+
+class MetadataLogReader:
+    """The part of KRaft in a broker that hands it what has changed."""
+
+    def __init__(self) -> None:
+        self.alter_partition_manager = self
+
+    def join(self, *parts: Any) -> "MetadataLogReader":
+        self.listener: LifecycleListener = parts[-1]
+        return self
+
+    def start(self) -> None:
+        """Nothing has to be started."""
+
+    def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
+        """Do nothing: here no disk fails."""
+
+
+class Life:
+    """Broker 1, whose disk takes a second for each append."""
+
+    def __init__(self) -> None:
+        self.host = FakeHost("broker-1")
+        self.reader = MetadataLogReader()
+        config = broker_config("4.3", {})
+        self.broker = Broker(
+            1,
+            self.host,
+            Disk(write_us=SECOND),
+            config,
+            lambda _: topic_config({}, config),
+            RELEASES["4.3"].behaviours,
+            cast("ControlPlane", self.reader),
+        )
+
+    def hear(self, *live_brokers: int, leader_epoch: int | None = None) -> None:
+        """Who is alive changes, and with a *leader_epoch* a partition."""
+        states = {}
+        if leader_epoch is not None:
+            state = LeaderAndIsr(2, leader_epoch, (2,), leader_epoch)
+            states["t-0"] = LeaderAndIsrPartitionState(1, state, (1, 2))
+        self.reader.listener.metadata_changed(
+            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), states)
+        )
+
+    def append(self) -> None:
+        """A fetcher appends what it has got: a change of partitions waits for that."""
+        self.broker.replicas.append_locks.fetched(["t-0"])
+
+    @property
+    def live_brokers(self) -> list[int]:
+        return list(self.broker.metadata.live_brokers)
+
+
+def test_what_changes_partitions_waits_for_appends_that_have_begun() -> None:
+    life = Life()
+    life.append()
+    life.hear(1, 2, leader_epoch=0)
+    life.host.advance(SECOND - 1)
+    assert life.live_brokers == []
+    life.host.advance(1)
+    assert life.live_brokers == [1, 2]
+
+
+def test_what_comes_at_the_moment_at_which_an_append_ends_is_obeyed_after_what_has_waited_for_that() -> None:
+    life = Life()
+    life.host.set_timer(SECOND, lambda _: life.hear(1))
+    life.append()
+    life.hear(1, 2, leader_epoch=0)
+    life.host.advance(SECOND)
+    assert life.live_brokers == [1]
+
+
+def test_what_waits_longer_is_obeyed_later() -> None:
+    life = Life()
+    life.append()
+    life.hear(1, 2, leader_epoch=0)
+    life.append()
+    life.hear(1, leader_epoch=1)
+    life.host.advance(SECOND)
+    assert life.live_brokers == [1, 2]
+    life.host.advance(SECOND)
+    assert life.live_brokers == [1]

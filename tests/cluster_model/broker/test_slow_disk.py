@@ -1,0 +1,199 @@
+"""What waits for a slow disk, and what does not: appends, what appends nothing, and changes of partitions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import (
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+    ProduceResponse,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from harrow.cluster_model.sim.connection import Connection
+from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.fakes import SECOND, FakeHost, batch
+
+P, Q = "t-0", "t-1"
+
+
+def state(leader: int, epoch: int) -> LeaderAndIsrPartitionState:
+    return LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, (1, 2), epoch), (1, 2, 3))
+
+
+class SlowLife(Life):
+    """Broker 1, which leads t-0 and t-1, on a disk that takes a second for each append."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order({Q: state(1, 0)})
+        self.disk.slow_down(SECOND)
+        self.broker.disk_slowed()
+        self.host.responses.clear()
+        self.names: dict[int, str] = {}
+
+    def order(self, states: Mapping[str, LeaderAndIsrPartitionState]) -> Connection:
+        return self.send(LeaderAndIsrRequest(0, 1, 5, dict(states)))
+
+    def append(self, name: str, *partitions: str, acks: int = 1, sequence: int = -1) -> None:
+        """Send a producer's request by a name; with a sequence number it is one of an idempotent producer."""
+        producer_id = 7 if sequence >= 0 else -1
+        batches = {
+            partition: batch(name, producer_id=producer_id, sequence=sequence)
+            for partition in partitions or (P,)
+        }
+        self.name(name, self.send(ProduceRequest(acks, 30 * SECOND, batches)))
+
+    def name(self, name: str, connection: Connection) -> None:
+        self.names[connection.id] = name
+
+    def answers(self, until_s: float) -> list[tuple[float, str, Any]]:
+        """Let time pass; return which answers have come, each with its second and its error."""
+        found = []
+        while self.host.clock.now_us < until_s * SECOND:
+            now_s = self.host.clock.now_us / SECOND
+            found += [(now_s, self.names[c.id], error_of(body)) for c, _, body in self.host.responses]
+            self.host.responses.clear()
+            self.host.advance(SECOND // 4)
+        return found
+
+
+def error_of(body: Any) -> str:
+    return str(next(iter(body.partitions.values()))[0] if isinstance(body, ProduceResponse) else body.error)
+
+
+@pytest.mark.parametrize(
+    ("partition", "acks", "error"),
+    [
+        ("nobody-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t-2", 1, errors.NOT_LEADER_FOR_PARTITION),
+        ("t-3", -1, errors.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_what_is_refused_waits_for_no_disk_and_keeps_none(partition: str, acks: int, error: str) -> None:
+    life = SlowLife()
+    alone = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (), 0), (1, 2, 3))
+    life.name("order", life.order({"t-2": state(2, 0), "t-3": alone}))
+    life.append("refused", partition, acks=acks)
+    life.append("a")
+    found = life.answers(3)
+    assert [each for each in found if each[1] == "refused"] == [(0, "refused", error)]
+    assert [each for each in found if each[1] == "a"] == [(1, "a", errors.NONE)]
+
+
+def test_a_partition_that_is_not_here_is_given_no_log_directory() -> None:
+    life = SlowLife()
+    life.append("a", "nobody-9")
+    life.answers(2)
+    assert sorted(life.disk.dir_by_partition) == [P, Q]
+
+
+def test_what_is_there_already_waits_for_the_append_of_it_and_for_no_other() -> None:
+    life = SlowLife()
+    life.append("first", sequence=0)
+    life.append("again", sequence=0)
+    life.append("next", Q)
+    assert [each[:2] for each in life.answers(5)] == [(1, "first"), (1, "again"), (2, "next")]
+    assert life.log() == ["first"]
+
+
+def test_a_change_of_a_partition_waits_for_the_appends_to_it_that_have_begun() -> None:
+    life = SlowLife()
+    life.append("a")
+    life.append("b")
+    life.name("order", life.order({P: state(2, 1)}))
+    life.append("late")
+    assert life.answers(5) == [
+        (1, "a", errors.NONE),
+        (2, "b", errors.NONE),
+        (2, "order", errors.NONE),
+        (2, "late", errors.NOT_LEADER_FOR_PARTITION),
+    ]
+    assert life.log() == ["a", "b"]
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_change_waits_for_no_append_to_what_it_leaves_as_it_is(epoch: int) -> None:
+    life = SlowLife()
+    life.append("a")
+    life.name("order", life.order({P: state(2, 0), Q: state(2, epoch)}))
+    assert life.answers(3) == [(0, "order", errors.NONE), (1, "a", errors.NONE)]
+
+
+def test_a_replica_is_deleted_when_what_is_appended_to_it_is_there() -> None:
+    life = SlowLife()
+    life.append("a")
+    life.name("stop", life.send(StopReplicaRequest(0, 1, 5, (P,), delete_partitions=True)))
+    life.name("other", life.send(StopReplicaRequest(0, 1, 5, (Q,))))
+    assert [each[:2] for each in life.answers(3)] == [(1, "a"), (1, "stop"), (1, "other")]
+    assert P not in life.disk.log_files
+
+
+def test_what_a_controller_says_meanwhile_waits_for_a_change_under_way() -> None:
+    life = SlowLife()
+    life.append("a")
+    life.name("order", life.order({P: state(2, 1)}))
+    life.name("metadata", life.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2, 3))))
+    assert [each[:2] for each in life.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
+
+
+def test_a_broker_that_ends_appends_what_waits_for_the_disk() -> None:
+    life = SlowLife()
+    for value in ("a", "b"):
+        life.append(value)
+    life.order({P: state(2, 1)})
+    life.broker.stop(lambda: None, life.did.append)
+    relieve = life.office.relieved
+    assert relieve is not None
+    relieve()
+    assert life.log() == ["a", "b"]
+
+
+# The locks alone
+
+
+def first_wait(steps: Steps) -> int:
+    return next(steps, 0)
+
+
+def locks_on(disk: Disk) -> tuple[AppendLocks, FakeHost]:
+    host = FakeHost()
+    for partition in (P, Q):
+        disk.place(partition)
+    return AppendLocks(host, disk), host
+
+
+def test_a_change_waits_for_what_fetchers_append_of_whatever_partition() -> None:
+    locks, host = locks_on(Disk(write_us=SECOND))
+    were_free = locks.are_free
+    assert locks.fetched([Q, Q]) == 2 * SECOND
+    assert (were_free, locks.are_free) == (True, False)
+    host.advance(SECOND)
+    assert first_wait(locks.wait_for_fetchers()) == SECOND
+    assert first_wait(locks.wait_for_appends(P)) == 0
+
+
+def test_one_change_is_made_at_a_time() -> None:
+    locks, _ = locks_on(Disk(write_us=SECOND))
+    locks.fetched([P])
+    assert first_wait(locks.begin_change()) == 0
+    assert first_wait(locks.wait_for_fetchers()) == SECOND
+    assert first_wait(locks.begin_change()) == SECOND
+    locks.end_change()
+    assert first_wait(locks.begin_change()) == 0
+
+
+def test_nothing_waits_where_no_disk_is_slow() -> None:
+    locks, _ = locks_on(Disk())
+    assert locks.fetched([P]) == 0
+    for _ in range(2):
+        assert [*locks.begin_append(P), *locks.write(P)] == []
+        locks.end_append(P)
+    assert locks.are_free

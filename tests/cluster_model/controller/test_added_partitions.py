@@ -1,0 +1,159 @@
+"""A topic gets more partitions (KIP-195), whether a controller on ZooKeeper finds them or one of KRaft creates them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.assignment import assign_partitions, assign_replicas
+from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API
+from harrow.cluster_model.events import E, LeaderElected, RequestRejected
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.trace import select
+
+SECOND = 1_000_000
+everywhere = pytest.mark.parametrize(
+    ("release", "metadata"), [(name, mode) for name, release in RELEASES.items() for mode in release.modes]
+)
+on_both = pytest.mark.parametrize(("release", "metadata"), [("2.4", ZOOKEEPER), ("4.3", KRAFT)])
+
+
+class Growing:
+    """Brokers 0 to 3, of which 3 starts first; t-0 is on 0, 1 and 2."""
+
+    def __init__(self, release: str, metadata: str) -> None:
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(4)),
+            topics=(TopicSpec(name="t", assignment=((0, 1, 2),)),),
+            controller=3,
+            metadata=KRAFT if metadata == KRAFT else ZOOKEEPER,
+        )
+        self.cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
+        self.cluster.start()
+
+    def passes(self, seconds: float = 1) -> None:
+        self.cluster.simulator.run_until(self.cluster.simulator.now_us + int(seconds * SECOND))
+
+    def leaders(self) -> dict[str, int]:
+        return {
+            name: state.leader
+            for name in self.cluster.partition_names()
+            if (state := self.cluster.partition_state(name)) is not None
+        }
+
+    def happened(self, kind: type[E]) -> Iterator[E]:
+        return iter(select(self.cluster.trace.events, kind))
+
+    def refusals(self) -> list[tuple[str, str]]:
+        return [
+            (each.partition, each.error)
+            for each in self.happened(RequestRejected)
+            if each.api == CREATE_PARTITIONS_API
+        ]
+
+
+@everywhere
+def test_new_partitions_are_placed_behind_the_old_ones_and_led(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    growing.cluster.create_partitions("t", 3)
+    growing.passes()
+    assert growing.cluster.partition_names() == ("t-0", "t-1", "t-2")
+    assert growing.leaders() == {"t-0": 0, "t-1": 1, "t-2": 2}
+    assert growing.cluster.replicas_of("t-2") == (2, 3, 0)
+    for name, leader in growing.leaders().items():
+        assert growing.cluster.leader(leader, name).is_leader()
+        assert growing.cluster.brokers[3].metadata.partitions[name] == (leader, 0)
+    assert [elected.partition for elected in growing.happened(LeaderElected)] == ["t-0", "t-1", "t-2"]
+
+
+@on_both
+def test_a_topic_never_has_fewer_partitions_than_before(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    for total in (1, 2, 2):
+        growing.cluster.create_partitions("t", total)
+        growing.passes()
+    assert growing.refusals() == [("t-1", errors.INVALID_PARTITIONS), ("t-2", errors.INVALID_PARTITIONS)]
+    assert growing.cluster.partition_names() == ("t-0", "t-1")
+
+
+@on_both
+def test_a_topic_that_is_not_there_gets_none(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    growing.cluster.create_partitions("u", 2)
+    growing.passes()
+    assert growing.refusals() == [("u-0", errors.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert growing.cluster.partition_names() == ("t-0",)
+
+
+@on_both
+def test_as_many_brokers_have_to_be_there_as_a_partition_has_replicas(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    for broker in (1, 2):
+        growing.cluster.crash_broker(broker, power_loss=False)
+    growing.passes(30)
+    growing.cluster.create_partitions("t", 2)
+    growing.passes()
+    assert growing.refusals()[-1] == ("t-1", errors.INVALID_REPLICATION_FACTOR)
+    assert growing.cluster.partition_names() == ("t-0",)
+
+
+@on_both
+def test_brokers_that_are_gone_get_no_replicas(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    growing.cluster.crash_broker(1, power_loss=False)
+    growing.passes(30)
+    growing.cluster.create_partitions("t", 2)
+    growing.passes()
+    assert growing.cluster.replicas_of("t-1") == (2, 3, 0)
+
+
+@on_both
+def test_the_next_controller_leads_what_the_one_before_did_not_come_to(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    controller = growing.cluster.controller()
+    assert controller is not None
+    growing.cluster.crash_broker(controller, power_loss=False)
+    growing.cluster.create_partitions("t", 2)
+    growing.passes(40)
+    assert growing.cluster.partition_names() == ("t-0", "t-1")
+    assert growing.leaders()["t-1"] >= 0
+
+
+def test_in_kraft_what_was_not_committed_is_asked_for_again() -> None:
+    growing = Growing("4.3", KRAFT)
+    controller = growing.cluster.controller()
+    assert controller is not None
+    for other in growing.cluster.control_plane.controllers:
+        if other != controller:
+            growing.cluster.network.cut(f"controller-{controller}", f"controller-{other}")
+            growing.cluster.network.cut(f"controller-{other}", f"controller-{controller}")
+    growing.cluster.create_partitions("t", 2)
+    growing.passes(30)
+    growing.cluster.network.restore_all()
+    growing.passes(10)
+    assert growing.cluster.controller() != controller
+    assert growing.cluster.partition_names() == ("t-0", "t-1")
+
+
+@on_both
+def test_a_reassignment_leaves_added_partitions_as_they_are(release: str, metadata: str) -> None:
+    growing = Growing(release, metadata)
+    growing.cluster.create_partitions("t", 2)
+    growing.passes()
+    growing.cluster.alter_partition_reassignment("t-0", (3,))
+    growing.passes(5)
+    assert growing.cluster.replicas_of("t-0") == (3,)
+    assert growing.cluster.replicas_of("t-1") == (1, 2, 3)
+
+
+def test_the_assignment_goes_on_where_it_was_if_all_brokers_are_there() -> None:
+    brokers = (0, 1, 2, 3, 4)
+    whole = assign_replicas(brokers, 4, 3)
+    assert assign_partitions(brokers, {}, whole[0], 2, 4) == whole[2:]
+    racks = {broker: "ab"[broker % 2] for broker in brokers}
+    added = assign_partitions(brokers, racks, whole[0], 2, 9)
+    assert all({racks[broker] for broker in replicas} == {"a", "b"} for replicas in added)
+    assert assign_partitions(brokers, {}, (3, 4), 1, 2) == ((4, 3),)
