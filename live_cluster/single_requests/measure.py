@@ -42,7 +42,7 @@ Asked = Literal["broker", "controller"]
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestTally:
     """How much one of them was asked, and how many of the sequences ended in a difference."""
 
     sequences: int = 0
@@ -57,7 +57,7 @@ class Measure:
     Broker and controller are counted apart: with KRaft they take turns, and an answer of the one says nothing of the other.
     """
 
-    tallies: dict[Asked, Tally] = field(default_factory=dict)
+    tallies: dict[Asked, RequestTally] = field(default_factory=dict)
     differing: dict[str, int] = field(default_factory=dict)
     """How many sequences ended in a difference, by its kind."""
     shortest: dict[str, ComparedSequence] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Measure:
 
     def add(self, asked: Asked, compared: ComparedSequence) -> None:
         """Count a sequence."""
-        tally = self.tallies.setdefault(asked, Tally())
+        tally = self.tallies.setdefault(asked, RequestTally())
         tally.sequences += 1
         tally.requests += compared.requests
         tally.differing += compared.difference is not None
