@@ -23,7 +23,7 @@ _PROPAGATION: Final = "topic.metadata.propagation.max.ms"
 _WATCHED_S: Final = 1.5
 
 
-class Server(socketserver.ThreadingTCPServer):
+class MetadataServer(socketserver.ThreadingTCPServer):
     """A broker that leads a partition of a topic, or knows of none; it answers no produce request."""
 
     daemon_threads = True
@@ -49,9 +49,9 @@ class Server(socketserver.ThreadingTCPServer):
         return struct.pack(">i", 0) + brokers + _string("c") + struct.pack(">ii", 0, 1) + topic
 
 
-class _Connection(socketserver.StreamRequestHandler):
+class _MetadataConnection(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        assert isinstance(self.server, Server)
+        assert isinstance(self.server, MetadataServer)
         while len(size := self.rfile.read(4)) == 4:
             frame = self.rfile.read(*struct.unpack(">i", size))
             api, version, correlation_id = struct.unpack_from(">hhi", frame)
@@ -74,14 +74,14 @@ def _api_versions(version: int) -> bytes:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server(("127.0.0.1", 0), _Connection) as listening:
+def server() -> Iterator[MetadataServer]:
+    with MetadataServer(("127.0.0.1", 0), _MetadataConnection) as listening:
         threading.Thread(target=listening.serve_forever, daemon=True).start()
         yield listening
         listening.shutdown()
 
 
-def errors_once_unknown(server: Server, **settings: Any) -> list[str]:
+def errors_once_unknown(server: MetadataServer, **settings: Any) -> list[str]:
     """Return the errors with which records end that are queued when the broker says that it does not know their topic."""
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
@@ -104,9 +104,9 @@ def errors_once_unknown(server: Server, **settings: Any) -> list[str]:
     return found
 
 
-def test_records_wait_for_a_topic_that_a_broker_does_not_know_of_yet(server: Server) -> None:
+def test_records_wait_for_a_topic_that_a_broker_does_not_know_of_yet(server: MetadataServer) -> None:
     assert errors_once_unknown(server) == []
 
 
-def test_librdkafka_gives_records_up_where_it_is_given_no_time(server: Server) -> None:
+def test_librdkafka_gives_records_up_where_it_is_given_no_time(server: MetadataServer) -> None:
     assert errors_once_unknown(server, **{_PROPAGATION: 0}) != []
