@@ -3,7 +3,7 @@
 Rows are plain data: `harrow.cli.render.diff` folds and shows them, `harrow.campaigns.story.record_fates` explains them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -151,11 +151,11 @@ class Fates:
             held_by=held_by,
             on_leader=self._is_on_leader(held_by),
             expired=(bool(readers) and any(_went_by(copy, RETENTION) for copy in copies))
-            or (any(_went_by(copy, COMPACTION) for copy in copies) and self._is_superseded(entry)),
+            or (any(_went_by(copy, COMPACTION) for copy in copies) and self._is_superseded(entry, readers)),
         )
 
-    def _is_superseded(self, entry: LogEntry) -> bool:
-        """Return whether a later record of the same key stands for one, where consumers read; or it was a tombstone."""
+    def _is_superseded(self, entry: LogEntry, readers: Sequence[str]) -> bool:
+        """Return whether a later record of the same key stands for one, where consumers read; or it was a tombstone that was read."""
         known = self._partition.keys.get(entry.value)
         if known is None:
             return False
@@ -167,7 +167,7 @@ class Fates:
         ]
         if any(self._is_on_leader((copy.broker,)) and copy.removed is None for copy in later):
             return True
-        return known.is_tombstone or any(
+        return (known.is_tombstone and bool(readers)) or any(
             self._partition.keys[copy.value].is_tombstone and _went_by(copy, COMPACTION) for copy in later
         )
 
