@@ -728,13 +728,14 @@ def test_a_follower_takes_its_leaders_high_watermark_as_far_as_its_own_log_goes(
     assert follower_events == ["replicate", "flush", "hw", "hw", "replicate", "flush", "hw"]
 
 
-def test_a_follower_refuses_a_batch_that_does_not_begin_where_its_log_ends() -> None:
+def test_a_follower_refuses_a_batch_that_begins_below_the_end_of_its_log() -> None:
+    """``UnifiedLog.append``. One that begins above it is taken: the leader has compacted what was between."""
     led = Led(leo=1)
     led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
-    fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=3, leader_epoch=2)
+    fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=1, leader_epoch=2)
     with pytest.raises(UnexpectedAppendOffset) as refused:
         led.partition.append_as_follower((fits, misfits), 2)
-    assert refused.value.base_offset == 3
+    assert refused.value.base_offset == 1
     assert (led.partition.log.log_end_offset, led.hw) == (2, 0)
 
 
