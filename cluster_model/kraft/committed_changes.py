@@ -4,6 +4,8 @@ A controller may die before it knows, and its successor goes by it all the same.
 quorum finds it committed.
 """
 
+from collections.abc import Collection
+
 from harrow.cluster_model import events
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -20,8 +22,10 @@ from harrow.cluster_model.zookeeper.protocol import broker_path
 class CommittedChanges:
     """The committed metadata, and the events that it amounts to."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, created: Collection[str]) -> None:
         self._trace = trace
+        # What topics are created with: the replicas of others have to be told.
+        self._created = frozenset(created)
         self._image = ClusterImage()
         self._records: list[tuple[int, MetadataRecord]] = []
         self._controller = events.NO_CONTROLLER
@@ -102,7 +106,8 @@ class CommittedChanges:
     def _tell(self, before: PartitionRecord | None, record: PartitionRecord) -> None:
         name, by_controller = record.partition, record.altered_by < 0
         leadership = (self._controller, name, record.leader, record.leader_epoch, record.isr)
-        is_assigned = before is not None and record.assignment != before.assignment
+        is_added = before is None and name not in self._created
+        is_assigned = is_added or (before is not None and record.assignment != before.assignment)
         if is_assigned:
             self._trace.emit(events.ReplicasAssigned, name, record.replicas, record.adding, record.removing)
         if before is None or record.leader_epoch != before.leader_epoch:

@@ -60,7 +60,7 @@ class QuorumControlPlane:
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
         self._lives: dict[int, KRaftBrokerLifecycle] = {}
-        self._changes = CommittedChanges(trace)
+        self._changes = CommittedChanges(trace, spec.partition_names())
         self._admin = host_of(Process("admin"))
         self._active: tuple[int, int] | None = None
 

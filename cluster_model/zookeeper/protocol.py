@@ -111,13 +111,16 @@ class ZnodeDeleted(Event):
 
 @notice("znode_written")
 class ZnodeWritten(Event):
-    """A client of ZooKeeper has set a znode's data."""
+    """A client of ZooKeeper has set a znode's data; `NO_CLIENT` stands for an administrator."""
 
     client: ProcessName
     path: Text
     before: Annotated[object, FieldKind.OBJECT]
     data: Annotated[object, FieldKind.OBJECT]
     version: Number
+
+
+NO_CLIENT: Final = ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -142,8 +142,8 @@ class ZooKeeperServer:
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
     def written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
-        if self._is_news and client is not None:
-            self._host.publish(zk.ZnodeWritten, client, path, before, data, version)
+        if self._is_news:
+            self._host.publish(zk.ZnodeWritten, client or zk.NO_CLIENT, path, before, data, version)
         self._fire(self._data_watches, path, children=False)
 
     def deleted(self, path: str) -> None:

@@ -44,11 +44,13 @@ class StateChanges:
         return epoch
 
     def _written(self, _: int, client: str, path: str, before: object, data: object, version: int) -> None:
+        if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
+            self._assigned(path.rpartition("/")[2], before, data)
+        if client == zk.NO_CLIENT:
+            return  # The rest is what brokers decide.
         if path == zk.CONTROLLER_EPOCH:
             # Written together with /controller, by the broker that stands there from then on.
             self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
-        if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
-            self._assigned(path.rpartition("/")[2], before, data)
         if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
             return
         broker, partition = zk.broker_of(client), zk.partition_of(path)

@@ -40,9 +40,10 @@ def check_end(result: RunResult) -> None:
         for broker, log in logs.items():
             replica = partition.replicas[broker]
             stored = [
-                (batch.base_offset + index, value, batch.leader_epoch, batch.producer_id, batch.base_sequence)
+                (offset, value, batch.leader_epoch, batch.producer_id, batch.base_sequence)
                 for batch in log.batches
-                for index, value in enumerate(batch.values)
+                for offset, value in batch.records()
+                if offset >= log.log_start
             ]
             found = [
                 (
