@@ -61,9 +61,11 @@ class ProcessEngine:
             return self._pool
 
     def _drop(self, pool: ProcessPoolExecutor) -> None:
+        """Kill a pool, unless somebody else has begun to: what one closes twice may be another's by then."""
         with self._lock:
-            if self._pool is pool:
-                self._pool = None
+            if self._pool is not pool:
+                return
+            self._pool = None
         kill(pool)
 
 

@@ -39,6 +39,7 @@ from harrow.cluster_model.protocol import NO_LEADER, LeaderAndIsr
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import node_id
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 from harrow.cluster_model.zookeeper.protocol import CONTROLLER_EPOCH
@@ -114,6 +115,14 @@ RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
 }
 
 
+def node_of(fault: FaultInForce) -> int:
+    """Return the node that a fault strikes; a server of the control plane goes by its name."""
+    struck = fault.detail("broker")
+    node = node_id(struck) if isinstance(struck, str) else struck
+    assert isinstance(node, int)
+    return node
+
+
 class Moments:
     """Compares a cluster with what is replayed, each time after something has happened."""
 
@@ -141,7 +150,7 @@ class Moments:
         self, _: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_epochs: int
     ) -> None:
         if state.leader_epoch > before.leader_epoch:
-            self._raised[partition][state.leader_epoch] = state
+            self._raised.setdefault(partition, {})[state.leader_epoch] = state
 
     def look(self) -> None:
         """Take what has happened since into account, and compare."""
@@ -232,7 +241,7 @@ class Moments:
     def compare_elections(self) -> None:
         """Compare elections with what was written: of raised epochs those that only reduce the ISR are left out."""
         for name, partition in self._state.partitions.items():
-            raised = dict(self._raised[name])
+            raised = dict(self._raised.get(name, {}))
             for _, election in partition.elections:
                 state = raised.pop(election.leader_epoch, None)
                 if state is not None:  # else the partition was created with it
@@ -255,7 +264,7 @@ class Moments:
         """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
         cluster, faults = self._cluster, self._state.faults
         where = (self._taken, cluster.trace.events[-1])
-        struck = {fault.detail("broker") for fault in faults if fault.fault in STOPPING}
+        struck = {node_of(fault) for fault in faults if fault.fault in STOPPING}
         struck = {broker for broker in struck if not cluster.is_stopping(broker)}
         down = {node for node, known in cluster.nodes.items() if not known.running}
         # A rolling restart has one broker down at a time, and does not say which.
@@ -266,7 +275,7 @@ class Moments:
             fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
         }
         assert len(down - struck - without_disk) <= is_rolling, where
-        paused = sorted(fault.detail("broker") for fault in faults if fault.fault == "broker_pause")
+        paused = sorted(node_of(fault) for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(node for node, known in cluster.nodes.items() if known.paused), where
         if self._is_core_healed:
             # Of what goes on with the others, links within the core are free, and no end is planned.

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from harrow.campaigns.language.literals import field_text, setting_text
+from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import BlastRadius, Core, Expectation, Plan, Swarm
 from harrow.campaigns.language.readers.judgement import judgement_of
@@ -10,7 +10,7 @@ from harrow.campaigns.language.schema import ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.writers.conditions import condition_map
 from harrow.campaigns.language.writers.script import action_entry, injection_rows, listed, script_items
 from harrow.campaigns.language.writers.section import section_map, value_of
-from harrow.campaigns.language.writers.settings import SharedSettings, settings_map
+from harrow.campaigns.language.writers.settings import SharedSettings, setting_word, settings_map
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
 from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import NumberRangeMarker
@@ -125,7 +125,7 @@ def _expect(expect: Expectation) -> Rows:
 
 def _swarm(swarm: Swarm) -> Rows:
     settings = Rows(
-        (name, [Word(setting_text(name, value)) for value in values]) for name, values in swarm.settings
+        (name, [setting_word(name, value) for value in values]) for name, values in swarm.settings
     )
     rows = Rows(section_map(swarm, without=("faults", "core"), settings=settings or None))
     opened = {choice.key: choice.field for choice in open_fields()}

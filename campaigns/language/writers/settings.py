@@ -40,7 +40,7 @@ class SharedSettings:
         """Return the campaign's ``settings``."""
         return Rows(settings_map(self._shared))
 
-    def own(self, settings: Settings) -> dict[str, Word]:
+    def own(self, settings: Settings) -> dict[str, str]:
         """Return what a topic or a client has to say for itself."""
         return settings_map(
             {name: value for name, value in settings.items() if not self._is_shared(name, value)}
@@ -64,8 +64,14 @@ class SharedSettings:
         return value if count > 1 or len(receivers) == 1 else None
 
 
-def settings_map(settings: Settings) -> dict[str, Word]:
+def settings_map(settings: Settings) -> dict[str, str]:
     """Return settings in the order of the catalogue, as a campaign writes their values."""
     order = _order()
     names = sorted(settings, key=lambda name: (order.get(name, len(order)), name))
-    return {name: Word(setting_text(name, settings[name])) for name in names}
+    return {name: setting_word(name, settings[name]) for name in names}
+
+
+def setting_word(name: str, value: Value) -> str:
+    """Return a setting's value as it is written: a list such as ``compact,delete`` is text, which has quotes where it needs them."""
+    text = setting_text(name, value)
+    return text if "," in text else Word(text)

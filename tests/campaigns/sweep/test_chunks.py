@@ -1,7 +1,7 @@
 """How a sweep is cut into tasks and chunks."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -110,18 +110,22 @@ def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:
     assert found == left
 
 
+_RUNS: Final = 900
+"""So many that a few of them are sampled, whichever those are."""
+
+
 def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
     """Return repeats of one cell whose sampled runs were first run by a worker, and their keys."""
     cells = definition(1).cells
     found = Repeats(cells, 1)
-    seeds = range(300)
+    seeds = range(_RUNS)
     rows = pa.table(
         {
-            "campaign": ["small"] * 300,
-            "cell": ["base"] * 300,
+            "campaign": ["small"] * _RUNS,
+            "cell": ["base"] * _RUNS,
             "seed": list(seeds),
-            "trace_digest": ["d"] * 300,
-            "worker": [worker] * 300,
+            "trace_digest": ["d"] * _RUNS,
+            "worker": [worker] * _RUNS,
         }
     )
     found.sample(rows)
@@ -144,8 +148,8 @@ def test_a_repeat_is_left_to_another_worker_as_long_as_there_may_be_one() -> Non
 
 def test_repeats_are_found_owed_by_key_alone() -> None:
     found, sampled = repeats("w")
-    assert found.are_owed([(0, range(300))], {})
-    assert not found.are_owed([(0, range(300))], {0: {seed for _, seed in sampled}})
+    assert found.are_owed([(0, range(_RUNS))], {})
+    assert not found.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
     assert not found.are_owed([(0, range(sampled[0][1]))], {})
 
 

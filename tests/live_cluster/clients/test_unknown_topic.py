@@ -21,6 +21,7 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _TOPIC: Final = "t"
 _PROPAGATION: Final = "topic.metadata.propagation.max.ms"
 _WATCHED_S: Final = 1.5
+_PATIENCE_S: Final = 60.0
 
 
 class MetadataServer(socketserver.ThreadingTCPServer):
@@ -81,7 +82,7 @@ def server() -> Iterator[MetadataServer]:
         listening.shutdown()
 
 
-def errors_once_unknown(server: MetadataServer, **settings: Any) -> list[str]:
+def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: Any) -> list[str]:
     """Return the errors with which records end that are queued when the broker says that it does not know their topic."""
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
@@ -95,7 +96,7 @@ def errors_once_unknown(server: MetadataServer, **settings: Any) -> list[str]:
     producer.list_topics(_TOPIC, timeout=10)
     server.knows_topic = False
     producer.list_topics(_TOPIC, timeout=10)
-    until_s = time.monotonic() + _WATCHED_S
+    until_s = time.monotonic() + watched_s
     while not errors and time.monotonic() < until_s:
         producer.poll(0.05)
     found = list(errors)
@@ -105,8 +106,8 @@ def errors_once_unknown(server: MetadataServer, **settings: Any) -> list[str]:
 
 
 def test_records_wait_for_a_topic_that_a_broker_does_not_know_of_yet(server: MetadataServer) -> None:
-    assert errors_once_unknown(server) == []
+    assert errors_once_unknown(server, _WATCHED_S) == []
 
 
 def test_librdkafka_gives_records_up_where_it_is_given_no_time(server: MetadataServer) -> None:
-    assert errors_once_unknown(server, **{_PROPAGATION: 0}) != []
+    assert errors_once_unknown(server, _PATIENCE_S, **{_PROPAGATION: 0}) != []
