@@ -116,6 +116,8 @@ def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str
     # A link is cut and restored where it ends.
     broker = done.ends[-1]
     assert isinstance(broker, int)
+    if broker not in brokers:
+        return "there are no commands for servers of the control plane"
     if file.command(done.deed, brokers[broker]) is None:
         return f"there is no command that does {done.deed}"
     return None

@@ -16,7 +16,9 @@ from harrow.live_cluster.user_cluster.users_campaign import users_campaign
 from harrow.live_cluster.user_cluster.users_reach import deeds_of, obstacles_on
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.user_cluster_files import TEXT, written
+from tests.scenarios.library_plans import library_plans
 
+PLANS = library_plans()
 SETTINGS = {"replica.lag.time.max.ms": "10000", "auto.leader.rebalance.enable": "true"}
 
 
@@ -163,3 +165,23 @@ def test_a_campaign_about_a_cluster_has_its_brokers_topics_and_settings(metadata
     assert topic.settings == {"unclean.leader.election.enable": True, "retention.ms": 5}
     of_zookeeper = {"zookeeper.session.timeout.ms": 9000} if metadata == ZOOKEEPER else {}
     assert found.cluster.settings == {"min.insync.replicas": 2, **of_zookeeper}
+
+
+@pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
+@pytest.mark.parametrize("name", PLANS)
+def test_every_campaign_of_the_library_can_be_looked_at(tmp_path: Path, name: str, metadata: str) -> None:
+    """Those strike what a cluster of a user's has no commands for, too: servers of ZooKeeper, for one."""
+    given = PLANS[name]
+    survey = seen(f"{given.kafka}.1", metadata, brokers=max(3, len(given.cluster.brokers)))
+    settings = {broker.id: SETTINGS for broker in survey.brokers}
+    file = load_cluster_file(written(tmp_path, TEXT))
+    assert all(obstacles_on(given, file, survey, settings))
+    assert "topics" in deeds_of(given)
+
+
+def test_a_server_of_zookeeper_is_not_at_hand(tmp_path: Path) -> None:
+    text = "script: [{do: {broker_crash: {broker: zookeeper-1}}}]"
+    assert obstacles(tmp_path, text, seen()) == [
+        "broker_crash strikes a ZooKeeper server, and its process is not at hand",
+        "broker_crash: there are no commands for servers of the control plane",
+    ]
