@@ -29,7 +29,10 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
+NO_SELECTOR: Final = "none"
 """Kafka's null."""
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""Has a consumer read from a replica in its own rack (KIP-392)."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -41,7 +44,7 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice`` or ``ratio``: a number from 0 to 1, kept as it is written.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``text``, or ``ratio``: a number from 0 to 1, kept as it is written.
     """
 
     name: str
@@ -174,6 +177,10 @@ _CATALOGUE: Final = (
     Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
             "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2"),
+    Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
+            "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
+            "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
+            choices=(NO_SELECTOR, RACK_AWARE_SELECTOR), since="2.4"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
@@ -258,6 +265,9 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    Setting("client.rack", CONSUMER, "text", _always(""),
+            "The rack that a consumer stands in, for brokers with a replica.selector.class (KIP-392); by default it is in none.",
+            since="2.4"),
 )  # fmt: skip
 
 SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
@@ -391,6 +401,7 @@ class BrokerConfig:
     io_threads: int = _setting("num.io.threads")
     queued_requests_max: int = _setting("queued.max.requests")
     control_plane_listener: str = _setting("control.plane.listener.name")
+    replica_selector: str = _setting("replica.selector.class")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
@@ -451,6 +462,7 @@ class ConsumerConfig:
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
+    client_rack: str = _setting("client.rack")
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:

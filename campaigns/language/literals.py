@@ -40,6 +40,7 @@ _US_PER_UNIT: Final = {
     "m": 60 * US_PER_SECOND,
     "h": 3_600 * US_PER_SECOND,
 }
+_TEXT_CHARACTERS_MAX: Final = 100
 _US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
 _RATE: Final = re.compile(rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
@@ -394,9 +395,20 @@ def setting_value(setting: Setting, text: str) -> Value:
         return choice(setting.choices)(word)
     if setting.kind == "ratio":
         return ratio(text)
+    if setting.kind == "text":
+        return printable(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
+
+
+def printable(text: str) -> str:
+    """Return a name that Kafka takes as it is: of a rack, say."""
+    if not text.isprintable() or len(text) > _TEXT_CHARACTERS_MAX:
+        raise LiteralError(
+            f"expected at most {_TEXT_CHARACTERS_MAX} printable characters, not {quoted(text)}"
+        )
+    return text
 
 
 def ratio(text: str) -> str:
