@@ -809,7 +809,7 @@ class FollowerFetched(Event):
 
 @event("fetch_fenced")
 class FetchFenced(Event):
-    """A leader has refused a fetch that carries another leader epoch than its own (KIP-320)."""
+    """A replica has refused a fetch that carries another leader epoch than its own (KIP-320)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -860,6 +860,29 @@ class RecordsServed(Event):
     offset: Offset
     end_offset: Offset
     hw: Offset
+
+
+@event("read_replica")
+class ReadReplicaPreferred(Event):
+    """A broker has told a consumer to read a partition from another replica, which stands in its rack (KIP-392)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    client: ClientName
+    replica: BrokerId
+
+
+@event("read_replica_cleared")
+class ReadReplicaCleared(Event):
+    """A consumer no longer reads a partition from the replica that it was told to, and asks its leader again.
+
+    ``reason`` is the error that it got there, ``expired``, ``new leader``, or ``offline`` where its metadata has no such broker.
+    """
+
+    client: ProcessName
+    partition: PartitionName
+    replica: BrokerId
+    reason: Text
 
 
 @event("acknowledged")

@@ -234,6 +234,13 @@ _MUTANTS: Final = (
         source="ReplicaManager.readFromLocalLog",
         noticed_by=("read-above-hw",),
     ),
+    Mutant(
+        name="follower-serves-to-log-end",
+        switch="follower_limited_by_hw",
+        doc="A follower serves consumers up to its LEO.",
+        source="KIP-392, Partition.readRecords",
+        noticed_by=("read-above-hw",),
+    ),
     # What a restart finds
     Mutant(
         name="hw-ahead-of-log",

@@ -66,7 +66,8 @@ class FetchRequest:
     ``log_starts`` says of partitions where the follower's log begins, where that is not at 0 (KIP-107).
 
     ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch`` (KIP-903), or -1 for a consumer,
-    which has an isolation level. With a session epoch above
+    which has an isolation level, and its ``rack``: "" for none, and None where it knows of no racks, or only a leader is to answer it
+    (versions before 11, KIP-392). With a session epoch above
     0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
     """
 
@@ -82,6 +83,7 @@ class FetchRequest:
     last_epochs: dict[str, int] = field(default_factory=dict)
     replica_epoch: int = NO_EPOCH
     log_starts: dict[str, int] = field(default_factory=dict)
+    rack: str | None = None
 
 
 DELETE_TO_HIGH_WATERMARK: Final = -1
@@ -90,13 +92,14 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """What a leader answers for one partition; ``hw`` is its high watermark.
+    """What a broker answers for one partition; ``hw`` is its high watermark.
 
     ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's: then there are no data, and
     the high watermark does not count.
 
     ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
     not know: who gets it finds out. ``current_leader`` is who leads in which epoch, where it is another broker (KIP-951).
+    ``preferred_read_replica`` is where a consumer is to read from instead: then there are no data either (KIP-392).
     """
 
     error: str
@@ -108,6 +111,7 @@ class FetchedPartition:
     log_start_offset: int = 0
     aborted: tuple[tuple[int, int], ...] = ()
     """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
+    preferred_read_replica: int | None = None
 
 
 @dataclass(slots=True)

@@ -177,6 +177,52 @@ class Behaviours:
         meaning="an incremental fetch is held to its leader epoch (KAFKA-9338)",
         before=(("2.5", False),),
     )
+    follower_fetching: bool = _switch(
+        "A follower serves consumers that know of racks (from the version of Fetch on that names one), up to its own high watermark. Before, "
+        "a leader alone did.",
+        "KIP-392 (KAFKA-8443), ReplicaManager.fetchMessages (fetchOnlyFromLeader)",
+        meaning="consumers may fetch from followers (KIP-392)",
+        before=(("2.4", False),),
+        is_repair=False,
+    )
+    read_replica_selected_by_leader: bool = _switch(
+        "A leader alone says which replica a consumer is to read from. Before, a follower that had led said so too, going by how far the others "
+        "had been when it did.",
+        "KAFKA-13778, ReplicaManager.findPreferredReadReplica",
+        meaning="a leader alone selects the replica that a consumer reads from (KAFKA-13778)",
+        before=(("2.5", True), ("3.3", False)),
+        is_repair=False,
+    )
+    read_replica_in_isr: bool = _switch(
+        "A leader has a consumer read from a member of the ISR. Before, from any replica that had what it asked for, be it ever so slow.",
+        "KAFKA-14372, ReplicaManager.findPreferredReadReplica",
+        meaning="a consumer is sent to a replica in the ISR alone (KAFKA-14372)",
+        before=(("3.4", False),),
+        is_repair=False,
+    )
+    read_replica_answered_at_once: bool = _switch(
+        "A leader tells a consumer at once which replica to read from. Before, it had the fetch wait for fetch.max.wait.ms first.",
+        "KAFKA-13767, ReplicaManager.fetchMessages",
+        meaning="a consumer is told at once which replica to read from (KAFKA-13767)",
+        before=(("3.2", False),),
+        is_repair=False,
+    )
+    replication_completes_fetches: bool = _switch(
+        "A consumer's fetch that waits at a follower is answered when the follower's high watermark has passed something. Before, when its time "
+        "was over.",
+        "KAFKA-14334, ReplicaFetcherThread.completeDelayedFetchRequests",
+        meaning="a follower answers a consumer that waits when its high watermark rises (KAFKA-14334)",
+        before=(("3.4", False),),
+        is_repair=False,
+    )
+    errors_clear_read_replica: bool = _switch(
+        "A consumer whose fetch from a follower fails goes back to the leader. Before, it did so if its position was out of range there, the "
+        "broker was missing in its metadata, or there was another leader; and after metadata.max.age.ms in any case.",
+        "KAFKA-14379, Fetcher.requestMetadataUpdate",
+        meaning="a consumer leaves a follower that fails it (KAFKA-14379)",
+        before=(("3.4", False),),
+        is_repair=False,
+    )
     broker_epoch: bool = _switch(
         "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
         "between two looks at /brokers/ids.",
@@ -412,6 +458,11 @@ class Behaviours:
         "Consumers read below the high watermark only. Off is a mutant.",
         "ReplicaManager.readFromLocalLog",
         meaning="consumers read below the high watermark only",
+    )
+    follower_limited_by_hw: bool = _switch(
+        "A follower serves consumers below its own high watermark only. Off is a mutant: it serves them up to the end of its log.",
+        "KIP-392, Partition.readRecords (FetchHighWatermark)",
+        meaning="a follower serves consumers below its own high watermark only (KIP-392)",
     )
     hw_never_falls: bool = _switch(
         "The leader's high watermark never falls, not even while it does not know its followers' LEOs. Off is a mutant.",

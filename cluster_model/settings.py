@@ -29,9 +29,12 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
+NO_SELECTOR: Final = "none"
 """Kafka's null."""
 NO_TEXT: Final = ""
 """Kafka's null of a setting that is a name."""
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""Has a consumer read from a replica in its own rack (KIP-392)."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -177,6 +180,10 @@ _CATALOGUE: Final = (
     Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
             "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2"),
+    Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
+            "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
+            "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
+            choices=(NO_SELECTOR, RACK_AWARE_SELECTOR), since="2.4"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
@@ -276,6 +283,9 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    Setting("client.rack", CONSUMER, "text", _always(""),
+            "The rack that a consumer stands in, for brokers with a replica.selector.class (KIP-392); by default it is in none.",
+            since="2.4"),
 )  # fmt: skip
 
 SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
@@ -409,6 +419,7 @@ class BrokerConfig:
     io_threads: int = _setting("num.io.threads")
     queued_requests_max: int = _setting("queued.max.requests")
     control_plane_listener: str = _setting("control.plane.listener.name")
+    replica_selector: str = _setting("replica.selector.class")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
@@ -476,6 +487,7 @@ class ConsumerConfig:
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
+    client_rack: str = _setting("client.rack")
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:

@@ -540,6 +540,21 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
         to="client",
         routine=lambda event, _: event.end_offset <= event.offset,
     ),
+    Phrase(
+        events.ReadReplicaPreferred,
+        "read",
+        "told {client} to read{which} from {replica}",
+        "preferred read replica",
+        to="client",
+    ),
+    Phrase(
+        events.ReadReplicaCleared,
+        "read",
+        "no longer reads{which} from {replica}: {reason}",
+        "cleared read replica",
+        lane="client",
+        to="replica",
+    ),
     Phrase(events.BatchAcknowledged, "ack", _acknowledged, "ack", to="sender"),
     Phrase(
         events.RequestRejected, "request", "refused {api} of {sender}{on}: {error}", "refusal", to="sender"

@@ -356,10 +356,10 @@ def _setting_example(setting: settings.Setting) -> str:
     default = setting.defaults[-1][1]
     if setting.kind == "bool":
         return value_text(not default)
-    if setting.kind == "text":
-        return "a"
     if setting.choices:
         return next((choice for choice in setting.choices if choice != str(default)), str(default))
+    if setting.kind == "text":
+        return "a"
     return value_text(default)
 
 
@@ -375,7 +375,7 @@ def _setting_values(setting: settings.Setting) -> str:
     if setting.kind == "ratio":
         return "a number from 0 to 1"
     if setting.kind == "text":
-        return "a name"
+        return "any name"
     unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}
     return f"{unit.get(setting.kind, '')}{setting.minimum} to {_setting_value(setting.maximum)}"
 

@@ -6,7 +6,8 @@ requests wait for a thread only while the disk is slow (`request_channel`).
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from harrow.cluster_model import errors
@@ -51,6 +52,7 @@ class Broker:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         control_plane: ControlPlane,
+        racks: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.id = broker
         self._host = host
@@ -68,7 +70,7 @@ class Broker:
         self._channels: RequestChannels | None = None
         # What the metadata log says, while what it has said before waits for appends; the first of them is under way.
         self._deltas: deque[MetadataDelta] = deque()
-        self.metadata = MetadataCache()
+        self.metadata = MetadataCache(racks)
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
         self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(

@@ -27,6 +27,8 @@ class DelayedFetch:
     watch: Callable[["DelayedFetch"], None]
     deadline_us: int = field(init=False)
     completed: bool = False
+    # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
+    redirected: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         request: FetchRequest = self.message[2]
@@ -38,8 +40,10 @@ class DelayedFetch:
         return self.since_us, self.message[0].id
 
     def try_complete(self, name: str) -> bool:
-        """Answer if there is something to read of a partition, or it is no longer led here."""
+        """Answer if there is something to read of a partition, or it is no longer served here."""
         request: FetchRequest = self.message[2]
+        if name in self.redirected:
+            return False
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
         if (
@@ -47,7 +51,7 @@ class DelayedFetch:
                 partition.readable_end(isolation) > cached.offset
                 and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
             )
-            or partition.check_epoch(cached.leader_epoch) != errors.NONE
+            or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
         ):
             self._complete(expired=False)

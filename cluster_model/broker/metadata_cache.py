@@ -1,6 +1,7 @@
 """What a broker knows of the cluster: who is alive, who leads what (``MetadataCache.scala``)."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
@@ -17,9 +18,11 @@ from harrow.cluster_model.topology import is_internal
 class MetadataCache:
     """Filled by the controller's UpdateMetadata, asked by clients."""
 
-    __slots__ = ("active_brokers", "controller", "internal_partitions", "live_brokers", "partitions")
+    __slots__ = ("active_brokers", "controller", "internal_partitions", "live_brokers", "partitions", "racks")
 
-    def __init__(self) -> None:
+    def __init__(self, racks: Mapping[int, str] = MappingProxyType({})) -> None:
+        self.racks = racks
+        """Where brokers stand, of those that say so (``broker.rack``)."""
         self.live_brokers: tuple[int, ...] = ()
         self.controller = NO_NODE
         """The controller that has sent an UpdateMetadata last."""

@@ -57,6 +57,8 @@ class Partition:
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
     blocked: list[Callable[[], None]] = field(default_factory=list)
+    is_deleted: bool = False
+    """Whether there is no replica here any more."""
     is_offline: bool = False
     """Whether the log directory has failed. Such a partition neither leads nor follows until the broker starts anew."""
 
@@ -85,6 +87,7 @@ class Partition:
 
     def give_up(self) -> None:
         """Be a replica no longer: neither lead nor follow."""
+        self.is_deleted = True
         self.pending_isr = None
         self.leader = protocol.NO_LEADER
         self.isr = self.maximal_isr = ()
@@ -297,8 +300,10 @@ class Partition:
 
     def append_as_follower(
         self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
-    ) -> None:
+    ) -> bool:
         """Append what was fetched, and take over the leader's HW as far as the own log goes, and its log start.
+
+        Return whether consumers may read more, or less, than before.
 
         After ``appendRecordsToFollowerOrFutureReplica``.
 
@@ -328,9 +333,12 @@ class Partition:
             )
         if batches:
             self.logs.appended(self.name)
-        self._update_hw(leader_hw)
+        hw_moved = self._update_hw(leader_hw)
         if leader_log_start and self.behaviours.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
+        behaviours = self.behaviours
+        limited = behaviours.follower_limited_by_hw and behaviours.consumer_limited_by_hw
+        return hw_moved or (bool(batches) and not limited)
 
     def _begins_with(self, batch: RecordBatch) -> bool:
         """Return whether a log without records begins in the middle of a batch: it has to begin with that one (KAFKA-6975).
@@ -534,6 +542,23 @@ class Partition:
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
         return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
 
+    def check_fetch(self, current_leader_epoch: int, request: protocol.FetchRequest) -> str:
+        """Return the error for a fetch: a consumer that knows of racks is served by followers as well (KIP-392).
+
+        The leader epoch counts there too (``Partition.readRecords`` with ``fetchOnlyFromLeader=false``).
+        """
+        error = self.check_epoch(current_leader_epoch)
+        if (
+            error == errors.NOT_LEADER_FOR_PARTITION
+            and request.rack is not None
+            and self._serves_as_follower()
+        ):
+            return errors.NONE
+        return error
+
+    def _serves_as_follower(self) -> bool:
+        return self.behaviours.follower_fetching and not self.is_deleted
+
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
 
@@ -565,8 +590,10 @@ class Partition:
         return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:
-        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""
+        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers, those of this replica."""
         if isolation == protocol.LOG_END or not self.behaviours.consumer_limited_by_hw:
+            return self.log.log_end_offset
+        if self.leader != self.broker and not self.behaviours.follower_limited_by_hw:
             return self.log.log_end_offset
         return (
             self.log.last_stable_offset if isolation == protocol.READ_COMMITTED else self.log.high_watermark

@@ -5,6 +5,7 @@ a time; a partition is truncated before it is fetched (KIP-101, KIP-279), or whe
 their logs have parted (KIP-595).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harrow.cluster_model import errors, protocol
@@ -54,8 +55,15 @@ class ReplicaFetcher:
         behaviours: Behaviours,
         broker_epoch: int,
         append_locks: AppendLocks,
+        on_replicated: Callable[[str], None] = lambda _: None,
+        on_truncated: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """*on_replicated* is called when an answer has moved what consumers may read, *on_truncated* when a log has been cut."""
         self._append_locks = append_locks
+        self._on_replicated = on_replicated
+        self._on_truncated = on_truncated
+        # Of which partitions an answer has moved that, until all of it has been dealt with.
+        self._replicated: list[str] = []
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -228,6 +236,7 @@ class ReplicaFetcher:
             # one and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
                 state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
+                self._on_truncated(state.partition.name)
             else:
                 self._truncate_to(state, min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         else:
@@ -236,6 +245,7 @@ class ReplicaFetcher:
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
         state.partition.truncate_to(offset, reason)
+        self._on_truncated(state.partition.name)
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
         self._truncating.pop(state.partition.name, None)
@@ -293,19 +303,27 @@ class ReplicaFetcher:
                     self._append(state, fetched)
                 else:
                     self._handle_error(state, fetched.error)
+            if self._replicated:
+                replicated, self._replicated = self._replicated, []
+                for name in replicated:
+                    self._on_replicated(name)
         self._work()
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
         partition = state.partition
         log_start = partition.log.log_start_offset
         try:
-            partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
+            readable_moved = partition.append_as_follower(
+                fetched.batches, fetched.hw, fetched.log_start_offset
+            )
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
         except KafkaStorageError:
             # The partition is failed, and with its log directory about to go offline.
             self._forget(partition.name)
         else:
+            if readable_moved:
+                self._replicated.append(partition.name)
             if fetched.batches or partition.log.log_start_offset != log_start:
                 state.fetch_offset = partition.log.log_end_offset
                 self._ask_for(state)
@@ -387,6 +405,7 @@ class ReplicaFetcher:
                 self._delayed.pop(name, None)
                 if start_offset > state.partition.log.log_end_offset:
                     state.partition.truncate_fully_and_start_at(start_offset)
+                    self._on_truncated(name)
                 state.fetch_offset = state.partition.log.log_end_offset
                 self._ask_for(state)
         self._work()
@@ -415,9 +434,18 @@ class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
     def __init__(
-        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, append_locks: AppendLocks
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        append_locks: AppendLocks,
+        on_replicated: Callable[[str], None],
+        on_truncated: Callable[[str], None],
     ) -> None:
         self._append_locks = append_locks
+        self._on_replicated = on_replicated
+        self._on_truncated = on_truncated
         self._broker = broker
         self._host = host
         self._config = config
@@ -445,6 +473,8 @@ class ReplicaFetcherManager:
                 self._behaviours,
                 self.broker_epoch,
                 self._append_locks,
+                self._on_replicated,
+                self._on_truncated,
             )
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)

@@ -23,13 +23,14 @@ from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
+from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
@@ -90,7 +91,10 @@ class ReplicaManager:
         self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.append_locks)
+        self._fetchers = ReplicaFetcherManager(
+            broker, host, config, behaviours, self.append_locks, self._replicated, self._fetch_watchers.note
+        )
+        self._selects_read_replica = behaviours.follower_fetching and config.replica_selector != NO_SELECTOR
         self.repeats_idle_fetches = True
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shutting_down = False
@@ -289,6 +293,8 @@ class ReplicaManager:
             self._complete_fetch,
             self._watch_fetch,
         )
+        if request.rack and self._selects_read_replica:
+            delayed.redirected = self._names_read_elsewhere(session, request.rack)
         # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
         # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
         if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
@@ -307,16 +313,28 @@ class ReplicaManager:
         if session.idle is None:
             self._watch_fetch(delayed)
 
+    def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
+        """Return the partitions of a fetch that waits which a consumer is to read from another replica."""
+        return tuple(
+            name
+            for name in session.news
+            if self._read_replica(self.partitions[name], session.partitions[name].offset, rack) is not None
+        )
+
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Return whether there is data to read, or an error to report."""
+        """Return whether there is data to read, an error to report, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in session.news:
             cached = session.partitions[name]
             partition = self.partitions.get(name)
+            if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
+                return True
+            if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
+                if self._behaviours.read_replica_answered_at_once:
+                    return True
+                continue
             if (
-                partition is None
-                or partition.check_epoch(cached.leader_epoch) != errors.NONE
-                or (
+                (
                     cached.offset < partition.readable_end(isolation)
                     and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
                 )
@@ -343,31 +361,27 @@ class ReplicaManager:
         self, name: str, cached: CachedPartition, message: Message
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
-        offset, epoch = cached.offset, cached.leader_epoch
+        offset, client = cached.offset, message[0].client.name
         diverging: tuple[int, int] | None = None
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
-        error = self._error_without_replica(name) if partition is None else partition.check_epoch(epoch)
-        if partition is not None and error == errors.NONE and not _is_known(partition, request.replica_id):
-            error = errors.UNKNOWN_LEADER_EPOCH
-        if partition is not None and error == errors.NONE:
-            if cached.last_epoch != protocol.NO_EPOCH:
-                error, diverging = partition.divergence(offset, cached.last_epoch)
-            if diverging is None and not partition.has_offset(offset):
-                error = errors.OFFSET_OUT_OF_RANGE
-        if partition is None or error != errors.NONE:
-            sender = message[0].client.name
-            self._reject("Fetch", name, sender, error)
-            if partition is not None and error in _BY_EPOCH:
-                known = partition.leader_epoch
-                self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
-            return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
+        if partition is None:
+            return self._refused(name, cached, client, self._error_without_replica(name))
+        error = partition.check_fetch(cached.leader_epoch, request)
+        if error == errors.NONE:
+            if request.rack:
+                elsewhere = self._read_replica(partition, offset, request.rack)
+                if elsewhere is not None:
+                    return self._redirected(partition, client, elsewhere)
+            error, diverging = self._position_error(partition, cached, request.replica_id)
+        if error != errors.NONE:
+            return self._refused(name, cached, client, error)
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
             )
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         readable_end = partition.readable_end(isolation)
         if offset >= readable_end:
             return protocol.FetchedPartition(
@@ -375,7 +389,7 @@ class ReplicaManager:
             )
         batches = log.read(offset, readable_end, request.max_bytes)
         if batches and isolation != protocol.LOG_END:
-            client, end_offset = message[0].client.name, batches[-1].next_offset
+            end_offset = batches[-1].next_offset
             self._host.emit(
                 events.RecordsServed, self._broker, name, client, offset, end_offset, log.high_watermark
             )
@@ -386,6 +400,59 @@ class ReplicaManager:
             batches,
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
+        )
+
+    def _position_error(
+        self, partition: Partition, cached: CachedPartition, replica: int
+    ) -> tuple[str, tuple[int, int] | None]:
+        """Return the error for where a fetch begins, and where a follower's log has parted from this one."""
+        diverging: tuple[int, int] | None = None
+        error = errors.NONE if _is_known(partition, replica) else errors.UNKNOWN_LEADER_EPOCH
+        if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
+            error, diverging = partition.divergence(cached.offset, cached.last_epoch)
+        if error == errors.NONE and diverging is None and not partition.has_offset(cached.offset):
+            error = errors.OFFSET_OUT_OF_RANGE
+        return error, diverging
+
+    def _refused(
+        self, name: str, cached: CachedPartition, sender: str, error: str
+    ) -> protocol.FetchedPartition:
+        """Return the answer to a fetch that gets an error."""
+        self._reject("Fetch", name, sender, error)
+        partition = self.partitions.get(name)
+        if partition is not None and error in _BY_EPOCH:
+            self._host.emit(
+                events.FetchFenced,
+                *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
+            )
+        return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
+
+    def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
+        """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
+        if not self._selects_read_replica or (
+            partition.leader != self._broker and self._behaviours.read_replica_selected_by_leader
+        ):
+            return None
+        return preferred_read_replica(partition, offset, rack, self._metadata)
+
+    def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
+        """Return whether a consumer that has read everything may be sent elsewhere, although nothing happens here.
+
+        That is so while another replica in its rack is dead, say. A follower knows no more of the others than when it led.
+        """
+        if partition.leader != self._broker:
+            return self._read_replica(partition, offset, rack) is not None
+        return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
+
+    def _redirected(self, partition: Partition, client: str, replica: int) -> protocol.FetchedPartition:
+        """Return the answer to a consumer that is to read from another replica."""
+        log = partition.log
+        self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
+        return protocol.FetchedPartition(
+            errors.NONE,
+            log.high_watermark,
+            log_start_offset=log.log_start_offset,
+            preferred_read_replica=replica,
         )
 
     def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
@@ -445,7 +512,8 @@ class ReplicaManager:
                     partition.readable_end(isolation) <= cached.offset
                     or (partition.log.compacts and partition.is_hole(cached.offset, isolation))
                 )
-                and partition.check_epoch(cached.leader_epoch) == errors.NONE
+                and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
+                and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
                 and not (
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.is_at_odds(cached.offset, cached.last_epoch)
@@ -560,6 +628,13 @@ class ReplicaManager:
         if partition is None:
             return self._error_without_replica(name), NO_OFFSET
         return partition.low_watermark(self._is_alive)
+
+    def _replicated(self, name: str) -> None:
+        """A follower's high watermark has moved: consumers that read from it have something to read (KIP-392)."""
+        if self._behaviours.replication_completes_fetches:
+            self._fetch_watchers.check(name)
+        else:
+            self._fetch_watchers.note(name)
 
     def _log_start_raised(self, name: str) -> None:
         """Have followers, or the leader, hear where a log begins."""

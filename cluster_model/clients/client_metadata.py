@@ -45,6 +45,8 @@ class ClientMetadata:
         )
         self._failures = 0
         self._answers_without_news = 0
+        self.live_brokers: tuple[int, ...] = ()
+        """The brokers of the last answer."""
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
         self.connections = {
@@ -141,6 +143,7 @@ class ClientMetadata:
         self._failures = 0
         self._answers_without_news += 1
         self._known = self.connections
+        self.live_brokers = response.brokers
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.

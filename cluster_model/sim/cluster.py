@@ -106,6 +106,7 @@ class Cluster:
         self._configs = {
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
+        self._racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
         self._topic_configs = {
             broker: {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
             for broker, config in self._configs.items()
@@ -203,6 +204,7 @@ class Cluster:
             self._topic_configs[broker].__getitem__,
             self.behaviours,
             self.control_plane,
+            self._racks,
         )
         self.brokers[broker] = life
         self.network.add(process)
@@ -413,8 +415,7 @@ class Cluster:
         """Have an administrator ask that a topic have so many partitions."""
         created = len(self.assignments.get(topic, ()))
         self._added.update((f"{topic}-{number}", None) for number in range(created, total))
-        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
-        self.control_plane.create_partitions(topic, total, racks)
+        self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""

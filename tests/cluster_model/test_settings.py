@@ -62,6 +62,8 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "num.io.threads"): by_release((ALL, 8)),
     (BROKER, "queued.max.requests"): by_release((ALL, 500)),
     (BROKER, "control.plane.listener.name"): by_release((ALL, "none")),
+    (BROKER, "replica.selector.class"): by_release((ALL, "none")),  # KIP-392, 2.4
+    (CONSUMER, "client.rack"): by_release((ALL, "")),
     (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
     (BROKER, "replica.lag.time.max.ms"): changed_in("2.8", 10_000, 30_000),  # KIP-537, 2.5
     (BROKER, "zookeeper.session.timeout.ms"): changed_in("2.8", 6_000, 18_000),  # KIP-537, 2.5
@@ -167,6 +169,8 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
                 assert 0 <= float(value) <= 1, setting
             elif setting.kind == "bool":
                 assert isinstance(value, bool), setting
+            elif setting.kind == "text":
+                assert isinstance(value, str), setting
             else:
                 assert isinstance(value, int), setting
                 assert setting.minimum <= value <= setting.maximum, setting

@@ -192,6 +192,7 @@ class ConsumerClient(Reader):
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
             topics=() if self.spec.partitions else self._cluster.topic_names(),
+            errors_clear_read_replica=self._cluster.behaviours.errors_clear_read_replica,
         )
         self._consumer.start()
 

@@ -15,6 +15,8 @@ Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 
 SETTINGS_MAX: Final = 4
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
+_TEXTS: Final = ("", "rack-0", "rack-1")
+"""Names of racks, as clusters are drawn with them."""
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
 
@@ -56,6 +58,8 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.sampled_from(setting.choices)
     if setting.kind == "ratio":
         return st.sampled_from(_RATIOS)
+    if setting.kind == "text":
+        return st.sampled_from(_TEXTS)
     usual = [n for n in (setting.minimum, *_USUAL) if setting.minimum <= n <= setting.maximum]
     return st.sampled_from(usual) | st.integers(setting.minimum, setting.maximum)
 

@@ -170,6 +170,11 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             [elected(1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
             {"clean-election": 1, "zombie-leader-served-read": 1},
         ),
+        # A follower that serves a consumer is no leader of the past (KIP-392).
+        (
+            [elected(1), follows(0, 1, 1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
+            {"clean-election": 1},
+        ),
         (
             [elected(2), isr("shrink", 0, 2, epoch=1)],
             {"clean-election": 1, "isr-shrank": 1, "zombie-leader-changed-isr": 1},
