@@ -253,7 +253,9 @@ class KRaftBrokerLifecycle:
             if image.partitions is known:
                 records = (record for _, record in self._log.read(before, high_watermark))
                 changed = tuple(
-                    dict.fromkeys(record.partition for record in records if isinstance(record, PartitionRecord))
+                    dict.fromkeys(
+                        record.partition for record in records if isinstance(record, PartitionRecord)
+                    )
                 )
             else:
                 changed = tuple(

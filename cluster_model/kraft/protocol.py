@@ -133,11 +133,7 @@ class FetchSnapshotResponse:
 
 
 QuorumRequest = (
-    VoteRequest
-    | BeginQuorumEpochRequest
-    | EndQuorumEpochRequest
-    | RaftFetchRequest
-    | FetchSnapshotRequest
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RaftFetchRequest | FetchSnapshotRequest
 )
 
 

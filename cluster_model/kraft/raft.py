@@ -689,7 +689,9 @@ class RaftClient:
             return errors.NOT_LEADER_FOR_PARTITION
         return errors.FENCED_LEADER_EPOCH if epoch < self.log.epoch else errors.NONE
 
-    def _handle_fetch_snapshot(self, request: protocol.FetchSnapshotRequest) -> protocol.FetchSnapshotResponse:
+    def _handle_fetch_snapshot(
+        self, request: protocol.FetchSnapshotRequest
+    ) -> protocol.FetchSnapshotResponse:
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:
             leader = NO_NODE if self._is_closed else self.leader
