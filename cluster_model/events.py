@@ -314,6 +314,35 @@ class CoreHealed(Event):
 # Controller
 
 
+@event("metadata_snapshot_taken")
+class MetadataSnapshotTaken(Event):
+    """A node has written a snapshot of what the metadata log says below an offset; ``epoch`` is that of the last record in it."""
+
+    broker: BrokerId
+    end_offset: Offset
+    epoch: Epoch
+
+
+@event("metadata_snapshot_fetched")
+class MetadataSnapshotFetched(Event):
+    """A node whose log ended at an offset where the leader's had not begun, or parted from it before that, begins anew with a snapshot."""
+
+    broker: BrokerId
+    leader: BrokerId
+    log_end: Offset
+    end_offset: Offset
+    epoch: Epoch
+
+
+@event("metadata_log_start")
+class MetadataLogStarted(Event):
+    """A node has deleted old snapshots, and what its metadata log had below the oldest that is left."""
+
+    broker: BrokerId
+    log_start: Offset
+    leo: Offset
+
+
 @event("controller_elected")
 class ControllerElected(Event):
     """A broker has learned that it is controller."""
@@ -1036,6 +1065,25 @@ class CommittedMetadataCut(Event):
     node: BrokerId
     offset: Offset
     high_watermark: Offset
+
+
+@notice("metadata_snapshot_written")
+class MetadataSnapshotWritten(Event):
+    """The records of a snapshot that a node has taken."""
+
+    node: BrokerId
+    end_offset: Offset
+    epoch: Epoch
+    records: Annotated[tuple[Any, ...], FieldKind.OBJECT]
+
+
+@notice("metadata_snapshot_differs")
+class MetadataSnapshotDiffers(Event):
+    """A snapshot says otherwise than the committed records below its end, all of ``committed`` being so."""
+
+    node: BrokerId
+    end_offset: Offset
+    committed: Offset
 
 
 @notice("clean_shutdown_noted")

@@ -444,6 +444,22 @@ _MUTANTS: Final = (
         noticed_by=("lost-write", "duplicate"),
     ),
     Mutant(
+        name="snapshot-cuts-log",
+        switch="snapshot_cuts_shorter_log_only",
+        doc="A controller or broker that starts begins behind its latest snapshot, and has forgotten what its metadata log had there.",
+        source="KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
+        noticed_by=("committed-metadata-kept",),
+        kafka="4.3",
+    ),
+    Mutant(
+        name="snapshot-of-uncommitted",
+        switch="snapshot_of_committed_metadata",
+        doc="The active controller's snapshots have what it has decided and nobody has committed; who begins with one takes it for the truth.",
+        source="KIP-630, KafkaMetadataLog.createNewSnapshot",
+        noticed_by=("metadata-snapshot-committed",),
+        kafka="4.3",
+    ),
+    Mutant(
         name="two-votes-an-epoch",
         switch="one_vote_per_epoch",
         kafka="4.3",

@@ -681,6 +681,17 @@ class Behaviours:
         "KIP-595, KafkaRaftClient.handleVoteRequest (QuorumState.votedKey)",
         meaning="a voter votes once in an epoch (KIP-595)",
     )
+    snapshot_cuts_shorter_log_only: bool = _switch(
+        "In KRaft a node that starts begins anew behind its latest snapshot only where its log does not go that far. Off is a mutant: it always "
+        "does, and has forgotten what it has told the leader that it has.",
+        "KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
+        meaning="a node that starts keeps what its metadata log has behind its latest snapshot (KIP-630)",
+    )
+    snapshot_of_committed_metadata: bool = _switch(
+        "In KRaft a snapshot has what is committed. Off is a mutant: that of the active controller has what it goes by, which is ahead of that.",
+        "KIP-630, KafkaMetadataLog.createNewSnapshot; MetadataLoader.handleCommit",
+        meaning="a snapshot of the metadata has what is committed, and nothing else (KIP-630)",
+    )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
         "nobody when it is back.",

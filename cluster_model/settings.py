@@ -161,6 +161,16 @@ _CATALOGUE: Final = (
             "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("metadata.log.max.record.bytes.between.snapshots", BROKER, "int", _always(20_971_520),
+            "In KRaft: how much a node takes over of the metadata log before it writes a snapshot.", minimum=1, since="3.0"),
+    Setting("metadata.log.max.snapshot.interval.ms", BROKER, "ms", _always(3_600_000),
+            "In KRaft: how long after its start, or its last one, a node writes a snapshot in any case; 0 for no limit (KIP-876).",
+            since="3.4"),
+    Setting("metadata.max.retention.bytes", BROKER, "int", (("0.10.2", -1), ("3.4", 104_857_600)),
+            "In KRaft: how large metadata log and snapshots together get before the oldest snapshot goes, and the log up to the next one; "
+            "-1 for no limit.", minimum=-1, since="3.0"),
+    Setting("metadata.max.retention.ms", BROKER, "ms", _always(604_800_000),
+            "In KRaft: how old a snapshot gets that is not the only one; -1 for no limit.", minimum=-1, since="3.0"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
             "Whether the controller gives preferred leaders their leadership back by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
@@ -411,6 +421,10 @@ class BrokerConfig:
     quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
     quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")
     quorum_request_timeout_us: int = _setting("controller.quorum.request.timeout.ms")
+    metadata_snapshot_bytes: int = _setting("metadata.log.max.record.bytes.between.snapshots")
+    metadata_snapshot_interval_us: int = _setting("metadata.log.max.snapshot.interval.ms")
+    metadata_retention_bytes: int = _setting("metadata.max.retention.bytes")
+    metadata_retention_us: int = _setting("metadata.max.retention.ms")
     auto_leader_rebalance: bool = _setting("auto.leader.rebalance.enable")
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")

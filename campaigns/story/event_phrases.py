@@ -370,6 +370,26 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
     Phrase(events.ControllerResigned, "controller", "is no longer controller"),
     Phrase(
+        events.MetadataSnapshotTaken,
+        "controller",
+        "wrote a SNAPSHOT of the metadata up to {end_offset} (epoch {epoch})",
+        "metadata snapshot",
+        routine=True,
+    ),
+    Phrase(
+        events.MetadataSnapshotFetched,
+        "controller",
+        "begins anew with a metadata SNAPSHOT up to {end_offset}; its log ended at {log_end}",
+        "fetched metadata snapshot",
+        to="leader",
+    ),
+    Phrase(
+        events.MetadataLogStarted,
+        "controller",
+        "deleted its metadata log below {log_start}",
+        "metadata log start",
+    ),
+    Phrase(
         events.ControllerChanged,
         "controller",
         _controller_changed,

@@ -271,6 +271,20 @@ class CommittedMetadataKept:
         self._broken_at(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
 
 
+class MetadataSnapshotCommitted:
+    """A snapshot says what is committed."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        checks.trace.subscribe(events.MetadataSnapshotDiffers, self._differs)
+
+    def _differs(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
+        details = f"its snapshot of the metadata below {end_offset} is not what is committed there"
+        if end_offset > committed:
+            details += f", which ends at {committed}"
+        self._broken_at(catalogue.METADATA_SNAPSHOT_COMMITTED, node, "", -1, -1, details)
+
+
 CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.CONTROLLER_EPOCH_MONOTONIC: ControllerEpochMonotonic,
     catalogue.LEADER_EPOCH_MONOTONIC: LeaderEpochMonotonic,
@@ -280,5 +294,6 @@ CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.FAILOVER_SHRINKS_ISR: FailoverShrinksIsr,
     catalogue.UNCLEAN_REPLICA_NOT_ELECTED: UncleanReplicaNotElected,
     catalogue.COMMITTED_METADATA_KEPT: CommittedMetadataKept,
+    catalogue.METADATA_SNAPSHOT_COMMITTED: MetadataSnapshotCommitted,
 }
 """The checks of controllers and of those who obey them, by invariant."""

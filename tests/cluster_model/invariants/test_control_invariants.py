@@ -14,6 +14,7 @@ from harrow.cluster_model.events import (
     IsrWritten,
     LeaderElected,
     LeaderEpochTaken,
+    MetadataSnapshotDiffers,
     PartitionStateWritten,
     RegistrationLearned,
 )
@@ -213,4 +214,18 @@ class TestCommittedMetadataKept:
         assert watched.broken == [("committed-metadata-kept", 3001, "", -1, -1)]
         assert watched.details == [
             "it lacks what stood at 17 of the metadata log, although all below 20 was committed"
+        ]
+
+
+class TestMetadataSnapshotCommitted:
+    def test_a_snapshot_says_otherwise_than_what_is_committed_or_goes_further(self, watched: Watched) -> None:
+        watched.emit(MetadataSnapshotDiffers, 3001, 20, 20)
+        watched.emit(MetadataSnapshotDiffers, 1, 21, 20)
+        assert watched.broken == [
+            ("metadata-snapshot-committed", 3001, "", -1, -1),
+            ("metadata-snapshot-committed", 1, "", -1, -1),
+        ]
+        assert watched.details == [
+            "its snapshot of the metadata below 20 is not what is committed there",
+            "its snapshot of the metadata below 21 is not what is committed there, which ends at 20",
         ]
