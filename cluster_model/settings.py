@@ -41,7 +41,8 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice`` or ``ratio``: a number from 0 to 1, kept as it is written.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio``: a number from 0 to 1, kept as it is written, or ``replicas``: a
+    list of partitions' numbers with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`, or nothing.
     """
 
     name: str
@@ -74,6 +75,8 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """What ``cleanup.policy`` may be: a list in any order, of which these are all."""
+ALL_REPLICAS: Final = "*"
+"""What stands for every replica of a topic where replicas are listed."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -180,6 +183,22 @@ _CATALOGUE: Final = (
             "How often a broker that stops asks the controller, the first time included.", maximum=INT_MAX),
     Setting("controlled.shutdown.retry.backoff.ms", BROKER, "ms", _always(5_000),
             "How long a broker that stops waits after each time that it has asked in vain."),
+    Setting("quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what a client sends and fetches, the present one included.", minimum=1,
+            maximum=INT_MAX),
+    Setting("quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("replication.quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what is replicated of throttled partitions (KIP-73).", minimum=1,
+            maximum=INT_MAX),
+    Setting("replication.quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("leader.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker sends to followers outside the ISR, of the partitions that "
+            "leader.replication.throttled.replicas lists (KIP-73).", minimum=1),
+    Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
+            "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -207,6 +226,11 @@ _CATALOGUE: Final = (
             "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
     Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
             "log.cleaner.delete.retention.ms, for one topic."),
+    Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which leaders leader.replication.throttled.rate holds back: the numbers of partitions, each with its broker, such as "
+            "0:1,1:2, or * for all (KIP-73)."),
+    Setting("follower.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which followers follower.replication.throttled.rate holds back, written the same way (KIP-73)."),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -394,6 +418,12 @@ class BrokerConfig:
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
+    quota_samples: int = _setting("quota.window.num")
+    quota_sample_us: int = _setting("quota.window.size.seconds")
+    replication_quota_samples: int = _setting("replication.quota.window.num")
+    replication_quota_sample_us: int = _setting("replication.quota.window.size.seconds")
+    leader_throttled_rate: int = _setting("leader.replication.throttled.rate")
+    follower_throttled_rate: int = _setting("follower.replication.throttled.rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,6 +446,8 @@ class TopicConfig:
     min_compaction_lag_us: int
     max_compaction_lag_us: int
     delete_retention_us: int
+    leader_throttled_replicas: str
+    follower_throttled_replicas: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,6 +521,8 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),
         max_compaction_lag_us=max_lag_us,
         delete_retention_us=us("delete.retention.ms", broker.delete_retention_us),
+        leader_throttled_replicas=str(given.get("leader.replication.throttled.replicas", "")),
+        follower_throttled_replicas=str(given.get("follower.replication.throttled.replicas", "")),
     )
 
 

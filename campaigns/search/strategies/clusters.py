@@ -7,13 +7,14 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
-from harrow.cluster_model.settings import BROKER, SETTINGS, TOPIC, Setting, Value, reconciled
+from harrow.cluster_model.settings import ALL_REPLICAS, BROKER, SETTINGS, TOPIC, Setting, Value, reconciled
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 """Values by the name of a setting, the plainest first, or a strategy for them."""
 
 SETTINGS_MAX: Final = 4
+_REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
@@ -56,6 +57,8 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.sampled_from(setting.choices)
     if setting.kind == "ratio":
         return st.sampled_from(_RATIOS)
+    if setting.kind == "replicas":
+        return st.sampled_from(_REPLICAS)
     usual = [n for n in (setting.minimum, *_USUAL) if setting.minimum <= n <= setting.maximum]
     return st.sampled_from(usual) | st.integers(setting.minimum, setting.maximum)
 
