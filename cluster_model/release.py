@@ -385,6 +385,7 @@ class Behaviours:
         "KAFKA-9677, KafkaApis.handleFetchRequest (getMaxValueInQuotaWindow)",
         meaning="a consumer gets no more at once than its quota allows (KAFKA-9677)",
         before=(("2.5", False),),
+        is_repair=False,
     )
     rate_counts_overlapping_sample: bool = _switch(
         "The rate that a quota is compared with forgets a sample when nothing has been recorded to it for a whole window. Before, when it had "
@@ -499,6 +500,16 @@ class Behaviours:
         meaning="a leader that is elected again learns anew how far its followers are",
         latest=False,
         safe=True,
+    )
+    isr_lag_counts_messages: bool = _switch(
+        "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
+        "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "
+        "0.8: before all releases that have a profile.",
+        "KIP-16 (KAFKA-1546), Partition.getOutOfSyncReplicas",
+        meaning="a follower leaves the ISR for the time that it is behind, not for a number of records (KIP-16)",
+        latest=False,
+        before=(("0.9", True),),
+        is_repair=False,
     )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "

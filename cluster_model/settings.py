@@ -42,7 +42,8 @@ class Setting:
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
     ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio``: a number from 0 to 1, kept as it is written, or ``replicas``: a
-    list of partitions' numbers with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`, or nothing.
+    list of partitions' numbers with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before
+    all that have a profile, without which nobody would read it.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Setting:
     maximum: int = LONG_MAX
     choices: tuple[str, ...] = ()
     since: str = "0.10.2"
+    needs: str = ""
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -87,6 +89,9 @@ _CATALOGUE: Final = (
             "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
             "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
+    Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
+            "Up to 0.8, as `behaviours` may have it: how many records a follower may be behind the leader's LEO before it leaves the ISR "
+            "(removed by KIP-16).", minimum=1, needs="isr_lag_counts_messages"),
     Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
             "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
@@ -377,6 +382,7 @@ class BrokerConfig:
     unclean_leader_election: bool = _setting("unclean.leader.election.enable")
     min_insync_replicas: int = _setting("min.insync.replicas")
     replica_lag_time_max_us: int = _setting("replica.lag.time.max.ms")
+    replica_lag_max_messages: int = _setting("replica.lag.max.messages")
     replica_fetch_wait_max_us: int = _setting("replica.fetch.wait.max.ms")
     replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
     fetch_session_slots: int = _setting("max.incremental.fetch.session.cache.slots")

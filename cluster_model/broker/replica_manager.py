@@ -86,7 +86,10 @@ class ReplicaManager:
         )
         # The partitions of which a member of the ISR may be behind, and so out of sync one day.
         self._isr_suspects: dict[str, None] = {}
-        self._isr_shrinking = PeriodicTask(host, config.replica_lag_time_max_us // 2, self._shrink_isrs)
+        looks_twice = not behaviours.isr_lag_counts_messages
+        self._isr_shrinking = PeriodicTask(
+            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
+        )
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
@@ -860,6 +863,7 @@ class ReplicaManager:
                 self._metadata.may_join_isr,
                 topic_config.unclean_leader_election,
                 self._isr_writes,
+                self._config.replica_lag_max_messages,
             )
             self.partitions[name] = partition
         return partition

@@ -68,6 +68,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
     (BROKER, "max.incremental.fetch.session.cache.slots"): by_release((ALL, 1000)),
     (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
+    (BROKER, "replica.lag.max.messages"): by_release((ALL, 4_000)),
     (BROKER, "quota.window.num"): by_release((ALL, 11)),
     (BROKER, "quota.window.size.seconds"): by_release((ALL, 1)),
     (BROKER, "replication.quota.window.num"): by_release((ALL, 11)),

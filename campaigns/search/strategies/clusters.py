@@ -34,7 +34,7 @@ def settings(
     With *options* it is these settings, with these values; without them it is a few of the whole
     catalogue, with any value that it allows. ``min.insync.replicas`` stays within *replicas*.
     """
-    known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka)}
+    known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs}
     behaviours = RELEASES[kafka].behaviours
     if options is not None:
         found = {name: draw(_of_option(values)) for name, values in options.items() if name in known}
