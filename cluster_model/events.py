@@ -856,6 +856,43 @@ class RequestQueueFull(Event):
     requests: Number
 
 
+@event("client_throttled")
+class ClientThrottled(Event):
+    """A client has exceeded its quota: for so long its broker hears nothing of it, up to 1.1 for so long it gets no answer (KIP-219)."""
+
+    broker: BrokerId
+    client: ClientName
+    api: Text
+    throttle_us: Number
+
+
+@event("replica_throttled")
+class ReplicaThrottled(Event):
+    """A leader has nothing for a follower outside the ISR, for ``leader.replication.throttled.rate`` is exceeded (KIP-73)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    replica: BrokerId
+    offset: Offset
+
+
+@event("follower_throttled")
+class FollowerThrottled(Event):
+    """A follower leaves a partition out of its fetches for now, for ``follower.replication.throttled.rate`` is exceeded (KIP-73)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    offset: Offset
+
+
+@event("replication_throttle")
+class ReplicationThrottleSet(Event):
+    """An administrator has changed at which rate throttled replicas are replicated, in bytes a second; -1 without limit."""
+
+    bytes_per_second: Number
+
+
 @event("fetch_waits")
 class FetchDelayed(Event):
     """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.

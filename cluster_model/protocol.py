@@ -49,11 +49,13 @@ class ProduceResponse:
     """For each partition: error and base offset (-1 when unknown).
 
     ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far as this one knows (KIP-951).
+    For ``throttle_us`` the client is not heard, and has to wait, for it has exceeded its quota (KIP-219).
     """
 
     api: ClassVar[str] = "Produce"
     partitions: dict[str, tuple[str, int]]
     current_leaders: dict[str, tuple[int, int]] = field(default_factory=dict)
+    throttle_us: int = 0
 
 
 @dataclass(slots=True)
@@ -118,13 +120,15 @@ class FetchedPartition:
 class FetchResponse:
     """The answer to a Fetch; in a session without the partitions of which there is nothing new to say.
 
-    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again.
+    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again. ``throttle_us`` is as that of a
+    produce; such an answer has nothing else.
     """
 
     api: ClassVar[str] = "Fetch"
     partitions: dict[str, FetchedPartition]
     error: str = errors.NONE
     session_id: int = NO_SESSION
+    throttle_us: int = 0
 
     @property
     def record_bytes(self) -> int:

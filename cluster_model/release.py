@@ -416,6 +416,31 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    throttled_answer_at_once: bool = _switch(
+        "A broker answers a client that has exceeded its quota at once, with nothing where it fetches, and says for how long it will hear "
+        "nothing of it; the client waits as long. Before, the answer itself was kept back: a client whose request.timeout.ms was over "
+        "sent again what the broker had long appended.",
+        "KIP-219 (KAFKA-6028), ClientQuotaManager.throttle, ClusterConnectionStates.throttle",
+        meaning="a client that exceeds its quota is answered at once, and waits (KIP-219)",
+        before=(("2.0", False),),
+        is_repair=False,
+    )
+    fetch_limited_to_quota: bool = _switch(
+        "A consumer gets no more at once than its quota allows in a window. Before, an answer that was larger was never sent: it exceeded "
+        "the quota each time.",
+        "KAFKA-9677, KafkaApis.handleFetchRequest (getMaxValueInQuotaWindow)",
+        meaning="a consumer gets no more at once than its quota allows (KAFKA-9677)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
+    rate_counts_overlapping_sample: bool = _switch(
+        "The rate that a quota is compared with forgets a sample when nothing has been recorded to it for a whole window. Before, when it had "
+        "begun a whole window ago, so that the rate jumped.",
+        "SampledStat.purgeObsoleteSamples (lastEventMs)",
+        meaning="a quota's window keeps a sample that overlaps it",
+        before=(("3.8", False),),
+        is_repair=False,
+    )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
@@ -526,6 +551,16 @@ class Behaviours:
         meaning="a leader that is elected again learns anew how far its followers are",
         latest=False,
         safe=True,
+    )
+    isr_lag_counts_messages: bool = _switch(
+        "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
+        "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "
+        "0.8: before all releases that have a profile.",
+        "KIP-16 (KAFKA-1546), Partition.getOutOfSyncReplicas",
+        meaning="a follower leaves the ISR for the time that it is behind, not for a number of records (KIP-16)",
+        latest=False,
+        before=(("0.9", True),),
+        is_repair=False,
     )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "

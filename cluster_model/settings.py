@@ -46,8 +46,10 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written) or ``text``: a
-    name, `NO_TEXT` where there is none.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
+    `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
+    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which nobody would
+    read it.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Setting:
     maximum: int = LONG_MAX
     choices: tuple[str, ...] = ()
     since: str = "0.10.2"
+    needs: str = ""
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -80,6 +83,8 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """What ``cleanup.policy`` may be: a list in any order, of which these are all."""
+ALL_REPLICAS: Final = "*"
+"""What stands for every replica of a topic where replicas are listed."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -90,6 +95,9 @@ _CATALOGUE: Final = (
             "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
             "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
+    Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
+            "Up to 0.8, as `behaviours` may have it: how many records a follower may be behind the leader's LEO before it leaves the ISR "
+            "(removed by KIP-16).", minimum=1, needs="isr_lag_counts_messages"),
     Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
             "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
@@ -215,6 +223,22 @@ _CATALOGUE: Final = (
             "min.insync.replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.state.log.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __transaction_state.", minimum=14, maximum=INT_MAX, since="0.11"),
+    Setting("quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what a client sends and fetches, the present one included.", minimum=1,
+            maximum=INT_MAX),
+    Setting("quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("replication.quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what is replicated of throttled partitions (KIP-73).", minimum=1,
+            maximum=INT_MAX),
+    Setting("replication.quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("leader.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker sends to followers outside the ISR, of the partitions that "
+            "leader.replication.throttled.replicas lists (KIP-73).", minimum=1),
+    Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
+            "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -242,6 +266,11 @@ _CATALOGUE: Final = (
             "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
     Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
             "log.cleaner.delete.retention.ms, for one topic."),
+    Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which leaders leader.replication.throttled.rate holds back: the numbers of partitions, each with its broker, such as "
+            "0:1,1:2, or * for all (KIP-73)."),
+    Setting("follower.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which followers follower.replication.throttled.rate holds back, written the same way (KIP-73)."),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -391,6 +420,7 @@ class BrokerConfig:
     unclean_leader_election: bool = _setting("unclean.leader.election.enable")
     min_insync_replicas: int = _setting("min.insync.replicas")
     replica_lag_time_max_us: int = _setting("replica.lag.time.max.ms")
+    replica_lag_max_messages: int = _setting("replica.lag.max.messages")
     replica_fetch_wait_max_us: int = _setting("replica.fetch.wait.max.ms")
     replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
     fetch_session_slots: int = _setting("max.incremental.fetch.session.cache.slots")
@@ -444,6 +474,12 @@ class BrokerConfig:
     transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
     transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
     transaction_topic_segment_bytes: int = _setting("transaction.state.log.segment.bytes")
+    quota_samples: int = _setting("quota.window.num")
+    quota_sample_us: int = _setting("quota.window.size.seconds")
+    replication_quota_samples: int = _setting("replication.quota.window.num")
+    replication_quota_sample_us: int = _setting("replication.quota.window.size.seconds")
+    leader_throttled_rate: int = _setting("leader.replication.throttled.rate")
+    follower_throttled_rate: int = _setting("follower.replication.throttled.rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,6 +502,8 @@ class TopicConfig:
     min_compaction_lag_us: int
     max_compaction_lag_us: int
     delete_retention_us: int
+    leader_throttled_replicas: str
+    follower_throttled_replicas: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,6 +578,8 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),
         max_compaction_lag_us=max_lag_us,
         delete_retention_us=us("delete.retention.ms", broker.delete_retention_us),
+        leader_throttled_replicas=str(given.get("leader.replication.throttled.replicas", "")),
+        follower_throttled_replicas=str(given.get("follower.replication.throttled.replicas", "")),
     )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import (
+    Bandwidth,
     BrokerId,
+    Client,
     ClientName,
     Count,
     Duration,
@@ -120,6 +122,20 @@ class DiskSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSpec:
+    """How much a client may send, and fetch, of each broker in a second; a broker makes one wait that has more.
+
+    What counts are the batches in requests and answers.
+    """
+
+    client: Client | None = described(
+        "The name of a client; by default every client that has no quota of its own.", default=None
+    )
+    producer_byte_rate: Bandwidth | None = described("How much it may send.", default=None)
+    consumer_byte_rate: Bandwidth | None = described("How much it may fetch.", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The servers."""
 
@@ -174,6 +190,9 @@ class ClusterSpec:
         default=False,
         key="kraft.combined",
         shrinks=False,
+    )
+    quotas: tuple[QuotaSpec, ...] = described(
+        "Quotas of clients; by default none has any.", default=(), counts_if_set=True
     )
     settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
 

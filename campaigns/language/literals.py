@@ -61,6 +61,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 RATIO_PATTERN: Final = r"0|1|1\.0{1,6}|0?\.[0-9]{1,6}"
+REPLICAS_PATTERN: Final = r"(\*|[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9})*)?"
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
@@ -397,6 +398,8 @@ def setting_value(setting: Setting, text: str) -> Value:
         return ratio(text)
     if setting.kind == "text":
         return printable(text)
+    if setting.kind == "replicas":
+        return replicas(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
@@ -415,6 +418,13 @@ def ratio(text: str) -> str:
     """Return a number from 0 to 1, as it is written: the model gets no rounded one."""
     if not re.fullmatch(RATIO_PATTERN, text):
         raise LiteralError(f"expected a number from 0 to 1 such as 0.5, not {quoted(text)}")
+    return text
+
+
+def replicas(text: str) -> str:
+    """Return a list of partitions' numbers with brokers, as ``ThrottledReplicaListValidator`` takes it."""
+    if not re.fullmatch(REPLICAS_PATTERN, text):
+        raise LiteralError(f'expected a list such as 0:1,0:2 (partition:broker), or "*", not {quoted(text)}')
     return text
 
 

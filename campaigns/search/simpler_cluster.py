@@ -8,7 +8,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.search.timeline import timeline, values_of, with_actions, with_timeline, with_values
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
-from harrow.cluster_model.settings import Value, conflicts
+from harrow.cluster_model.settings import SETTINGS, Value, conflicts
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import NetworkSpec
 
@@ -135,7 +135,9 @@ def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
     for name in sorted(names, key=lambda name: (name == _ACKS, name)):
         yield from _without_settings(plan, {name})
     for switch in sorted(plan.behaviours):
-        yield replace(plan, behaviours=_without(plan.behaviours, {switch}))
+        needing = {setting.name for setting in SETTINGS.values() if setting.needs == switch}
+        without = replace(plan, behaviours=_without(plan.behaviours, {switch}))
+        yield from _without_settings(without, needing) if needing & names else (without,)
 
 
 def with_defaults(spec: S) -> Iterator[S]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.language.units import fields_text, value_text
+from harrow.campaigns.language.units import duration_text, fields_text, value_text
 from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
 from harrow.checks.causes.story import words
@@ -264,6 +264,13 @@ def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
 def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
+
+
+def _replication_throttle_set(event: events.ReplicationThrottleSet, _context: EventContext) -> str:
+    rate = "is UNTHROTTLED"
+    if event.bytes_per_second >= 0:
+        rate = f"is THROTTLED to {event.bytes_per_second} bytes a second on each broker"
+    return f"what is replicated of throttled partitions {rate}"
 
 
 def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
@@ -537,6 +544,37 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
         lane="replica",
         to="broker",
         routine=True,
+    ),
+    Phrase(
+        events.ClientThrottled,
+        "request",
+        lambda event, _: (
+            f"THROTTLES {event.client} for {duration_text(event.throttle_us)} ({event.api}): it has exceeded its quota"
+        ),
+        "throttled request",
+        lane="broker",
+        to="client",
+    ),
+    Phrase(
+        events.ReplicaThrottled,
+        "request",
+        "has nothing for {replica}{on} from offset {offset} on: leader.replication.throttled.rate is exceeded",
+        "throttled fetch",
+        to="replica",
+        routine=True,
+    ),
+    Phrase(
+        events.FollowerThrottled,
+        "request",
+        "does not fetch{which} from offset {offset} on: follower.replication.throttled.rate is exceeded",
+        "throttled partition",
+        routine=True,
+    ),
+    Phrase(
+        events.ReplicationThrottleSet,
+        "fault",
+        _replication_throttle_set,
+        lane=FAULTS,
     ),
     Phrase(
         events.FetchDelayed,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import Steps
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
@@ -25,6 +26,7 @@ from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
     BrokerStarted,
+    ClientThrottled,
     ControlRequestObeyed,
     RequestRejected,
 )
@@ -53,8 +55,10 @@ class Broker:
         behaviours: Behaviours,
         control_plane: ControlPlane,
         racks: Mapping[int, str] = MappingProxyType({}),
+        quotas: ClientQuotas | None = None,
     ) -> None:
         self.id = broker
+        self._quotas = quotas
         self._host = host
         self._config = config
         self._behaviours = behaviours
@@ -81,8 +85,9 @@ class Broker:
             topic_config,
             behaviours,
             self._lifecycle.alter_partition_manager,
-            self.respond,
+            self.respond if quotas is None else self._respond_within_quota,
             self.metadata,
+            None if quotas is None else quotas.fetch,
         )
         self.replicas.on_unblocked = self._queue_again
         self._coordinators: dict[str, Coordinator] = {}
@@ -293,6 +298,52 @@ class Broker:
         connection = message[0]
         if body is not None:
             self._host.send_response(connection, message[1], body)
+        connection.muted = False
+        if connection.throttle_us:
+            self._mute(connection)
+        if connection.waiting and not connection.draining:
+            self._handle_waiting(connection)
+
+    # Quotas
+
+    def _respond_within_quota(self, message: Message, body: Any) -> None:
+        """Answer a produce or a fetch; who has exceeded its quota is throttled.
+
+        From KIP-219 on that client is answered at once, told how long, and not heard meanwhile. Before, its answer waited, and it was
+        not heard until it had that.
+        """
+        connection, _, request = message
+        throttle_us = self._throttle_us(connection.client.name, request, body)
+        if not throttle_us:
+            self.respond(message, body)
+            return
+        self._host.emit(ClientThrottled, self.id, connection.client.name, request.api, throttle_us)
+        if self._behaviours.throttled_answer_at_once:
+            connection.throttle_us = throttle_us
+            if body is not None:
+                body.throttle_us = throttle_us
+            self.respond(message, body)
+        else:
+            if body is not None:
+                body.throttle_us = 0
+            self._host.set_timer(throttle_us, self._respond_late, (message, body))
+
+    def _throttle_us(self, client: str, request: Any, body: Any) -> int:
+        if request.api == "Produce" and self._quotas is not None and self._quotas.produce is not None:
+            return self._quotas.produce.record(client, request.record_bytes)
+        throttle_us: int = 0 if body is None or request.api != "Fetch" else body.throttle_us
+        return throttle_us
+
+    def _respond_late(self, answer: tuple[Message, Any]) -> None:
+        self.respond(*answer)
+
+    def _mute(self, connection: Connection) -> None:
+        """Hear nothing of a client for a while (``SocketServer``, ``ThrottledChannel``)."""
+        throttle_us, connection.throttle_us = connection.throttle_us, 0
+        connection.muted = True
+        self._host.set_timer(throttle_us, self._unmute, connection)
+
+    def _unmute(self, connection: Connection) -> None:
         connection.muted = False
         if connection.waiting and not connection.draining:
             self._handle_waiting(connection)

@@ -17,7 +17,10 @@ from harrow.cluster_model.sim.host import Host
 
 @dataclass(slots=True, eq=False)
 class DelayedFetch:
-    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire."""
+    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire.
+
+    Of a partition that ``is_withheld`` from its follower there is nothing to read, however much there is.
+    """
 
     message: Message
     since_us: int
@@ -25,6 +28,7 @@ class DelayedFetch:
     partitions: Mapping[str, Partition]
     complete: Callable[["DelayedFetch", bool], None]
     watch: Callable[["DelayedFetch"], None]
+    is_withheld: Callable[[str, int], bool] | None = None
     deadline_us: int = field(init=False)
     completed: bool = False
     # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
@@ -50,6 +54,7 @@ class DelayedFetch:
             (
                 partition.readable_end(isolation) > cached.offset
                 and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                and not (self.is_withheld is not None and self.is_withheld(name, request.replica_id))
             )
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))

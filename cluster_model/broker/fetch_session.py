@@ -315,6 +315,10 @@ class FetchSessionCache:
         if self._bound_to_connection:
             self.remove(connection_id)
 
+    def forget(self, session: FetchSession, connection: Connection) -> None:
+        """Close a session that a fetch on a connection has opened, for its answer does not say so."""
+        self.remove(connection.id if self._bound_to_connection else session.id)
+
     def remove(self, key: int) -> None:
         """Close a session, if there is one."""
         session = self._sessions.pop(key, None)

@@ -41,6 +41,8 @@ class Partition:
     unclean_leader_election: bool
     # The partitions of this broker for which requests wait, for their ISR is being written.
     isr_writes: dict[str, None] = field(default_factory=dict)
+    lag_max_messages: int = 0
+    """What counts with `isr_lag_counts_messages` alone."""
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
     leader: int = protocol.NO_LEADER
@@ -466,6 +468,8 @@ class Partition:
             return False
         if self.isr_write_in_flight:
             return True
+        if self.behaviours.isr_lag_counts_messages:
+            return self._shrink_isr_by_messages()
         leo, replicas = self.log.log_end_offset, self.remote_replicas
         # A member may be a replica no longer (``isFollowerOutOfSync``): a reassignment takes it out of the replicas first.
         gone = [b for b in self.isr if b != self.broker and b not in replicas]
@@ -476,6 +480,20 @@ class Partition:
             if dropped:
                 self._start_isr_change(tuple(b for b in self.isr if b not in dropped), SHRINK)
         return bool(behind or gone)
+
+    def _shrink_isr_by_messages(self) -> bool:
+        """Drop the followers that are too many records behind, and those that fetch no more (Kafka 0.8, ``getOutOfSyncReplicas``).
+
+        A follower that fetches is never too late for the time alone.
+        """
+        leo, fetched_since_us = self.log.log_end_offset, self.host.clock.now_us - self.lag_time_max_us
+        members = [self.remote_replicas[b] for b in self.isr if b in self.remote_replicas]
+        gone = [b for b in self.isr if b != self.broker and b not in self.remote_replicas]
+        stuck = [r.broker for r in members if r.fetched_us < fetched_since_us]
+        slow = [r.broker for r in members if 0 <= r.log_end_offset < leo - self.lag_max_messages]
+        if gone or stuck or slow:
+            self._start_isr_change(tuple(b for b in self.isr if b not in (*gone, *stuck, *slow)), SHRINK)
+        return len(self.isr) > 1
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:

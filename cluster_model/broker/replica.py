@@ -30,6 +30,12 @@ class Replica:
         session = self.session
         return self.last_caught_up_us if session is None else session.last_fetch_us
 
+    @property
+    def fetched_us(self) -> int:
+        """When its last fetch came."""
+        session = self.session
+        return self.last_fetch_us if session is None else session.last_fetch_us
+
     def follow_session(self, session: FetchSession) -> None:
         """Count each fetch of a session from now on as one from the LEO that the last one had reached."""
         self.session = session

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
 from harrow.cluster_model.broker.delayed_requests import (
     DelayedDeleteRecords,
     DelayedFetch,
@@ -22,8 +23,10 @@ from harrow.cluster_model.broker.fetch_session import (
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
+from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
@@ -63,6 +66,7 @@ class ReplicaManager:
         alter_partition_manager: AlterPartitionManager,
         respond: Callable[[Message, Any], None],
         metadata: MetadataCache,
+        fetch_quota: ClientQuotaManager | None = None,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -73,6 +77,10 @@ class ReplicaManager:
         self._behaviours = behaviours
         self._respond = respond
         self._metadata = metadata
+        self._fetch_quota = fetch_quota
+        # From the first partition on that is throttled.
+        self._leader_quota: ReplicationQuotaManager | None = None
+        self._leader_throttled_rate = config.leader_throttled_rate
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
         self._fetch_watchers = FetchWatchers()
@@ -85,7 +93,10 @@ class ReplicaManager:
         )
         # The partitions of which a member of the ISR may be behind, and so out of sync one day.
         self._isr_suspects: dict[str, None] = {}
-        self._isr_shrinking = PeriodicTask(host, config.replica_lag_time_max_us // 2, self._shrink_isrs)
+        looks_twice = not behaviours.isr_lag_counts_messages
+        self._isr_shrinking = PeriodicTask(
+            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
+        )
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
@@ -292,6 +303,7 @@ class ReplicaManager:
             self.partitions,
             self._complete_fetch,
             self._watch_fetch,
+            None if self._leader_quota is None else self._is_withheld,
         )
         if request.rack and self._selects_read_replica:
             delayed.redirected = self._names_read_elsewhere(session, request.rack)
@@ -337,6 +349,7 @@ class ReplicaManager:
                 (
                     cached.offset < partition.readable_end(isolation)
                     and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                    and not (self._leader_quota is not None and self._is_withheld(name, request.replica_id))
                 )
                 or not partition.has_offset(cached.offset)
                 or (
@@ -349,16 +362,107 @@ class ReplicaManager:
 
     def _read(self, message: Message, session: FetchSession) -> protocol.FetchResponse:
         """Read what there is of every partition with news, or say why it cannot be read."""
+        request: protocol.FetchRequest = message[2]
+        if request.replica_id < 0 and self._fetch_quota is not None:
+            return self._read_within_quota(message, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
         for name in session.news:
             cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, message)
+            fetched = self._read_partition(name, cached, message, request.max_bytes)
+            if request.replica_id < 0 and fetched.batches:
+                self._served(name, cached, message, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
+        if self._leader_quota is not None and request.replica_id >= 0:
+            for name, fetched in answer.items():
+                self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
         return protocol.FetchResponse(answer, errors.NONE, session.id)
 
+    def _read_within_quota(
+        self, message: Message, session: FetchSession, quota: ClientQuotaManager
+    ) -> protocol.FetchResponse:
+        """Read as much as a consumer may have at once; one that has exceeded its quota gets nothing of it yet.
+
+        Before KIP-219 it gets that, but later. An answer without records does not count, where Kafka counts its few bytes.
+        """
+        request: protocol.FetchRequest = message[2]
+        client = message[0].client.name
+        left, size_bytes = quota.largest_answer(client), 0
+        found: dict[str, protocol.FetchedPartition] = {}
+        for name in session.news:
+            fetched = self._read_partition(
+                name, session.partitions[name], message, min(request.max_bytes, left)
+            )
+            bytes_here = sum([batch.size_bytes for batch in fetched.batches])
+            if bytes_here > left and size_bytes:
+                # Only the first batch of all comes whatever its size (KIP-74).
+                fetched.batches, fetched.corrupt_offset, bytes_here = (), -1, 0
+            left -= bytes_here
+            size_bytes += bytes_here
+            found[name] = fetched
+        throttle_us = quota.record(client, size_bytes) if size_bytes else 0
+        if throttle_us and self._behaviours.throttled_answer_at_once:
+            quota.unrecord(client, size_bytes)
+            if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
+                return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
+            self._sessions.forget(session, message[0])
+            return protocol.FetchResponse({}, throttle_us=throttle_us)
+        answer: dict[str, protocol.FetchedPartition] = {}
+        for name, fetched in found.items():
+            cached = session.partitions[name]
+            if fetched.batches:
+                self._served(name, cached, message, fetched)
+            if cached.update_response_data(fetched):
+                answer[name] = fetched
+        return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
+
+    def _served(
+        self, name: str, cached: CachedPartition, message: Message, fetched: protocol.FetchedPartition
+    ) -> None:
+        client, end_offset = message[0].client.name, fetched.batches[-1].next_offset
+        self._host.emit(
+            events.RecordsServed, self._broker, name, client, cached.offset, end_offset, fetched.hw
+        )
+
+    def _is_withheld(self, name: str, follower: int) -> bool:
+        """Return whether a follower gets nothing of a partition now (``shouldLeaderThrottle``): never a consumer, or one in the ISR."""
+        quota = self._leader_quota
+        return (
+            quota is not None
+            and follower >= 0
+            and follower not in self.partitions[name].isr
+            and quota.is_throttled(name)
+            and quota.is_exceeded
+        )
+
+    def _holds_back(self, name: str, follower: int, offset: int) -> bool:
+        if not self._is_withheld(name, follower):
+            return False
+        self._host.emit(events.ReplicaThrottled, self._broker, name, follower, offset)
+        return True
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Have throttled partitions replicated at another rate, None for without limit: an administrator has said so."""
+        self._leader_throttled_rate = NO_LIMIT if rate is None else rate
+        if self._leader_quota is not None:
+            self._leader_quota.bound = self._leader_throttled_rate
+        self._fetchers.throttle(rate)
+
+    def _mark_throttled(self, name: str, topic_config: TopicConfig) -> None:
+        """Note which replicas of a partition's topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
+        topic = name.rpartition("-")[0]
+        if topic_config.leader_throttled_replicas:
+            if self._leader_quota is None:
+                self._leader_quota = ReplicationQuotaManager(
+                    self._broker, self._host.clock, self._config, self._behaviours
+                )
+                self._leader_quota.bound = self._leader_throttled_rate
+            self._leader_quota.mark_throttled(topic, topic_config.leader_throttled_replicas)
+        if topic_config.follower_throttled_replicas:
+            self._fetchers.mark_throttled(topic, topic_config.follower_throttled_replicas)
+
     def _read_partition(
-        self, name: str, cached: CachedPartition, message: Message
+        self, name: str, cached: CachedPartition, message: Message, max_bytes: int
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
         offset, client = cached.offset, message[0].client.name
@@ -383,17 +487,14 @@ class ReplicaManager:
             )
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         readable_end = partition.readable_end(isolation)
-        if offset >= readable_end:
+        if offset >= readable_end or (
+            self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
+        ):
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
             )
-        batches = log.read(offset, readable_end, request.max_bytes)
-        if batches and isolation != protocol.LOG_END:
-            end_offset = batches[-1].next_offset
-            self._host.emit(
-                events.RecordsServed, self._broker, name, client, offset, end_offset, log.high_watermark
-            )
-        corrupt_offset = log.corrupt_offset(offset, readable_end, request.max_bytes)
+        batches = log.read(offset, readable_end, max_bytes)
+        corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
         return protocol.FetchedPartition(
             errors.NONE,
             log.high_watermark,
@@ -863,6 +964,7 @@ class ReplicaManager:
         partition = self.partitions.get(name)
         if partition is None:
             topic_config = self._topic_config(name.rsplit("-", 1)[0])
+            self._mark_throttled(name, topic_config)
             partition = Partition(
                 name,
                 self._broker,
@@ -876,6 +978,7 @@ class ReplicaManager:
                 self._metadata.may_join_isr,
                 topic_config.unclean_leader_election,
                 self._isr_writes,
+                self._config.replica_lag_max_messages,
             )
             self.partitions[name] = partition
         return partition

@@ -127,7 +127,8 @@ class Consumer:
                 continue
             connection = self._metadata.connections[leader]
             if not connection.is_usable():
-                waits = True
+                # Where it is throttled, the end of that is waited for.
+                waits = waits or not connection.is_throttled
                 continue
             self._fetching[leader] = None
             request = session.request(
@@ -196,9 +197,16 @@ class Consumer:
         self._wake_armed = False
         self._fetch()
 
+    def _throttled(self, _: None) -> None:
+        """A broker hears this consumer again."""
+        self._fetch()
+
     def _fetched(self, response: protocol.FetchResponse | None, leader: int) -> None:
         del self._fetching[leader]
         session = self._sessions[leader]
+        if response is not None and response.throttle_us:
+            self._metadata.connections[leader].throttle(response.throttle_us)
+            self._host.set_timer(response.throttle_us, self._throttled)
         if response is None:
             self._not_answered(session)
         elif session.handle_response(response):

@@ -31,6 +31,8 @@ class NetworkClient:
     on_disconnect: Callable[[], None] | None = None
     oldest_fails_first: bool = field(default=True, kw_only=True)
     usable_at_us: int = field(default=0, init=False)
+    is_throttled: bool = field(default=False, init=False)
+    """Whether a broker has said that it hears nothing before `usable_at_us`."""
     in_flight: deque[tuple[int, int, OnComplete, Any]] = field(default_factory=deque, init=False)
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
@@ -39,8 +41,14 @@ class NetworkClient:
     _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
-        """Return whether a request may be sent now: connected, or the backoff is over."""
-        return self._connection is not None or self.host.clock.now_us >= self.usable_at_us
+        """Return whether a request may be sent now: connected and not throttled, or the backoff is over."""
+        is_ready = self._connection is not None and not self.is_throttled
+        return is_ready or self.host.clock.now_us >= self.usable_at_us
+
+    def throttle(self, throttle_us: int) -> None:
+        """Count as not ready for a while, for the server hears nothing meanwhile (``ClusterConnectionStates.throttle``, KIP-219)."""
+        self.is_throttled = True
+        self.usable_at_us = max(self.usable_at_us, self.host.clock.now_us + throttle_us)
 
     def is_connected(self) -> bool:
         """Return whether there is a connection, as far as the client knows."""
@@ -161,6 +169,7 @@ class NetworkClient:
 
     def _fail_in_flight(self) -> None:
         self._connection = None
+        self.is_throttled = False
         backoff_us = min(
             self.backoff_us << min(self._failures, 20), max(self.backoff_us, self.backoff_max_us)
         )

@@ -246,6 +246,8 @@ class Producer:
         error, offset = errors.NETWORK_EXCEPTION, -1
         if response is not None:
             error, offset = response.partitions[batch.partition]
+            if response.throttle_us:
+                self._metadata.connections[leader].throttle(response.throttle_us)
         if error != errors.NONE:
             self._host.emit(
                 SendFailed,

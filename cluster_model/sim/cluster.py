@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
@@ -126,6 +127,10 @@ class Cluster:
         self._added: dict[str, None] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
+        self.without_quota: Collection[str] = ()
+        """Who is no client of the campaign, and is never throttled."""
+        # What an administrator has set last, and None before.
+        self._replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.nodes = {**self.processes, **self.control_plane.servers}
@@ -205,7 +210,13 @@ class Cluster:
             self.behaviours,
             self.control_plane,
             self._racks,
+            ClientQuotas.of(
+                *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours),
+                without_quota=self.without_quota,
+            ),
         )
+        if self._replication_throttle is not None:
+            life.replicas.throttle_replication(*self._replication_throttle)
         self.brokers[broker] = life
         self.network.add(process)
         life.start(lambda: self.network.listen(process, life))
@@ -386,6 +397,13 @@ class Cluster:
             self.trace.emit(events.RequestRejected, broker, REASSIGNMENT_API, partition, ADMIN, error)
         else:
             self.control_plane.alter_partition_reassignment(partition, target)
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Have an administrator set at which rate each broker replicates what is throttled, None for without limit."""
+        self._replication_throttle = (rate,)
+        self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
+        for broker in self.brokers.values():
+            broker.replicas.throttle_replication(rate)
 
     def delete_records(self, partition: str, offset: int) -> None:
         """Have an administrator ask for what is below an offset to be deleted, which a release without KIP-107 does not understand."""

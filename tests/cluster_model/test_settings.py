@@ -70,6 +70,15 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
     (BROKER, "max.incremental.fetch.session.cache.slots"): by_release((ALL, 1000)),
     (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
+    (BROKER, "replica.lag.max.messages"): by_release((ALL, 4_000)),
+    (BROKER, "quota.window.num"): by_release((ALL, 11)),
+    (BROKER, "quota.window.size.seconds"): by_release((ALL, 1)),
+    (BROKER, "replication.quota.window.num"): by_release((ALL, 11)),
+    (BROKER, "replication.quota.window.size.seconds"): by_release((ALL, 1)),
+    (BROKER, "leader.replication.throttled.rate"): by_release((ALL, LONG_MAX)),
+    (BROKER, "follower.replication.throttled.rate"): by_release((ALL, LONG_MAX)),
+    (TOPIC, "leader.replication.throttled.replicas"): by_release((ALL, "")),
+    (TOPIC, "follower.replication.throttled.replicas"): by_release((ALL, "")),
     (BROKER, "replica.fetch.backoff.ms"): by_release((ALL, 1_000)),
     (BROKER, "replica.socket.timeout.ms"): by_release((ALL, 30_000)),
     (BROKER, "controller.socket.timeout.ms"): by_release((ALL, 30_000)),
@@ -167,6 +176,8 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
             elif setting.kind == "ratio":
                 assert isinstance(value, str), setting
                 assert 0 <= float(value) <= 1, setting
+            elif setting.kind == "replicas":
+                assert value == "", setting
             elif setting.kind == "bool":
                 assert isinstance(value, bool), setting
             elif setting.kind == "text":
@@ -185,6 +196,8 @@ def test_names_and_scopes() -> None:
         "delete.retention.ms",
         "flush.messages",
         "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
         "max.compaction.lag.ms",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",

@@ -19,6 +19,7 @@ from harrow.cluster_model.topology import (
     ZOOKEEPER,
     BrokerSpec,
     ClusterSpec,
+    QuotaSpec,
     TopicSpec,
 )
 
@@ -65,6 +66,7 @@ class ClusterReader:
             ("cluster",),
             brokers=tuple(known),
             topics=specs,
+            quotas=self._quotas(),
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
@@ -75,6 +77,20 @@ class ClusterReader:
             brokers={broker: settings for broker, (_, settings) in brokers.items()},
             references=references,
         )
+
+    def _quotas(self) -> tuple[QuotaSpec, ...]:
+        """Return the quotas; the clients that they name are not known yet."""
+        found: dict[str | None, QuotaSpec] = {}
+        for index, section in enumerate(self._given.get("quotas") or ()):
+            quota: QuotaSpec = self._reader.read(QuotaSpec, section, ("cluster", "quotas", index))
+            if quota.client in found:
+                whose = "every client" if quota.client is None else quota.client
+                self._draft.problem(("cluster", "quotas", index), f"{whose} has a quota twice")
+            elif quota.producer_byte_rate is None and quota.consumer_byte_rate is None:
+                message = "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"
+                self._draft.problem(("cluster", "quotas", index), message)
+            found[quota.client] = quota
+        return tuple(found.values())
 
     def _servers(self, spec: ClusterSpec) -> tuple[int, ...]:
         """Return the servers that are no brokers."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.run.targets.model_environment import ModelEnvironment
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.partition_promises import partition_settings
@@ -29,6 +29,7 @@ class ModelTarget:
             plan.events_limit,
             invariants,
         )
+        self.cluster.without_quota = frozenset({READER, CORE_READER})
         self.trace = self.cluster.trace
         self.clients = Clients(plan.clients(), MODEL, self.cluster)
         self.observer = ClusterObserver(self.cluster, self.clients)
@@ -43,6 +44,7 @@ class ModelTarget:
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
+        self.throttle_replication = self.cluster.throttle_replication
         self.delete_records = self.cluster.delete_records
         self.create_partitions = self.cluster.create_partitions
         self.partition_names = self.cluster.partition_names

@@ -25,6 +25,7 @@ from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_wit
 
 P = "t-0"
 LAG_US = 10 * SECOND
+LAG_MESSAGES = 4
 LEADER = 0
 
 
@@ -91,6 +92,7 @@ class Led:
             min_isr,
             lambda broker, _: broker not in self.unregistered,
             unclean_leader_election=False,
+            lag_max_messages=LAG_MESSAGES,
         )
         self.partition.log.high_watermark = hw
         self.lead(isr, epoch=1)
@@ -416,6 +418,36 @@ def test_all_late_followers_leave_at_once_and_then_the_rest_is_committed() -> No
     assert led.written(version=4)
     assert (led.hw, led.partition.isr, led.partition.partition_epoch) == (5, (0,), 4)
     assert led.host.named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
+
+
+def test_up_to_0_8_a_burst_takes_followers_out_that_are_too_many_records_behind() -> None:
+    """KIP-16: ``getOutOfSyncReplicas`` compared LEOs, at whatever moment the leader looked."""
+    led = Led(isr_lag_counts_messages=True)
+    led.fetch(r1=0, r2=0)
+    led.append(LAG_MESSAGES)
+    assert led.partition.maybe_shrink_isr()
+    assert led.store.writes == []
+    led.append()
+    led.fetch(r2=1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 2), SHRINK)]
+    by_time = Led()
+    by_time.fetch(r1=0, r2=0)
+    by_time.append(LAG_MESSAGES + 1)
+    by_time.partition.maybe_shrink_isr()
+    assert by_time.store.writes == []
+
+
+def test_up_to_0_8_one_that_fetches_is_never_late_and_one_that_does_not_is_though_it_has_everything() -> None:
+    led = Led(isr_lag_counts_messages=True)
+    led.append(2)
+    led.fetch(r1=0, r2=2)
+    led.host.advance(LAG_US)
+    led.append()
+    led.fetch(r1=1)
+    led.host.advance(1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 1), SHRINK)]
 
 
 def test_only_a_leader_shrinks() -> None:
