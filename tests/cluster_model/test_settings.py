@@ -131,6 +131,13 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
     (PRODUCER, "linger.ms"): changed_in("4.0", 0, 5),  # KIP-1030
     (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
+    (BROKER, "offsets.topic.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "offsets.topic.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "offsets.topic.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
+    (BROKER, "transaction.state.log.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "transaction.state.log.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "transaction.state.log.min.isr"): by_release((ALL, 2)),
+    (BROKER, "transaction.state.log.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
     (CONSUMER, "request.timeout.ms"): changed_in("2.0", 305_000, 30_000),  # KIP-266
     (CONSUMER, "fetch.max.wait.ms"): by_release((ALL, 500)),
     (CONSUMER, "max.partition.fetch.bytes"): by_release((ALL, 1024 * 1024)),
@@ -173,6 +180,8 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
         for _, value in setting.defaults:
             if setting.kind == "choice":
                 assert value in setting.choices, setting
+            elif setting.kind == "text":
+                assert isinstance(value, str), setting
             elif setting.kind == "ratio":
                 assert isinstance(value, str), setting
                 assert 0 <= float(value) <= 1, setting
