@@ -40,7 +40,6 @@ _US_PER_UNIT: Final = {
     "m": 60 * US_PER_SECOND,
     "h": 3_600 * US_PER_SECOND,
 }
-_TEXT_CHARACTERS_MAX: Final = 100
 _US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
 _RATE: Final = re.compile(rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
@@ -61,6 +60,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 RATIO_PATTERN: Final = r"0|1|1\.0{1,6}|0?\.[0-9]{1,6}"
+SETTING_TEXT_PATTERN: Final = "[A-Za-z0-9._-]{1,249}"
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
@@ -396,17 +396,17 @@ def setting_value(setting: Setting, text: str) -> Value:
     if setting.kind == "ratio":
         return ratio(text)
     if setting.kind == "text":
-        return printable(text)
+        return users_name(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
 
 
-def printable(text: str) -> str:
-    """Return a name that Kafka takes as it is: of a rack, say."""
-    if not text.isprintable() or len(text) > _TEXT_CHARACTERS_MAX:
+def users_name(text: str) -> str:
+    """Return a setting that is a name of the user's."""
+    if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
         raise LiteralError(
-            f"expected at most {_TEXT_CHARACTERS_MAX} printable characters, not {quoted(text)}"
+            f"expected letters, digits, `.`, `_` and `-`, at most 249 and no space, not {quoted(text)}"
         )
     return text
 
