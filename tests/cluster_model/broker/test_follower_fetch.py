@@ -8,8 +8,8 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import FetchedPartition, FetchRequest, FetchResponse, ListOffsetsRequest
 from harrow.cluster_model.settings import RACK_AWARE_SELECTOR
-from tests.cluster_model.broker.test_purgatory import MS, WAIT_US, P, Replicas
-from tests.cluster_model.fakes import batch
+from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Replicas
+from tests.cluster_model.fakes import MS, batch
 
 RACKS = {0: "a", 1: "b", 2: "c", 3: "c"}
 NONE = errors.NONE
