@@ -111,9 +111,9 @@ class FetchedPartition:
     corrupt_offset: int = -1
     current_leader: tuple[int, int] | None = None
     log_start_offset: int = 0
+    preferred_read_replica: int | None = None
     aborted: tuple[tuple[int, int], ...] = ()
     """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
-    preferred_read_replica: int | None = None
 
 
 @dataclass(slots=True)

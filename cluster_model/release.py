@@ -13,6 +13,10 @@ LEADER_EPOCH: Final = "leader_epoch"
 ANSWERED_EPOCH: Final = "answered_epoch"
 NO_TRUNCATION: Final = "none"
 
+NEVER: Final = "never"
+WITH_SELECTOR: Final = "with_selector"
+ALWAYS: Final = "always"
+
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
 HANGS: Final = "hangs"
@@ -183,6 +187,17 @@ class Behaviours:
         "KIP-392 (KAFKA-8443), ReplicaManager.fetchMessages (fetchOnlyFromLeader)",
         meaning="consumers may fetch from followers (KIP-392)",
         before=(("2.4", False),),
+        is_repair=False,
+    )
+    high_watermark_answers_followers: str = _switch(
+        "Whether a leader answers a follower's fetch as soon as its high watermark has moved, though there is nothing to read: never; where "
+        "`replica.selector.class` is set, so that consumers of followers see sooner what is committed; or always, as 2.4.0 and 2.4.1 do, for the "
+        "half of fetches more than before.",
+        "KIP-392, KAFKA-9731, KAFKA-9952, DelayedFetch.tryComplete",
+        meaning="a follower hears of a high watermark with the next data, or when its fetch expires (KAFKA-9952)",
+        latest=NEVER,
+        choices=(NEVER, WITH_SELECTOR, ALWAYS),
+        before=(("2.4", NEVER), ("2.6", WITH_SELECTOR)),
         is_repair=False,
     )
     read_replica_selected_by_leader: bool = _switch(

@@ -29,12 +29,13 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
-NO_SELECTOR: Final = "none"
 """Kafka's null."""
-NO_TEXT: Final = ""
-"""Kafka's null of a setting that is a name."""
+NO_SELECTOR: Final = "none"
+"""The same of a class."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 """Has a consumer read from a replica in its own rack (KIP-392)."""
+NO_TEXT: Final = ""
+"""Kafka's null of a setting that is a name."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -322,7 +323,7 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
-    Setting("client.rack", CONSUMER, "text", _always(""),
+    Setting("client.rack", CONSUMER, "text", _always(NO_TEXT),
             "The rack that a consumer stands in, for brokers with a replica.selector.class (KIP-392); by default it is in none.",
             since="2.4"),
 )  # fmt: skip

@@ -40,7 +40,6 @@ _US_PER_UNIT: Final = {
     "m": 60 * US_PER_SECOND,
     "h": 3_600 * US_PER_SECOND,
 }
-_TEXT_CHARACTERS_MAX: Final = 100
 _US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
 _RATE: Final = re.compile(rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
@@ -397,7 +396,7 @@ def setting_value(setting: Setting, text: str) -> Value:
     if setting.kind == "ratio":
         return ratio(text)
     if setting.kind == "text":
-        return printable(text)
+        return users_name(text)
     if setting.kind == "replicas":
         return replicas(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
@@ -405,11 +404,11 @@ def setting_value(setting: Setting, text: str) -> Value:
     return whole_number(setting.minimum, setting.maximum)(text)
 
 
-def printable(text: str) -> str:
-    """Return a name that Kafka takes as it is: of a rack, say."""
-    if not text.isprintable() or len(text) > _TEXT_CHARACTERS_MAX:
+def users_name(text: str) -> str:
+    """Return a setting that is a name of the user's."""
+    if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
         raise LiteralError(
-            f"expected at most {_TEXT_CHARACTERS_MAX} printable characters, not {quoted(text)}"
+            f"expected letters, digits, `.`, `_` and `-`, at most 249 and no space, not {quoted(text)}"
         )
     return text
 

@@ -358,8 +358,6 @@ def _setting_example(setting: settings.Setting) -> str:
         return value_text(not default)
     if setting.choices:
         return next((choice for choice in setting.choices if choice != str(default)), str(default))
-    if setting.kind == "text":
-        return "a"
     return value_text(default)
 
 
@@ -375,7 +373,7 @@ def _setting_values(setting: settings.Setting) -> str:
     if setting.kind == "ratio":
         return "a number from 0 to 1"
     if setting.kind == "text":
-        return "any name"
+        return "a name"
     if setting.kind == "replicas":
         return 'partition:broker, separated by commas, or "*"'
     unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}

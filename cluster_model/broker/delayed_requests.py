@@ -58,6 +58,7 @@ class DelayedFetch:
             )
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
+            or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
         ):
             self._complete(expired=False)
             return True

@@ -59,6 +59,8 @@ class Partition:
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
     blocked: list[Callable[[], None]] = field(default_factory=list)
+    answers_by_hw: bool = False
+    """Whether followers that wait are answered when the high watermark has moved."""
     is_deleted: bool = False
     """Whether there is no replica here any more."""
     is_offline: bool = False
@@ -393,6 +395,7 @@ class Partition:
         if replica is None:
             return False
         previous_leo = replica.log_end_offset
+        replica.last_sent_hw = self.log.high_watermark
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
         replica.broker_epoch = broker_epoch
         if log_start is not None:
@@ -404,6 +407,11 @@ class Partition:
     def is_replica(self, broker: int) -> bool:
         """Return whether the leader knows a follower: in KRaft one that is being added may be faster than its leader."""
         return broker in self.remote_replicas
+
+    def owes_high_watermark(self, broker: int) -> bool:
+        """Return whether the high watermark has moved since a follower's last fetch came (``lastSentHighWatermark``)."""
+        replica = self.remote_replicas.get(broker)
+        return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
     def follower_failed(self, broker: int) -> None:
         """Note a follower's fetch outside the log, or in another leader epoch."""

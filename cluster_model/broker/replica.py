@@ -19,6 +19,8 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
+    # The leader's high watermark when the last fetch came: up to there the follower has been told (KIP-392, 2.4 and 2.5).
+    last_sent_hw: int = 0
     # The life of its broker in which it has fetched last, where fetches say that (KIP-903).
     broker_epoch: int = NO_EPOCH
     # While each fetch of this session is one from the leader's LEO, without saying so.
@@ -63,6 +65,7 @@ class Replica:
             self.log_start_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
+            self.last_sent_hw = 0
             self.broker_epoch = NO_EPOCH
 
     def forget_fetches(self) -> None:

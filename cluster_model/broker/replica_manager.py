@@ -32,7 +32,7 @@ from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
-from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
+from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
 from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
@@ -104,6 +104,10 @@ class ReplicaManager:
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours, self.append_locks, self._replicated, self._fetch_watchers.note
+        )
+        self._answers_by_hw = behaviours.high_watermark_answers_followers == ALWAYS or (
+            behaviours.high_watermark_answers_followers == WITH_SELECTOR
+            and config.replica_selector != NO_SELECTOR
         )
         self._selects_read_replica = behaviours.follower_fetching and config.replica_selector != NO_SELECTOR
         self.repeats_idle_fetches = True
@@ -356,6 +360,7 @@ class ReplicaManager:
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.is_at_odds(cached.offset, cached.last_epoch)
                 )
+                or (self._answers_by_hw and partition.owes_high_watermark(request.replica_id))
             ):
                 return True
         return False
@@ -980,6 +985,7 @@ class ReplicaManager:
                 self._isr_writes,
                 self._config.replica_lag_max_messages,
             )
+            partition.answers_by_hw = self._answers_by_hw
             self.partitions[name] = partition
         return partition
 

@@ -63,6 +63,7 @@ def committed_and_served(result: RunResult) -> tuple[list[RecordsServed], int]:
     committed: Counter[str] = Counter()
     early, by_followers = [], 0
     for event in select(result.evidence.trace, BecameLeader, BecameFollower, HighWatermarkSet, RecordsServed):
+        assert isinstance(event, BecameLeader | BecameFollower | HighWatermarkSet | RecordsServed)
         key = event.broker, event.partition
         if isinstance(event, HighWatermarkSet):
             if roles.get(key) is BecameLeader:

@@ -16,8 +16,8 @@ Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 SETTINGS_MAX: Final = 4
 _REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
-_TEXTS: Final = ("", "rack-0", "rack-1")
-"""Names of racks, as clusters are drawn with them."""
+_TEXTS: Final = ("rack-0", "rack-1")
+"""Names, of racks as clusters are drawn with them."""
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
 

@@ -8,8 +8,8 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import FetchedPartition, FetchRequest, FetchResponse, ListOffsetsRequest
 from harrow.cluster_model.settings import RACK_AWARE_SELECTOR
-from tests.cluster_model.broker.test_purgatory import MS, WAIT_US, P, Replicas
-from tests.cluster_model.fakes import batch
+from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Replicas
+from tests.cluster_model.fakes import MS, batch
 
 RACKS = {0: "a", 1: "b", 2: "c", 3: "c"}
 NONE = errors.NONE
@@ -257,3 +257,40 @@ def test_a_replica_that_is_deleted_serves_nobody() -> None:
     asked = racks.consume(epoch=2)
     racks.manager._delete_replica(P)
     assert racks.fetched(asked)[0] == errors.NOT_LEADER_FOR_PARTITION
+
+
+# What followers hear of the high watermark (KAFKA-9731)
+
+
+def high_watermark_heard(racks: Racks) -> tuple[int | None, int | None]:
+    """Return the high watermark that two followers are answered at once, the second of which has just completed it."""
+    racks.produce("m0", acks=1)
+    first, second = racks.fetch(1, t_0=1), racks.fetch(2, t_0=1)
+    answers = [racks.answer(asked) for asked in (first, second)]
+    return tuple(None if answer is None else answer.hw for answer in answers)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("release", "selector", "at_once"),
+    [
+        ("2.0", "none", False),
+        ("2.4", "none", False),
+        ("2.4", RACK_AWARE_SELECTOR, True),
+        ("2.8", RACK_AWARE_SELECTOR, False),
+    ],
+)
+def test_2_4_with_a_selector_answers_followers_when_the_high_watermark_has_moved(
+    release: str, selector: str, at_once: bool
+) -> None:
+    racks = Racks(selector=selector, release=release)
+    assert high_watermark_heard(racks) == ((1, 1) if at_once else (None, None))
+
+
+def test_2_4_1_does_so_without_a_selector_too() -> None:
+    racks = Racks(selector="none", high_watermark_answers_followers="always")
+    assert high_watermark_heard(racks) == (1, 1)
+    # Once more, for what it was told last counts with the fetch that comes then; after that it waits.
+    again = racks.answer(racks.fetch(1, t_0=1))
+    assert again is not None
+    assert again.hw == 1
+    assert racks.answer(racks.fetch(1, t_0=1)) is None

@@ -15,7 +15,7 @@ from harrow.cluster_model.protocol import (
     MetadataRequest,
     MetadataResponse,
 )
-from harrow.cluster_model.settings import consumer_config
+from harrow.cluster_model.settings import Value, consumer_config
 from tests.cluster_model.fakes import MS, FakeHost, Sent, batch
 
 P = "t-0"
@@ -28,7 +28,11 @@ class Reading:
     """A consumer in rack c; broker 0 leads in epoch 3, and has sent it to broker 2 unless *sent* is False."""
 
     def __init__(self, *, sent: bool = True, rack: str = "c", **options: Any) -> None:
-        settings = {"client.rack": rack, "metadata.max.age.ms": 5_000, "auto.offset.reset": "latest"}
+        settings: dict[str, Value] = {
+            "client.rack": rack,
+            "metadata.max.age.ms": 5_000,
+            "auto.offset.reset": "latest",
+        }
         self.host = FakeHost()
         self.consumer = Consumer(
             self.host,
