@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.language.units import fields_text, value_text
+from harrow.campaigns.language.units import duration_text, fields_text, value_text
 from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
 from harrow.checks.causes.story import words
@@ -178,6 +178,11 @@ def _controller_changed(event: events.ControllerChanged, _context: EventContext)
     if event.controller == events.NO_CONTROLLER:
         return "has no controller"
     return f"has {broker_lane(event.controller)} as controller (controller epoch {event.controller_epoch})"
+
+
+def _clock_stepped(event: events.ClockStepped, _context: EventContext) -> str:
+    direction = "forward" if event.by_us > 0 else "back"
+    return f"the clock of {lane_of(event.process)} jumps {direction} by {duration_text(abs(event.by_us))}"
 
 
 def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> str:
@@ -362,6 +367,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.FaultStruck, "fault", _fault_struck),
     Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
     Phrase(events.Healed, "fault", "all is healed"),
+    Phrase(events.ClockStepped, "fault", _clock_stepped, "clock", lane=FAULTS),
     Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
     Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
     Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),

@@ -167,6 +167,9 @@ class _Rehearsal:
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: it stays in service."""
 
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        """Do nothing: it stays in service."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return self._real.has_batch(broker, partition, offset)
 
