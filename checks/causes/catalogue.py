@@ -119,9 +119,7 @@ def retention_passed(*, value: RecordValue, setting: Text) -> str:
 @cause("deleted-by-wrong-clock")
 def deleted_by_wrong_clock(*, value: RecordValue, broker: BrokerId, lead_us: Number) -> str:
     """A record was as old as retention asks for by clocks that were not right."""
-    return (
-        f"clocks were apart: for broker {broker} {value} was up to {seconds(lead_us)} older than it was, and so past retention.ms"
-    )
+    return f"clocks were apart: for broker {broker} {value} was up to {seconds(lead_us)} older than it was, and so past retention.ms"
 
 
 @cause("tombstone-expired-by-wrong-clock")

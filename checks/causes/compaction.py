@@ -55,9 +55,7 @@ def _compaction(
     retention_us = None if config is None or not is_tombstone else config.delete_retention_us
     was_due = retention_us is not None and age_us + lead >= retention_us
     is_by_clock = was_due and retention_us is not None and age_us < retention_us
-    return Compaction(
-        copy, later_in_log(state, copy), is_tombstone, was_due, lead if is_by_clock else 0
-    )
+    return Compaction(copy, later_in_log(state, copy), is_tombstone, was_due, lead if is_by_clock else 0)
 
 
 def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:

@@ -66,9 +66,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
-        self.limits_timestamps = (
-            min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
-        )
+        self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
     def is_known(self) -> bool:
@@ -217,9 +215,7 @@ class Partition:
         is_refused = self._refusal(acks) is not None or (
             self.limits_timestamps and self._has_invalid_timestamp(batch)
         )
-        return not is_refused and (
-            self.log.outcome_without_append(batch, self.leader_epoch) is None
-        )
+        return not is_refused and (self.log.outcome_without_append(batch, self.leader_epoch) is None)
 
     def _has_invalid_timestamp(self, batch: RecordBatch) -> bool:
         """Return whether the latest record of a batch is too old or too new by this broker's clock (``LogValidator.validateTimestamp``)."""

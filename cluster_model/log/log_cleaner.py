@@ -350,9 +350,7 @@ class LogCleaner:
             return
         log, file = self._logs[partition], self._disk.log_file(partition)
         size_before = file.size_bytes
-        cleaner = Cleaner(
-            log, file, dirty, self._topics[partition], self._wall_us, self._behaviours
-        )
+        cleaner = Cleaner(log, file, dirty, self._topics[partition], self._wall_us, self._behaviours)
         cleaner.clean()
         self._on_size(partition, size_before)
         begin, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset

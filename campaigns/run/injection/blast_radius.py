@@ -79,6 +79,9 @@ class _Untouched:
 
     start_again = pause = resume = leave_behind = crash
 
+    def step_clock(self, by_us: int) -> None:
+        """Do nothing."""
+
 
 class _Rehearsal:
     """A stand-in of an environment: what is done to it is noted, and seen as if it had been done."""
