@@ -124,7 +124,7 @@ class _Session:
             cluster.behaviours,
             cluster.history,
             spec.record_bytes,
-            () if spec.partitions else cluster.assignments,
+            () if spec.partitions else cluster.topic_names(),
         )
         self.producer.start()
 
@@ -203,7 +203,7 @@ class ConsumerClient(Reader):
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
-            topics=() if self.spec.partitions else self._cluster.assignments,
+            topics=() if self.spec.partitions else self._cluster.topic_names(),
         )
         self._consumer.start()
 
