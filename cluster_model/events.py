@@ -304,6 +304,15 @@ class MessageRuleApplied(Event):
     strike: Strike
 
 
+@event("clock_stepped")
+class ClockStepped(Event):
+    """The clock of a machine has jumped; ``skew_us`` is how far it is ahead of the true time now, behind it where that is negative."""
+
+    process: ProcessName
+    by_us: Number
+    skew_us: Number
+
+
 @event("core_healed")
 class CoreHealed(Event):
     """A sufficient core of the brokers has been healed, the others not."""

@@ -129,6 +129,15 @@ _CATALOGUE: Final = (
             "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
             "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+    Setting("log.message.timestamp.before.max.ms", BROKER, "ms", _always(LONG_MAX),
+            "How much earlier than a leader's clock a record's timestamp may be; the leader refuses an earlier one (INVALID_TIMESTAMP, "
+            "KIP-937).", since="3.6"),
+    Setting("log.message.timestamp.after.max.ms", BROKER, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
+            "How much later than a leader's clock a record's timestamp may be; the leader refuses a later one (KIP-937, KIP-1030).",
+            since="3.6"),
+    Setting("log.message.timestamp.difference.max.ms", BROKER, "ms", _always(LONG_MAX),
+            "Up to 3.9: how far a record's timestamp may be from a leader's clock in either direction, where the two settings after it are "
+            "as by default."),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
             "What becomes of old records: retention deletes them, compaction removes those that are not the latest of their key, or "
             "both.", choices=CLEANUP_POLICIES),
@@ -257,6 +266,12 @@ _CATALOGUE: Final = (
             "log.retention.ms, for one topic.", minimum=-1),
     Setting("retention.bytes", TOPIC, "int", _always(-1),
             "log.retention.bytes, for one topic.", minimum=-1),
+    Setting("message.timestamp.before.max.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.message.timestamp.before.max.ms, for one topic (KIP-937).", since="3.6"),
+    Setting("message.timestamp.after.max.ms", TOPIC, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
+            "log.message.timestamp.after.max.ms, for one topic (KIP-937).", since="3.6"),
+    Setting("message.timestamp.difference.max.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.message.timestamp.difference.max.ms, for one topic."),
     Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
             "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES),
     Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),
@@ -436,6 +451,9 @@ class BrokerConfig:
     retention_us: int = _setting("log.retention.ms")
     retention_bytes: int = _setting("log.retention.bytes")
     retention_check_interval_us: int = _setting("log.retention.check.interval.ms")
+    timestamp_before_max_us: int = _setting("log.message.timestamp.before.max.ms")
+    timestamp_after_max_us: int = _setting("log.message.timestamp.after.max.ms")
+    timestamp_difference_max_us: int = _setting("log.message.timestamp.difference.max.ms")
     cleanup_policy: str = _setting("log.cleanup.policy")
     cleaner_backoff_us: int = _setting("log.cleaner.backoff.ms")
     min_cleanable_ratio: str = _setting("log.cleaner.min.cleanable.ratio")
@@ -498,6 +516,8 @@ class TopicConfig:
     segment_us: int
     retention_us: int
     retention_bytes: int
+    timestamp_before_max_us: int
+    timestamp_after_max_us: int
     compacts: bool
     min_cleanable_ratio: float
     min_compaction_lag_us: int
@@ -554,6 +574,10 @@ def _us(milliseconds: int) -> int:
     return min(milliseconds, LONG_MAX // US_PER_SECOND) * US_PER_MS
 
 
+NO_LIMIT_US: Final = _us(LONG_MAX)
+"""What Kafka's largest time, which stands for no limit, comes to."""
+
+
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
     def us(name: str, default_us: int) -> int:
         return _us(int(given[name])) if name in given else default_us
@@ -562,6 +586,9 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
     deletes, compacts = DELETE in policies, COMPACT in policies
     segment_us = us("segment.ms", broker.segment_us)
     max_lag_us = us("max.compaction.lag.ms", broker.max_compaction_lag_us)
+    before_us = us("message.timestamp.before.max.ms", broker.timestamp_before_max_us)
+    after_us = us("message.timestamp.after.max.ms", broker.timestamp_after_max_us)
+    difference_us = us("message.timestamp.difference.max.ms", broker.timestamp_difference_max_us)
     return TopicConfig(
         unclean_leader_election=bool(
             given.get("unclean.leader.election.enable", broker.unclean_leader_election)
@@ -574,6 +601,9 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
         retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
         retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
+        # What is as by default gives way to the older setting (``LogConfig.messageTimestampBeforeMaxMs``).
+        timestamp_before_max_us=difference_us if before_us == NO_LIMIT_US else before_us,
+        timestamp_after_max_us=difference_us if after_us == NO_LIMIT_US else after_us,
         compacts=compacts,
         min_cleanable_ratio=float(given.get("min.cleanable.dirty.ratio", broker.min_cleanable_ratio)),
         min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),

@@ -42,6 +42,7 @@ WHY: Final[dict[str, str]] = {
     "fetch-session-forgets-epoch": "from 2.5 on sessions keep the epoch (KAFKA-9338)",
     "follower-fetch": "from 3.4 on a consumer is sent to a replica in the ISR alone (KAFKA-14372): before, as in the variant `sent-back`",
     "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
+    "clock-skew": "from 4.0 on timestamps of more than an hour ahead are refused (KIP-1030): the variant `producer-refused`",
     "metadata-snapshot": "about KRaft: with ZooKeeper nobody has a metadata log",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
     "log-dir-failure": "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end",

@@ -108,8 +108,9 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
-"""What is not done to the files of real brokers."""
+"""What is not done to the files and the clocks of real brokers."""
 _FIRST_WITH_EPOCHS: Final = (2, 1)
 """Since KIP-320 a broker compares the leader epoch of a request with its own."""
 

@@ -61,6 +61,7 @@ _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 RATIO_PATTERN: Final = r"0|1|1\.0{1,6}|0?\.[0-9]{1,6}"
 REPLICAS_PATTERN: Final = r"(\*|[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9})*)?"
+SETTING_TEXT_PATTERN: Final = "[A-Za-z0-9._-]{1,249}"
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60

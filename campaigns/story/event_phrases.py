@@ -180,6 +180,11 @@ def _controller_changed(event: events.ControllerChanged, _context: EventContext)
     return f"has {broker_lane(event.controller)} as controller (controller epoch {event.controller_epoch})"
 
 
+def _clock_stepped(event: events.ClockStepped, _context: EventContext) -> str:
+    direction = "forward" if event.by_us > 0 else "back"
+    return f"the clock of {lane_of(event.process)} jumps {direction} by {duration_text(abs(event.by_us))}"
+
+
 def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> str:
     actions = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "doubled"}
     message = f"{event.api} {event.kind} from {lane_of(event.sender)} to {lane_of(event.receiver)}"
@@ -369,6 +374,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.FaultStruck, "fault", _fault_struck),
     Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
     Phrase(events.Healed, "fault", "all is healed"),
+    Phrase(events.ClockStepped, "fault", _clock_stepped, "clock", lane=FAULTS),
     Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
     Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
     Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),

@@ -245,6 +245,11 @@ class Broker:
             else:
                 self._queue(message, self._channels)
 
+    def clock_stepped(self, by_us: int) -> None:
+        """The machine's clock has jumped: whatever goes by it is as much older, or younger, than it was."""
+        self._host.skew_us += by_us
+        self.replicas.clock_stepped(by_us)
+
     def disk_slowed(self) -> None:
         """Have requests wait for threads from now on, for threads wait for the disk."""
         if self._channels is None:

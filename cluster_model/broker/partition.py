@@ -13,6 +13,7 @@ from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import NO_LIMIT_US
 from harrow.cluster_model.sim.host import Host
 
 EXPAND: Final = "expand"
@@ -43,6 +44,9 @@ class Partition:
     isr_writes: dict[str, None] = field(default_factory=dict)
     lag_max_messages: int = 0
     """What counts with `isr_lag_counts_messages` alone."""
+    timestamp_before_max_us: int = NO_LIMIT_US
+    timestamp_after_max_us: int = NO_LIMIT_US
+    limits_timestamps: bool = field(init=False)
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
     leader: int = protocol.NO_LEADER
@@ -68,6 +72,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
+        self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
     def is_known(self) -> bool:
@@ -185,6 +190,8 @@ class Partition:
         is smaller than ``min.insync.replicas``.
         """
         refused = self._refusal(acks)
+        if refused is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
+            refused = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
         if refused is not None:
             return refused, False
         # Whatever comes of it: who appends has the sessions look at the partition again.
@@ -212,9 +219,15 @@ class Partition:
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
         """Return whether a producer's batch would be written: neither refused nor there already."""
-        return self._refusal(acks) is None and (
-            self.log.outcome_without_append(batch, self.leader_epoch) is None
+        is_refused = self._refusal(acks) is not None or (
+            self.limits_timestamps and self._has_invalid_timestamp(batch)
         )
+        return not is_refused and (self.log.outcome_without_append(batch, self.leader_epoch) is None)
+
+    def _has_invalid_timestamp(self, batch: RecordBatch) -> bool:
+        """Return whether the latest record of a batch is too old or too new by this broker's clock (``LogValidator.validateTimestamp``)."""
+        age_us = self.host.clock.now_us + self.host.skew_us - batch.max_timestamp_us
+        return age_us > self.timestamp_before_max_us or -age_us > self.timestamp_after_max_us
 
     def _refusal(self, acks: int) -> AppendResult | None:
         """Return why no producer's batch is taken now, None if one may be."""

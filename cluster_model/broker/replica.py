@@ -68,6 +68,11 @@ class Replica:
             self.last_sent_hw = 0
             self.broker_epoch = NO_EPOCH
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have it fetched and been caught up so much longer ago, for the leader's clock has jumped ahead by that."""
+        self.last_fetch_us -= by_us
+        self.last_caught_up_us -= by_us
+
     def forget_fetches(self) -> None:
         """Know no position any more, as after a fetch that failed; when it was last caught up stays."""
         self.leave_session()

@@ -128,6 +128,18 @@ class ReplicaManager:
         self.logs.start()
         self._isr_shrinking.start()
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have followers been caught up so much longer ago, as the clock has it by which leaders go (``Replica.isCaughtUp``)."""
+        sessions: dict[tuple[int, int], FetchSession] = {}
+        for partition in self.partitions.values():
+            for replica in partition.remote_replicas.values():
+                replica.clock_stepped(by_us)
+                if replica.session is not None:
+                    sessions[replica.broker, replica.session.id] = replica.session
+        for session in sessions.values():
+            session.last_fetch_us -= by_us
+        self.logs.clock_stepped()
+
     @property
     def hangs(self) -> bool:
         """Whether a shutdown waits for ever for a fetcher, and never comes to what follows."""
@@ -984,6 +996,8 @@ class ReplicaManager:
                 topic_config.unclean_leader_election,
                 self._isr_writes,
                 self._config.replica_lag_max_messages,
+                timestamp_before_max_us=topic_config.timestamp_before_max_us,
+                timestamp_after_max_us=topic_config.timestamp_after_max_us,
             )
             partition.answers_by_hw = self._answers_by_hw
             self.partitions[name] = partition

@@ -121,6 +121,12 @@ class ClientMetadata:
         soonest_us = min(c.usable_at_us for c in self._known.values())
         return max(soonest_us - self._host.clock.now_us, 0)
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have asked, and lost connections, so much longer ago, as the clock has it that has jumped."""
+        self._next_request_us -= by_us
+        for connection in self.connections.values():
+            connection.clock_stepped(by_us)
+
     def _ask_later(self, now_us: int) -> None:
         if not self._timer_armed:
             self._timer_armed = True

@@ -96,6 +96,14 @@ class Consumer:
         """Ask for metadata; fetching begins with the answer."""
         self._metadata.start()
 
+    def clock_stepped(self, by_us: int) -> None:
+        """The machine's clock has jumped, by which requests time out and backoffs end (``NetworkClient``)."""
+        self._host.skew_us += by_us
+        self._delayed_until_us = {
+            partition: until_us - by_us for partition, until_us in self._delayed_until_us.items()
+        }
+        self._metadata.clock_stepped(by_us)
+
     # Fetching
 
     def _metadata_updated(self) -> None:

@@ -167,6 +167,26 @@ class NetworkClient:
             self._connection = None
         self.in_flight.clear()
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have requests been sent, and the connection been lost, so much longer ago: both go by the machine's clock."""
+        if self._is_idle():
+            self.stop_repeating()
+        if self._failures:
+            self.usable_at_us -= by_us
+        self.in_flight = deque(
+            (number, deadline_us - by_us, on_complete, context)
+            for number, deadline_us, on_complete, context in self.in_flight
+        )
+        if by_us > 0 and self.in_flight:
+            self.host.set_timer(
+                max(self.in_flight[0][1] - self.host.clock.now_us, 0), self._check_stepped_timeouts
+            )
+
+    def _check_stepped_timeouts(self, _: None) -> None:
+        """Look at the oldest request earlier than the timer for all of them does."""
+        if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
+            self.disconnect()
+
     def _fail_in_flight(self) -> None:
         self._connection = None
         self.is_throttled = False

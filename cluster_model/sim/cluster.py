@@ -294,6 +294,15 @@ class Cluster:
         if broker in self.disks:
             self.disks[broker].speed_up(write_us)
 
+    def step_clock(self, broker: int, by_us: int) -> None:
+        """Have the clock of a broker's machine jump."""
+        process = self.processes[broker]
+        process.skew_us += by_us
+        self.trace.emit(events.ClockStepped, process.name, by_us, process.skew_us)
+        if process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].clock_stepped(by_us)
+
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
         self.disks[broker].log_file(partition).damage(offset)
@@ -455,6 +464,7 @@ class Cluster:
         self.network.restore_all_but(frozenset(outside))
         for node in (*self.control_plane.servers, *brokers):
             self._revive(node)
+            self._set_clock(node)
 
     def heal(self) -> None:
         """End every fault: links, rules, pauses; start what is down or hangs; drop what is planned."""
@@ -463,6 +473,7 @@ class Cluster:
         self.network.restore_all()
         for node in self.nodes:
             self._revive(node)
+            self._set_clock(node)
 
     def _revive(self, broker: int) -> None:
         """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end.
@@ -478,6 +489,12 @@ class Cluster:
         ):
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
+
+    def _set_clock(self, broker: int) -> None:
+        """Have a broker's clock show the true time again."""
+        process = self.processes.get(broker)
+        if process is not None and process.skew_us:
+            self.step_clock(broker, -process.skew_us)
 
     def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
         """Return whether a broker would end before it can have registered, although all is well now."""

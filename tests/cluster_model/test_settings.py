@@ -10,6 +10,7 @@ from harrow.cluster_model.settings import (
     CONSUMER,
     INT_MAX,
     LONG_MAX,
+    NO_LIMIT_US,
     PRODUCER,
     SCOPES,
     SETTINGS,
@@ -51,6 +52,7 @@ def changed_in(release: str, old: Value, new: Value) -> dict[str, Value]:
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 DAY_MS = 86_400_000
+TIMESTAMPS = ((BROKER, "log.message.timestamp."), (TOPIC, "message.timestamp."))
 POLICIES = ((BROKER, "log.cleanup.policy"), (TOPIC, "cleanup.policy"))
 
 # From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
@@ -117,6 +119,16 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "controller.quorum.election.backoff.max.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.fetch.timeout.ms"): by_release((ALL, 2_000)),
     (BROKER, "controller.quorum.request.timeout.ms"): by_release((ALL, 2_000)),
+    (BROKER, "metadata.log.max.record.bytes.between.snapshots"): by_release((ALL, 20 * 1024 * 1024)),
+    (BROKER, "metadata.log.max.snapshot.interval.ms"): by_release((ALL, 3_600_000)),  # KIP-876, 3.4
+    (BROKER, "metadata.max.retention.bytes"): changed_in("3.6", -1, 100 * 1024 * 1024),  # 3.4
+    (BROKER, "metadata.max.retention.ms"): by_release((ALL, WEEK_MS)),
+    # KIP-937; KIP-1030
+    **{(scope, f"{start}before.max.ms"): by_release((ALL, LONG_MAX)) for scope, start in TIMESTAMPS},
+    **{
+        (scope, f"{start}after.max.ms"): changed_in("4.0", LONG_MAX, 3_600_000) for scope, start in TIMESTAMPS
+    },
+    **{(scope, f"{start}difference.max.ms"): by_release((ALL, LONG_MAX)) for scope, start in TIMESTAMPS},
     (TOPIC, "flush.ms"): by_release((ALL, LONG_MAX)),
     (TOPIC, "segment.bytes"): by_release((ALL, 1 << 30)),
     (BROKER, "auto.leader.rebalance.enable"): by_release((ALL, True)),
@@ -208,6 +220,9 @@ def test_names_and_scopes() -> None:
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
         "max.compaction.lag.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
         "min.insync.replicas",
@@ -440,3 +455,20 @@ def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segmen
     """`LogConfig.maxSegmentMs`, KIP-354."""
     given: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
     assert topic_config(given, broker_config("2.4", {})).segment_us == segment_ms * MS
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "wanted_ms"),
+    [
+        ("2.4", {"message.timestamp.difference.max.ms": 7}, (7, 7)),
+        ("3.6", {"message.timestamp.difference.max.ms": 7, "message.timestamp.before.max.ms": 9}, (9, 7)),
+        ("4.3", {}, (None, 3_600_000)),
+        ("4.3", {"message.timestamp.after.max.ms": 5}, (None, 5)),
+    ],
+)
+def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_default(
+    release: str, given: dict[str, Value], wanted_ms: tuple[int | None, int]
+) -> None:
+    config = topic_config(given, broker_config(release, {}))
+    limits = (config.timestamp_before_max_us, config.timestamp_after_max_us)
+    assert limits == tuple(NO_LIMIT_US if limit is None else limit * MS for limit in wanted_ms)

@@ -53,10 +53,12 @@ class ModelTarget:
     def heal(self) -> None:
         self.cluster.heal()
         self.clients.resume()
+        self.clients.set_clocks()
 
     def heal_core(self, brokers: Collection[int]) -> None:
         self.cluster.heal_core(brokers)
         self.clients.resume()
+        self.clients.set_clocks()
 
     @property
     def now_us(self) -> int:
