@@ -45,6 +45,7 @@ class Consumer:
         sends_leader_epoch: bool = True,
         skips_corrupt: bool = False,
         topics: Collection[str] = (),
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -54,7 +55,9 @@ class Consumer:
         self._sends_leader_epoch = sends_leader_epoch
         self._skips_corrupt = skips_corrupt
         self._topics = frozenset(topics)
-        self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
+        self._metadata = ClientMetadata(
+            host, brokers, config, self._metadata_updated, bootstrap=bootstrap, later=later
+        )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         # Of which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)

@@ -54,7 +54,8 @@ class BrokerRestart(Fault):
     broker: Broker = described("Which broker.")
 
     def applies(self, environment: Environment) -> bool:
-        return not environment.is_running(self.broker)
+        # One that has never joined is not down.
+        return self.broker in environment.broker_ids() and not environment.is_running(self.broker)
 
     def inject(self, environment: Environment) -> None:
         environment.start_broker(self.broker)

@@ -113,6 +113,7 @@ class _Session:
             cluster.history,
             spec.record_bytes,
             () if spec.partitions else cluster.assignments,
+            later=cluster.absent_ids(),
         )
         self.producer.start()
 
@@ -192,6 +193,7 @@ class ConsumerClient(Reader):
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
             topics=() if self.spec.partitions else self._cluster.assignments,
+            later=self._cluster.absent_ids(),
         )
         self._consumer.start()
 
