@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -108,6 +108,8 @@ class FetchedPartition:
     corrupt_offset: int = -1
     current_leader: tuple[int, int] | None = None
     log_start_offset: int = 0
+    aborted: tuple[tuple[int, int], ...] = ()
+    """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
 
 
 @dataclass(slots=True)
@@ -187,9 +189,17 @@ class MetadataResponse:
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """An idempotent producer asks for its producer id."""
+    """A producer asks for its producer id.
+
+    One with a transactional id asks its coordinator, which ends what is open of that id and raises its epoch. It says its producer
+    id and epoch where it goes on after an error (KIP-360).
+    """
 
     api: ClassVar[str] = "InitProducerId"
+    transactional_id: str = ""
+    transaction_timeout_us: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
 
 
 @dataclass(slots=True)

@@ -30,6 +30,8 @@ CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
 """Kafka's null."""
+NO_TEXT: Final = ""
+"""Kafka's null of a setting that is a name."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -41,9 +43,9 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio``: a number from 0 to 1, kept as it is written, or ``replicas``: a
-    list of partitions' numbers with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before
-    all that have a profile, without which nobody would read it.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text``: a
+    name, `NO_TEXT` where there is none, or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
+    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which nobody would read it.
     """
 
     name: str
@@ -204,6 +206,21 @@ _CATALOGUE: Final = (
     Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
             "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
             "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
+    Setting("offsets.topic.num.partitions", BROKER, "int", _always(50),
+            "How many partitions __consumer_offsets has, and so how many brokers may coordinate groups.", minimum=1, maximum=10_000),
+    Setting("offsets.topic.replication.factor", BROKER, "int", _always(3),
+            "How many replicas __consumer_offsets has.", minimum=1, maximum=INT_MAX),
+    Setting("offsets.topic.segment.bytes", BROKER, "int", _always(100 << 20),
+            "segment.bytes of __consumer_offsets.", minimum=14, maximum=INT_MAX),
+    Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
+            "How many partitions __transaction_state has, and so how many brokers may coordinate transactions (KIP-98).", minimum=1,
+            maximum=10_000, since="0.11"),
+    Setting("transaction.state.log.replication.factor", BROKER, "int", _always(3),
+            "How many replicas __transaction_state has.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.state.log.min.isr", BROKER, "int", _always(2),
+            "min.insync.replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.state.log.segment.bytes", BROKER, "int", _always(100 << 20),
+            "segment.bytes of __transaction_state.", minimum=14, maximum=INT_MAX, since="0.11"),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -430,6 +447,13 @@ class BrokerConfig:
     replication_quota_sample_us: int = _setting("replication.quota.window.size.seconds")
     leader_throttled_rate: int = _setting("leader.replication.throttled.rate")
     follower_throttled_rate: int = _setting("follower.replication.throttled.rate")
+    offsets_topic_partitions: int = _setting("offsets.topic.num.partitions")
+    offsets_topic_replication_factor: int = _setting("offsets.topic.replication.factor")
+    offsets_topic_segment_bytes: int = _setting("offsets.topic.segment.bytes")
+    transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
+    transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
+    transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
+    transaction_topic_segment_bytes: int = _setting("transaction.state.log.segment.bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,8 +204,13 @@ class ClusterSpec:
     settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return all partitions, topic by topic."""
-        return tuple(name for topic in self.topics for name in topic.partition_names())
+        """Return all partitions that clients have, topic by topic: those of internal topics are left out."""
+        return tuple(
+            name
+            for topic in self.topics
+            if topic.name not in INTERNAL_TOPICS
+            for name in topic.partition_names()
+        )
 
     def initial_brokers(self) -> tuple[BrokerSpec, ...]:
         """Return the brokers that are there from the beginning."""
@@ -220,6 +225,27 @@ class ClusterSpec:
         if self.combined:
             return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
         return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))
+
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+"""The topics in which the coordinators of groups and of transactions keep what they know (``Topic.java``)."""
+
+
+def is_internal(partition: str) -> bool:
+    """Return whether a partition is one of an internal topic: no client of the workload writes to it or reads it unasked."""
+    return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
+
+
+class Coordinated:
+    """A client that may need a coordinator, and with it an internal topic."""
+
+    __slots__ = ()
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the internal topics that brokers create for its sake."""
+        raise NotImplementedError(type(self).__name__)
 
 
 KEYS_MAX: Final = 1_000_000

@@ -68,6 +68,7 @@ def _setting_leaf(setting: Setting) -> Leaf:
         "choice": {"enum": _choices_in_yaml(setting)},
         "ratio": {"type": "number", "minimum": 0, "maximum": 1},
         "replicas": {"type": "string", "pattern": f"^{literals.REPLICAS_PATTERN}$"},
+        "text": {"type": "string", "pattern": f"^{literals.SETTING_TEXT_PATTERN}$"},
     }[setting.kind]
     return Leaf(lambda text: literals.setting_value(setting, text), schema)
 

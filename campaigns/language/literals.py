@@ -61,6 +61,7 @@ _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 RATIO_PATTERN: Final = r"0|1|1\.0{1,6}|0?\.[0-9]{1,6}"
 REPLICAS_PATTERN: Final = r"(\*|[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9})*)?"
+SETTING_TEXT_PATTERN: Final = "[A-Za-z0-9._-]{1,249}"
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
@@ -397,9 +398,20 @@ def setting_value(setting: Setting, text: str) -> Value:
         return ratio(text)
     if setting.kind == "replicas":
         return replicas(text)
+    if setting.kind == "text":
+        return users_name(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
+
+
+def users_name(text: str) -> str:
+    """Return a setting that is a name of the user's."""
+    if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
+        raise LiteralError(
+            f"expected letters, digits, `.`, `_` and `-`, at most 249 and no space, not {quoted(text)}"
+        )
+    return text
 
 
 def ratio(text: str) -> str:

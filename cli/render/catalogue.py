@@ -356,6 +356,8 @@ def _setting_example(setting: settings.Setting) -> str:
     default = setting.defaults[-1][1]
     if setting.kind == "bool":
         return value_text(not default)
+    if setting.kind == "text":
+        return "a"
     if setting.choices:
         return next((choice for choice in setting.choices if choice != str(default)), str(default))
     return value_text(default)
@@ -374,12 +376,16 @@ def _setting_values(setting: settings.Setting) -> str:
         return "a number from 0 to 1"
     if setting.kind == "replicas":
         return 'partition:broker, separated by commas, or "*"'
+    if setting.kind == "text":
+        return "a name"
     unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}
     return f"{unit.get(setting.kind, '')}{setting.minimum} to {_setting_value(setting.maximum)}"
 
 
 def _setting_value(value: settings.Value) -> str:
-    return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value) or '""'
+    if value == settings.NO_TEXT:
+        return "none"
+    return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value)
 
 
 def _history(by_release: Iterable[tuple[str, str]]) -> str:

@@ -13,10 +13,14 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import Steps
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
+from harrow.cluster_model.coordinators.coordinator import Coordinator
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest, FindCoordinatorResponse
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
@@ -26,11 +30,12 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.protocol import NO_EPOCH, ControlRequest, ControlResponse
+from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, ControlRequest, ControlResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.topology import CONSUMER_OFFSETS
 
 _CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
@@ -83,6 +88,8 @@ class Broker:
             None if quotas is None else quotas.fetch,
         )
         self.replicas.on_unblocked = self._queue_again
+        self._coordinators: dict[str, Coordinator] = {}
+        self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
             "Produce": self.replicas.handle_produce,
@@ -91,6 +98,7 @@ class Broker:
             "ListOffsets": self.replicas.handle_list_offsets,
             "Metadata": self._handle_metadata,
             "InitProducerId": self._handle_init_producer_id,
+            "FindCoordinator": self._handle_find_coordinator,
             "LeaderAndIsr": self._handle_control,
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
@@ -355,6 +363,30 @@ class Broker:
 
     def _handle_init_producer_id(self, message: Message) -> None:
         self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+
+    def _handle_find_coordinator(self, message: Message) -> None:
+        """Say who leads the partition of an internal topic that a key belongs to, as far as this broker knows."""
+        request: FindCoordinatorRequest = message[2]
+        config = self._config
+        count = (
+            config.offsets_topic_partitions
+            if request.topic == CONSUMER_OFFSETS
+            else config.transaction_topic_partitions
+        )
+        leader = self.metadata.live_leader(f"{request.topic}-{partition_for(request.key, count)}")
+        error = errors.COORDINATOR_NOT_AVAILABLE if leader == NO_LEADER else errors.NONE
+        self.respond(message, FindCoordinatorResponse(error, leader))
+
+    def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
+        """Have a coordinator begin to coordinate what a partition says, or leave that to another broker."""
+        topic, _, number = partition.name.rpartition("-")
+        coordinator = self._coordinators.get(topic)
+        if coordinator is None:
+            return
+        if is_leader:
+            coordinator.elected(int(number), partition.leader_epoch)
+        else:
+            coordinator.resigned(int(number))
 
     def _handle_controlled_shutdown(self, message: Message) -> None:
         self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))

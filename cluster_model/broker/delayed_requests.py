@@ -5,7 +5,7 @@ After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecord
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
@@ -116,13 +116,16 @@ class PendingAck:
 
 @dataclass(slots=True, eq=False)
 class DelayedProduce:
-    """An acks=all produce that waits for the high watermark."""
+    """An acks=all append that waits for the high watermark: a producer's, or that of a coordinator on this broker.
 
-    message: Message
+    ``complete`` is given the *context*, which is whatever it has to know of who waits.
+    """
+
+    context: Any
     deadline_us: int
     acks: dict[str, PendingAck]
     partitions: Mapping[str, Partition]
-    complete: Callable[[Message, dict[str, PendingAck]], None]
+    complete: Callable[[Any, dict[str, PendingAck]], None]
     completed: bool = False
 
     def try_complete(self) -> bool:
@@ -138,7 +141,7 @@ class DelayedProduce:
                     done = False
         if done:
             self.completed = True
-            self.complete(self.message, self.acks)
+            self.complete(self.context, self.acks)
         return done
 
     def expire(self) -> None:
@@ -147,7 +150,7 @@ class DelayedProduce:
             if ack.pending:
                 ack.error = errors.REQUEST_TIMED_OUT
         self.completed = True
-        self.complete(self.message, self.acks)
+        self.complete(self.context, self.acks)
 
 
 @dataclass(slots=True, eq=False)

@@ -29,12 +29,14 @@ from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuo
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.record_batch import RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.topology import is_internal
 
 _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
@@ -43,6 +45,10 @@ _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
+
+
+AppendCompleted = Callable[[dict[str, PendingAck]], None]
+"""Told of each partition the error and the base offset of what was appended."""
 
 
 class ReplicaManager:
@@ -105,6 +111,8 @@ class ReplicaManager:
         self.on_unblocked: Callable[[Message], None] = self.handle_produce
         """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
+        self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
+        """Told when a partition of an internal topic is led here in another epoch, or is not led here any more."""
 
     def start(self) -> None:
         """Begin the periodic tasks."""
@@ -140,7 +148,7 @@ class ReplicaManager:
         request: protocol.ProduceRequest = message[2]
         if self._blocked(request.batches, self.handle_produce, message):
             return
-        acks = {name: self._append(name, request) for name in request.batches}
+        acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
         self._answer_produce(message, acks)
         # Followers are woken after this request has its place in the purgatory: what
         # they fetch now may complete it.
@@ -159,11 +167,11 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                acks[name] = self._append(name, request)
+                acks[name] = self._append(name, batch, request.acks)
                 locks.end_append(name)
                 self._fetch_watchers.check(name)
             else:
-                acks[name] = self._append(name, request)
+                acks[name] = self._append(name, batch, request.acks)
         self._answer_produce(message, acks)
 
     def _answer_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
@@ -178,12 +186,33 @@ class ReplicaManager:
         else:
             self._complete_produce(message, acks)
 
-    def _append(self, name: str, request: protocol.ProduceRequest) -> PendingAck:
+    def append_records(
+        self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted
+    ) -> None:
+        """Append for a coordinator on this broker; *on_complete* is given what came of each partition (``appendRecords``).
+
+        With *acks* of -1 that is when the high watermark has passed the records, or the time is over. A slow disk does not
+        hold these appends up.
+        """
+        if self._blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
+            return
+        pending = {name: self._append(name, batch, acks) for name, batch in batches.items()}
+        if acks == -1 and any(ack.pending for ack in pending.values()):
+            deadline_us = self._host.clock.now_us + timeout_us
+            delayed = DelayedProduce(on_complete, deadline_us, pending, self.partitions, _complete_append)
+            if not delayed.try_complete():
+                self._produce_purgatory.watch(delayed, list(pending))
+                OperationTimer(self._host).watch(delayed)
+        else:
+            on_complete(pending)
+        for name in batches:
+            self._fetch_watchers.check(name)
+
+    def _append(self, name: str, batch: RecordBatch, acks: int) -> PendingAck:
         partition = self.partitions.get(name)
-        batch = request.batches[name]
         if partition is None:
             return PendingAck(self._error_without_replica(name), -1, -1)
-        result, hw_rose = partition.append_as_leader(batch, request.acks)
+        result, hw_rose = partition.append_as_leader(batch, acks)
         if result.duplicate:
             self._host.emit(
                 events.BatchDeduplicated,
@@ -197,7 +226,7 @@ class ReplicaManager:
             self._produce_purgatory.check(name)
             self._delete_purgatory.check(name)
         self._suspect_isr(name)
-        required_offset = result.base_offset + len(batch.values)
+        required_offset = result.base_offset + record_count(batch.values)
         if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
             required_offset = 0
         return PendingAck(result.error, result.base_offset, required_offset)
@@ -720,6 +749,7 @@ class ReplicaManager:
                     self._follow(partition)
                 changed.append(name)
         self._check_waiting(changed)
+        self._tell_coordinators(changed)
         self._respond(message, protocol.ControlResponse(request.api, errors.NONE, offline))
 
     def apply_metadata(
@@ -749,6 +779,14 @@ class ReplicaManager:
                 self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
+        self._tell_coordinators(changed)
+
+    def _tell_coordinators(self, changed: Collection[str]) -> None:
+        """Have coordinators learn of elections and resignations, once those who wait have been answered (``onLeadershipChange``)."""
+        for name in changed:
+            if is_internal(name):
+                partition = self.partitions[name]
+                self.on_leadership_change(partition, partition.is_leader())
 
     def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
@@ -807,6 +845,7 @@ class ReplicaManager:
             self._fetchers.remove(name)
             partition.give_up()
             self._check_waiting([name])
+            self._tell_coordinators([name])
             self._isr_suspects.pop(name, None)
             del self.partitions[name]
         if self.logs.has(name):
@@ -821,7 +860,8 @@ class ReplicaManager:
         if partition is not None:
             leader, epoch = partition.leader, partition.leader_epoch
         else:
-            leader, epoch = self._metadata.partitions.get(name, (protocol.NO_LEADER, protocol.NO_EPOCH))
+            known = self._metadata.leader_and_epoch(name)
+            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if known is None else known
         return None if leader == protocol.NO_LEADER else (leader, epoch)
 
     def _error_without_replica(self, name: str) -> str:
@@ -829,7 +869,7 @@ class ReplicaManager:
 
         A client that asks where it was before a reassignment has to look for its leader.
         """
-        is_known = name in self._metadata.partitions
+        is_known = self._metadata.leader_and_epoch(name) is not None
         return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
@@ -925,6 +965,10 @@ class ReplicaManager:
 
     def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)
+
+
+def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:
+    on_complete(acks)
 
 
 def _is_known(partition: Partition, replica: int) -> bool:

@@ -31,7 +31,7 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.record_deletion import RecordDeletion
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, ClusterSpec
+from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
@@ -166,6 +166,15 @@ class Cluster:
         """Return the partitions that there are: those that topics have been created with, and those that were added."""
         created = (name for name in self._added if self.assignment(name) is not None)
         return (*self.spec.partition_names(), *created)
+
+    def topic_names(self) -> tuple[str, ...]:
+        """Return the topics that clients have."""
+        return tuple(topic for topic in self.assignments if topic not in INTERNAL_TOPICS)
+
+    def internal_partitions(self) -> tuple[str, ...]:
+        """Return the partitions in which coordinators keep what they know."""
+        topics = (topic for topic in self.spec.topics if topic.name in INTERNAL_TOPICS)
+        return tuple(name for topic in topics for name in topic.partition_names())
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]

@@ -112,7 +112,7 @@ class _Session:
             cluster.behaviours,
             cluster.history,
             spec.record_bytes,
-            () if spec.partitions else cluster.assignments,
+            () if spec.partitions else cluster.topic_names(),
             later=cluster.absent_ids(),
         )
         self.producer.start()
@@ -192,7 +192,7 @@ class ConsumerClient(Reader):
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
-            topics=() if self.spec.partitions else self._cluster.assignments,
+            topics=() if self.spec.partitions else self._cluster.topic_names(),
             later=self._cluster.absent_ids(),
         )
         self._consumer.start()

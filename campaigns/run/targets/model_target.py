@@ -22,7 +22,12 @@ class ModelTarget:
     def __init__(self, plan: Plan, choices: Choices, invariants: Collection[str]) -> None:
         self.invariants = invariants
         self.cluster = Cluster(
-            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit, invariants
+            plan.running_cluster(),
+            plan.kafka,
+            plan.behaviour_switches(),
+            choices,
+            plan.events_limit,
+            invariants,
         )
         self.cluster.without_quota = frozenset({READER, CORE_READER})
         self.trace = self.cluster.trace
@@ -79,14 +84,16 @@ class ModelTarget:
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,
             producers=self.clients.producer_settings(),
-            partitions=self.partition_settings(),
+            partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
             read_back=frozenset(),
         )
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
+        return self._settings_of(self.cluster.partition_names())
+
+    def _settings_of(self, names: Collection[str]) -> dict[str, PartitionSettings]:
         cluster = self.cluster
-        names = cluster.partition_names()
         return partition_settings(cluster.spec, names, cluster.replicas_of, cluster.topic_config)
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
