@@ -71,3 +71,10 @@ def test_a_script_starts_it_once() -> None:
     result = run_plan(plan(text(joins="never", more=more)), 0)
     started = [event for event in select(result.evidence.trace, events.BrokerStarted) if event.at_us > 0]
     assert [(event.at_us, event.broker) for event in started] == [(3_000_000, 3)]
+
+
+def test_a_server_of_zookeeper_that_is_down_is_started_although_it_is_no_broker() -> None:
+    more = "script: [{at: 3s, do: {broker_crash: {broker: zookeeper-1}}}, {at: 4s, do: {broker_restart: {broker: zookeeper-1}}}]"
+    result = run_plan(plan(text(more=more)), 0)
+    assert not result.missed
+    assert result.verdict.status == HELD
