@@ -58,6 +58,13 @@ class BrokerSpec:
 
     id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
     rack: str | None = described("The rack that it stands in.", default=None)
+    joins_us: DurationOrNever = described(
+        "When it is started for the first time, and joins the cluster; `never` for when the script says so (`add_broker`). By default it is "
+        "there from the beginning. No topic is created on one that comes later.",
+        default=0,
+        key="joins",
+        counts_if_set=True,
+    )
     settings: Settings = described("Settings of this broker.", factory=dict, scope=BROKER)
 
 
@@ -205,6 +212,10 @@ class ClusterSpec:
             for name in topic.partition_names()
         )
 
+    def initial_brokers(self) -> tuple[BrokerSpec, ...]:
+        """Return the brokers that are there from the beginning."""
+        return tuple(broker for broker in self.brokers if broker.joins_us == 0)
+
     def zookeeper_ids(self) -> tuple[int, ...]:
         """Return the node ids of the ZooKeeper servers."""
         return tuple(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeeper_servers))
@@ -212,7 +223,7 @@ class ClusterSpec:
     def controller_ids(self) -> tuple[int, ...]:
         """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers."""
         if self.combined:
-            return tuple(broker.id for broker in self.brokers)[: self.voters]
+            return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
         return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))
 
 

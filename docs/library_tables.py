@@ -52,6 +52,11 @@ WHY: Final[dict[str, str]] = {
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
+    "starved-consumer": "from 2.5 on a consumer gets no more at once than its quota allows (KAFKA-9677); the variants tell that of 2.8, and of 1.1",
+    "throttled-producer": (
+        "from 2.0 on who exceeds a quota is answered at once (KIP-219), from 3.0 on producers are idempotent by default (KIP-679)"
+    ),
+    "throttled-reassignment": "in KRaft a reassignment that changes no leader leaves the leader epoch as it is",
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "zookeeper-majority-lost": "about ZooKeeper",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",

@@ -138,6 +138,23 @@ class CancelReassignment(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddBroker(Action):
+    """A broker of the campaign is started for the first time, and joins the cluster (`cluster.brokers.joins`).
+
+    It has no partitions before some are reassigned to it, or a topic gets new ones.
+    """
+
+    name: ClassVar[str] = "add_broker"
+    whole: ClassVar[str] = "broker"
+
+    broker: BrokerId = described("Which broker.")
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.add_broker(self.broker)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReplication(Action):
     """An administrator sets the rate of throttled replicas on all brokers (kafka-reassign-partitions --throttle, KIP-73).
 
@@ -236,7 +253,7 @@ ACTIONS: Final[Registry[str, type[Action]]] = Registry(
     (action.name, action)
     for action in (
         *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
-        *(ThrottleReplication, UnthrottleReplication, DeleteRecords, AddPartitions, Expect, Wait),
+        *(AddBroker, ThrottleReplication, UnthrottleReplication, DeleteRecords, AddPartitions, Expect, Wait),
     )
 )
 """Action classes by the name that a campaign uses."""

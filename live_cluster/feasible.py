@@ -98,6 +98,7 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
+NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -159,6 +160,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
+    if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
+        yield NO_BROKERS_ADDED
     yield from _obstacles_of_settings(plan)
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"

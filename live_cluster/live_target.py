@@ -23,6 +23,7 @@ from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.feasible import (
+    NO_BROKERS_ADDED,
     NO_PARTITIONS_ADDED,
     NO_REASSIGNMENT,
     NO_RECORDS_DELETED,
@@ -193,6 +194,15 @@ class LiveTarget:
 
         """
         raise CannotDoError(NO_PARTITIONS_ADDED)
+
+    def add_broker(self, broker: int) -> None:
+        """Refuse: real brokers are all there from the beginning.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_BROKERS_ADDED)
 
     def throttle_replication(self, rate: int | None) -> None:
         """Refuse: throttles are set on no real broker.

@@ -64,7 +64,7 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
     """Yield plans without one of the brokers, or without one replica of every partition."""
     cluster = plan.cluster
     for broker in reversed(cluster.brokers):
-        if len(cluster.brokers) > 1:
+        if any(other is not broker for other in cluster.initial_brokers()):
             rest = tuple(other for other in cluster.brokers if other.id != broker.id)
             moments = [m for m in timeline(plan) if broker.id not in values_of(m.action, _BROKERS)]
             controller = None if cluster.controller == broker.id else cluster.controller
@@ -77,7 +77,7 @@ def _without_replica(plan: Plan, broker: int) -> Plan:
     topics = []
     for topic in plan.cluster.topics:
         if not topic.assignment:
-            count = min(topic.replication_factor, len(plan.cluster.brokers))
+            count = min(topic.replication_factor, len(plan.cluster.initial_brokers()))
             topics.append(replace(topic, replication_factor=count))
             continue
         rows = tuple(tuple(replica for replica in row if replica != broker) for row in topic.assignment)

@@ -381,7 +381,9 @@ def _setting_values(setting: settings.Setting) -> str:
 
 
 def _setting_value(value: settings.Value) -> str:
-    return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value) or '""'
+    if value == settings.NO_TEXT:
+        return "none"
+    return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value)
 
 
 def _history(by_release: Iterable[tuple[str, str]]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from harrow.cluster_model.broker.rate import NO_LIMIT, Rate
+from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -30,7 +30,7 @@ class ClientQuotaManager:
         self._behaviours = behaviours
         self._bounds = rates
         self._without_quota = without_quota
-        self._rates: dict[str, Rate] = {}
+        self._rates: dict[str, SampledRate] = {}
 
     def bound(self, client: str) -> int:
         """Return how much a client may have in a second: its own quota counts before the default."""
@@ -46,7 +46,7 @@ class ClientQuotaManager:
         now_us = self._clock.now_us
         rate = self._rates.get(client)
         if rate is None:
-            rate = self._rates[client] = Rate(
+            rate = self._rates[client] = SampledRate(
                 self._config.quota_samples,
                 self._config.quota_sample_us,
                 overlapping=self._behaviours.rate_counts_overlapping_sample,

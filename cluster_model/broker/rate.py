@@ -7,7 +7,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 NO_LIMIT: Final = 2**63 - 1
 
 
-class Rate:
+class SampledRate:
     """The rate of what is recorded, in bytes a second.
 
     A sample begins with the first record after the one before it is full (``quota.window.size.seconds``). One is forgotten so many

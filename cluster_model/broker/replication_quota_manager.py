@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from harrow.cluster_model.broker.rate import NO_LIMIT, Rate
+from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import ALL_REPLICAS, BrokerConfig
 from harrow.cluster_model.trace import Clock
@@ -20,7 +20,7 @@ class ReplicationQuotaManager:
     def __init__(self, broker: int, clock: Clock, config: BrokerConfig, behaviours: Behaviours) -> None:
         self._broker = broker
         self._clock = clock
-        self._rate = Rate(
+        self._rate = SampledRate(
             config.replication_quota_samples,
             config.replication_quota_sample_us,
             overlapping=behaviours.rate_counts_overlapping_sample,

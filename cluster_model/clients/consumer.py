@@ -57,6 +57,7 @@ class Consumer:
         skips_corrupt: bool = False,
         topics: Collection[str] = (),
         errors_clear_read_replica: bool = True,
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -71,7 +72,9 @@ class Consumer:
         self._errors_clear_read_replica = errors_clear_read_replica
         # Which replicas partitions are read from that are not read from their leaders.
         self._read_replicas: dict[str, ReadReplica] = {}
-        self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
+        self._metadata = ClientMetadata(
+            host, brokers, config, self._metadata_updated, bootstrap=bootstrap, later=later
+        )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         # Of which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)

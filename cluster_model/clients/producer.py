@@ -40,6 +40,7 @@ class Producer:
         history: History,
         record_bytes: int,
         topics: Collection[str] = (),
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -53,6 +54,7 @@ class Producer:
             config,
             self._metadata_updated,
             oldest_fails_first=behaviours.oldest_request_fails_first,
+            later=later,
         )
         # Of which it writes every partition, those too that they are yet to get.
         self._topics = frozenset(topics)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT
 from harrow.cluster_model.invariants import catalogue
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -237,15 +238,18 @@ class UncleanReplicaNotElected:
 
     def _elected(
         self,
-        _at_us: int,
+        at_us: int,
         controller: int,
         partition: str,
         leader: int,
         leader_epoch: int,
         isr: tuple[int, ...],
         unclean: bool,
-        _reason: str,
+        reason: str,
     ) -> None:
+        if reason == REASSIGNMENT:
+            # In KRaft the ISR that a leader writes may complete a reassignment, and with that elect who has just joined.
+            self._isr_written(at_us, controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._joined.get(leader)
         if joined is None or partition in joined:

@@ -121,6 +121,12 @@ class Cluster:
             )
             for broker in spec.brokers
         }
+        # Brokers that have not been started yet. Nobody knows of them.
+        self._absent: dict[int, None] = {}
+        for broker in spec.brokers:
+            if broker.joins_us != 0:
+                self._absent[broker.id] = None
+                self.processes[broker.id].running = False
         self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Those that somebody has asked for since the topics were created.
@@ -187,11 +193,14 @@ class Cluster:
     def start(self) -> None:
         """Start the control plane, then the brokers one after the other, and create the topics."""
         self.control_plane.start()
-        order = [broker.id for broker in self.spec.brokers]
+        order = [broker.id for broker in self.spec.initial_brokers()]
         if self.spec.controller is not None:
             order.sort(key=lambda broker: broker != self.spec.controller)
         for position, broker in enumerate(order):
             self.at(self._started_us + position * _START_GAP_US, self._power_on, broker)
+        for broker_spec in self.spec.brokers:
+            if broker_spec.joins_us:
+                self.at(broker_spec.joins_us, self.add_broker, broker_spec.id)
         self.at(self._started_us + US_PER_SECOND, self._create_topics)
         self.simulator.run_until(0)
 
@@ -372,12 +381,29 @@ class Cluster:
         """Return whether a broker's process has been told to stop, or stops by itself, and still runs."""
         return broker in self._stopping
 
+    def broker_ids(self) -> tuple[int, ...]:
+        """Return the brokers that have ever been started."""
+        return tuple(broker for broker in self.processes if broker not in self._absent)
+
+    def absent_ids(self) -> tuple[int, ...]:
+        """Return the others, which are yet to join."""
+        return tuple(self._absent)
+
+    def add_broker(self, broker: int) -> None:
+        """Start a broker of the campaign for the first time; nothing happens to one that has joined already.
+
+        It registers as others do, and gets nothing before somebody gives it partitions.
+        """
+        if broker in self._absent:
+            del self._absent[broker]
+            self.start_broker(broker)
+
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs."""
+        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs, or is not there yet."""
         process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
-        elif not process.running:
+        elif not process.running and broker not in self._absent:
             had_power = process.powered
             process.start()
             self._power_on(broker)

@@ -50,11 +50,18 @@ class ClusterReader:
         self._reader = SectionReader(draft)
         self._given = {} if self._section is None else self._section.given()
         self._ids: tuple[int, ...] = ()
+        # Those of them that are there from the beginning.
+        self._initial: tuple[int, ...] = ()
         self._has_all = True
 
     def read(self) -> CheckedCluster:
         brokers = self._brokers()
         self._ids = tuple(brokers)
+        self._initial = tuple(broker.id for broker, _ in brokers.values() if broker.joins_us == 0)
+        if self._ids and not self._initial and self._knows_brokers():
+            self._draft.problem(
+                _BROKERS, "a cluster begins with a broker: every one of these `joins` it later"
+            )
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
         known = [broker for broker, _ in brokers.values()]
@@ -70,6 +77,12 @@ class ClusterReader:
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
+        if (
+            spec.controller is not None
+            and spec.controller in self._ids
+            and spec.controller not in self._initial
+        ):
+            self._draft.problem(("cluster", "controller"), f"broker {spec.controller} joins later")
         references.add_servers(self._servers(spec))
         return CheckedCluster(
             spec=spec,
@@ -86,7 +99,10 @@ class ClusterReader:
             if quota.client in found:
                 whose = "every client" if quota.client is None else quota.client
                 self._draft.problem(("cluster", "quotas", index), f"{whose} has a quota twice")
-            elif quota.producer_byte_rate is None and quota.consumer_byte_rate is None:
+            elif (quota.producer_byte_rate, quota.consumer_byte_rate) == (
+                None,
+                None,
+            ) and self._draft.is_intact("cluster", "quotas", index):
                 message = "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"
                 self._draft.problem(("cluster", "quotas", index), message)
             found[quota.client] = quota
@@ -184,15 +200,16 @@ class ClusterReader:
             path,
             name=given["name"],
             partitions=given.get("partitions") or len(assignment) or 1,
-            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._ids))),
+            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._initial))),
             assignment=assignment,
             settings=plain(settings),
         )
         return spec, settings
 
     def _check_replication_factor(self, factor: int, path: Path) -> None:
-        if factor > len(self._ids) and self._knows_brokers():
-            message = f"replication factor {factor} is larger than the number of brokers, {len(self._ids)}"
+        if factor > len(self._initial) and self._knows_brokers():
+            at_first = " at the beginning" if len(self._initial) < len(self._ids) else ""
+            message = f"replication factor {factor} is larger than the number of brokers{at_first}, {len(self._initial)}"
             self._draft.problem((*path, "replication_factor"), message)
 
     def _check_assignment(
@@ -227,4 +244,6 @@ class ClusterReader:
             elif broker not in self._ids and knows_brokers:
                 message = f"unknown broker {broker}; the brokers are {listed(sorted(self._ids))}"
                 self._draft.problem((*path, index), message)
+            elif broker not in self._initial and knows_brokers:
+                self._draft.problem((*path, index), f"broker {broker} joins later, when the topic is there")
             seen.add(broker)

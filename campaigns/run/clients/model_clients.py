@@ -125,6 +125,7 @@ class _Session:
             cluster.history,
             spec.record_bytes,
             () if spec.partitions else cluster.topic_names(),
+            later=cluster.absent_ids(),
         )
         self.producer.start()
 
@@ -205,6 +206,7 @@ class ConsumerClient(Reader):
             skips_corrupt=self._skips_corrupt,
             topics=() if self.spec.partitions else self._cluster.topic_names(),
             errors_clear_read_replica=self._cluster.behaviours.errors_clear_read_replica,
+            later=self._cluster.absent_ids(),
         )
         self._consumer.start()
 

@@ -45,7 +45,7 @@ class ModelEnvironment:
         self.revert_checkpoint = cluster.revert_checkpoint
 
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(self._cluster.processes)
+        return self._cluster.broker_ids()
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
         found = []

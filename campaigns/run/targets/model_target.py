@@ -44,6 +44,7 @@ class ModelTarget:
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
+        self.add_broker = self.cluster.add_broker
         self.throttle_replication = self.cluster.throttle_replication
         self.delete_records = self.cluster.delete_records
         self.create_partitions = self.cluster.create_partitions

@@ -2,12 +2,12 @@
 
 import pytest
 
-from harrow.cluster_model.broker.rate import Rate
+from harrow.cluster_model.broker.rate import SampledRate
 from tests.cluster_model.fakes import SECOND
 
 
-def rate(*, overlapping: bool = False, simple: bool = False) -> Rate:
-    return Rate(11, SECOND, overlapping=overlapping, simple=simple)
+def rate(*, overlapping: bool = False, simple: bool = False) -> SampledRate:
+    return SampledRate(11, SECOND, overlapping=overlapping, simple=simple)
 
 
 def test_a_window_that_has_just_begun_counts_as_ten_whole_seconds() -> None:
