@@ -100,8 +100,6 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
 }
 """What is not done to the files of real brokers."""
-_FIRST_WITH_EPOCHS: Final = (2, 1)
-"""Since KIP-320 a broker compares the leader epoch of a request with its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +237,6 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
     }
     for column in sorted(asked & reach.unseen):
         yield f"{column} of a replica cannot be seen"
-    if version_of(reach.release.name) < _FIRST_WITH_EPOCHS and "leader_epoch" in asked:
-        yield "which leader epoch a replica knows cannot be seen before 2.1"
 
 
 def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:

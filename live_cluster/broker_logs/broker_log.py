@@ -5,10 +5,11 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from harrow.live_cluster.broker_logs.controller_terms import ControllerTerms
+from harrow.live_cluster.broker_logs.controller_terms import STARTS, ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
     CONTROLLER_FAILOVER,
     CauseLine,
+    EpochLine,
     LogReader,
     RefusalLine,
     TruncationLine,
@@ -33,6 +34,7 @@ class BrokerLog:
         self._rest = b""
         self._truncations: dict[str, TruncationLine] = {}
         self._refusals: list[RefusalLine] = []
+        self._leader_epochs: dict[str, int] = {}
         # With their numbers: a cause is older than another.
         self._causes: list[tuple[int, CauseLine]] = []
         self._numbers = count(1)
@@ -53,6 +55,12 @@ class BrokerLog:
             self._look()
             refusals, self._refusals = self._refusals, []
         return refusals
+
+    def leader_epoch(self, partition: str) -> int:
+        """Return the leader epoch that a broker has begun to lead or follow in last, in its present life; -1 where it does not tell."""
+        with self._lock:
+            self._look()
+            return self._leader_epochs.get(partition, -1)
 
     def resignations(self) -> list[int]:
         """Return the controller epochs from which a broker has resigned since this was asked last."""
@@ -86,11 +94,15 @@ class BrokerLog:
 
     def _take(self, line: str) -> None:
         self._terms.read(line)
+        if STARTS.search(line) is not None:
+            self._leader_epochs.clear()
         told = self._reader.read(line)
         if isinstance(told, TruncationLine):
             self._truncations[told.partition] = told
         elif isinstance(told, RefusalLine):
             self._refusals.append(told)
+        elif isinstance(told, EpochLine):
+            self._leader_epochs[told.partition] = told.leader_epoch
         elif told is not None:
             if told.reason == CONTROLLER_FAILOVER:
                 # What it did when it was controller before is over.

@@ -53,7 +53,15 @@ class CauseLine:
     explains_one: bool = False
 
 
-LogLine = TruncationLine | RefusalLine | CauseLine
+@dataclass(frozen=True, slots=True)
+class EpochLine:
+    """A broker has begun to lead, or to follow, in a leader epoch."""
+
+    partition: str
+    leader_epoch: int
+
+
+LogLine = TruncationLine | RefusalLine | CauseLine | EpochLine
 
 _PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
 
@@ -96,6 +104,16 @@ _REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 
+# ReplicaManager.becomeLeaderOrFollower and makeLeaders, makeFollowers, of the state change logger at TRACE: an order, and that it has been obeyed.
+_ORDER: Final = re.compile(
+    r"eceived LeaderAndIsr request PartitionState\(.*?leaderEpoch=(?P<epoch>\d+),.*"
+    r"correlation id (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+ for partition (?P<partitions>\S+)"
+)
+_OBEYED: Final = re.compile(
+    r"ompleted LeaderAndIsr request correlationId (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+"
+    r" for the become-(?:leader|follower) transition for partition (?P<partitions>\S+)"
+)
+
 # KafkaController.
 _CAUSES: Final = (
     (re.compile(r"Broker failure callback for "), BROKER_FAILURE),
@@ -133,12 +151,26 @@ class LogReader:
     def __init__(self, default_reason: str) -> None:
         self._default_reason = default_reason
         self._reasons: dict[str, str] = {}
+        # By controller, number of the request, and partition.
+        self._orders: dict[tuple[str, str, str], int] = {}
 
     def read(self, line: str) -> LogLine | None:
         """Return what a line tells; None where it is about something else."""
+        if "LeaderAndIsr request" in line:
+            return self._epoch(line)
         if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
             return self._truncation(line)
         return _cause(line)
+
+    def _epoch(self, line: str) -> EpochLine | None:
+        if (order := _ORDER.search(line)) is not None:
+            (partition,) = _named(order)
+            self._orders[order["controller"], order["id"], partition] = int(order["epoch"])
+        elif (obeyed := _OBEYED.search(line)) is not None:
+            (partition,) = _named(obeyed)
+            epoch = self._orders.pop((obeyed["controller"], obeyed["id"], partition), None)
+            return None if epoch is None else EpochLine(partition, epoch)
+        return None
 
     def _truncation(self, line: str) -> LogLine | None:
         if (refused := _REFUSED.search(line)) is not None:

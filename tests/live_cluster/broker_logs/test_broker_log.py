@@ -128,3 +128,25 @@ def test_a_cause_of_another_term_is_a_new_one(written: Written) -> None:
     written.cause("0 successfully elected as the controller")
     written.changed("handleBrokerUnfenced", "t-0")
     assert written.log.election_reason("t-0") == "broker startup"
+
+
+ORDER = "Broker 1 received LeaderAndIsr request PartitionState(leader=0, leaderEpoch={}, isr=0) correlation id {} from controller 2 epoch 1 for partition [t,0] (x)"
+OBEYED = "Broker 1 completed LeaderAndIsr request correlationId {} from controller 2 epoch 1 for the become-follower transition for partition t-0 (x)"
+
+
+def test_a_broker_takes_part_in_an_epoch_once_it_has_obeyed(written: Written) -> None:
+    written.write(ORDER.format(3, 7))
+    assert written.log.leader_epoch("t-0") == -1
+    written.write(OBEYED.format(6))
+    assert written.log.leader_epoch("t-0") == -1
+    written.write(OBEYED.format(7))
+    assert (written.log.leader_epoch("t-0"), written.log.leader_epoch("t-1")) == (3, -1)
+    written.write(ORDER.format(4, 8))
+    assert written.log.leader_epoch("t-0") == 3
+
+
+def test_a_process_that_starts_takes_part_in_none(written: Written) -> None:
+    written.write(ORDER.format(3, 7), OBEYED.format(7), "starting (kafka.server.KafkaServer)")
+    assert written.log.leader_epoch("t-0") == 3
+    written.write("INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)")
+    assert written.log.leader_epoch("t-0") == -1

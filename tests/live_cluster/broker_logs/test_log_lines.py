@@ -17,6 +17,7 @@ from harrow.live_cluster.broker_logs.log_lines import (
     PREFERRED_LEADER,
     TOPIC_CREATION,
     CauseLine,
+    EpochLine,
     LogLine,
     LogReader,
     RefusalLine,
@@ -79,6 +80,12 @@ def test_a_controller_of_kraft_says_of_which_partitions(release: str) -> None:
 def test_before_that_a_controller_took_over_and_the_topic_was_created(release: str) -> None:
     causes = [cause.reason for cause in told_in(release) if isinstance(cause, CauseLine)]
     assert {CONTROLLER_FAILOVER, TOPIC_CREATION, BROKER_STARTUP} <= set(causes)
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "0.11.0.3", "2.0.1"])
+def test_a_follower_that_became_leader_says_in_which_epochs_it_was_which(release: str) -> None:
+    epochs = [line for line in told_in(release) if isinstance(line, EpochLine)]
+    assert epochs == [EpochLine("t-0", 0), EpochLine("t-0", 1)]
 
 
 @pytest.mark.parametrize(
