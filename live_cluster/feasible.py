@@ -112,8 +112,6 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""
-_FIRST_WITH_EPOCHS: Final = (2, 1)
-"""Since KIP-320 a broker compares the leader epoch of a request with its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,8 +262,6 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
     }
     for column in sorted(asked & reach.unseen):
         yield f"{column} of a replica cannot be seen"
-    if version_of(reach.release.name) < _FIRST_WITH_EPOCHS and "leader_epoch" in asked:
-        yield "which leader epoch a replica knows cannot be seen before 2.1"
 
 
 def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:

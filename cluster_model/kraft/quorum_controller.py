@@ -570,7 +570,7 @@ class QuorumController:
                 return errors.INVALID_REQUEST
         if not members <= set(known.replicas):
             return errors.INVALID_REQUEST
-        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
+        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE
 

@@ -120,7 +120,9 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
+                self._controller = opened.enter_context(
+                    BrokerConnection(*control.addresses.values(), timeout_s=_PATIENCE_S)
+                )
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
