@@ -884,6 +884,113 @@ class RequestRejected(Event):
     error: Text
 
 
+# Groups
+
+
+@event("group_state")
+class GroupStateChanged(Event):
+    """A group is in another state, as its coordinator has it, or has been loaded by a new one.
+
+    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before.
+    """
+
+    broker: BrokerId
+    group: Text
+    state: Text
+    generation: Number
+    members: Texts
+    reason: Text
+
+
+@event("group_assigned")
+class GroupAssigned(Event):
+    """A group's coordinator has stored what each member reads in a generation."""
+
+    broker: BrokerId
+    group: Text
+    generation: Number
+    assignments: Pairs
+
+
+@event("offsets_committed")
+class OffsetsCommitted(Event):
+    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1."""
+
+    broker: BrokerId
+    group: Text
+    member: Text
+    generation: Number
+    offsets: Pairs
+
+
+@event("offsets_expired")
+class OffsetsExpired(Event):
+    """A group's coordinator has forgotten offsets that nobody has committed for long."""
+
+    broker: BrokerId
+    group: Text
+    offsets: Pairs
+
+
+@event("partitions_assigned")
+class PartitionsAssigned(Event):
+    """A consumer reads these partitions from now on, beside those that it keeps."""
+
+    client: ClientName
+    group: Text
+    generation: Number
+    partitions: Texts
+
+
+@event("partitions_revoked")
+class PartitionsRevoked(Event):
+    """A consumer reads these partitions no more; ``lost`` where others may read them already."""
+
+    client: ClientName
+    group: Text
+    generation: Number
+    partitions: Texts
+    lost: Flag
+
+
+@event("offset_found")
+class GroupOffsetFound(Event):
+    """A consumer begins to read a partition where its group has committed; ``offset`` is -1 where it has not."""
+
+    client: ClientName
+    partition: PartitionName
+    offset: Offset
+
+
+@event("records_processed")
+class RecordsProcessed(Event):
+    """An application that is a member of a group has processed what a poll returned of a partition."""
+
+    client: ClientName
+    group: Text
+    partition: PartitionName
+    records: Records
+
+
+@event("commit_failed")
+class CommitFailed(Event):
+    """A consumer was told that its commit does not count."""
+
+    client: ClientName
+    group: Text
+    error: Text
+    offsets: Pairs
+
+
+@event("membership_lost")
+class MembershipLost(Event):
+    """A consumer has learnt, or decided, that it is no member of its group any more, or can be none."""
+
+    client: ClientName
+    group: Text
+    reason: Text
+
+
 # What clients did: no trace has these, they are made of the history
 
 

@@ -452,6 +452,16 @@ _MUTANTS: Final = (
         source="LogManager.shutdown",
         noticed_by=("shutdown-flushes-logs",),
     ),
+    # Groups
+    Mutant(
+        name="old-generation-commit-accepted",
+        switch="commits_fenced",
+        doc=(
+            "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
+            "back, or forward over what its successor has not processed."
+        ),
+        source="GroupCoordinator.validateOffsetCommit",
+    ),
 )
 
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _MUTANTS}

@@ -304,6 +304,59 @@ class Behaviours:
         meaning="a controller that is deposed refuses the shutdowns that it has not begun",
         before=(("2.2", False),),
     )
+    member_id_required: bool = _switch(
+        "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
+        "attempt made another member, which nobody heard of again if its answer was lost.",
+        "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
+        meaning="who joins a group has a member id first (KIP-394)",
+        before=(("2.2", False),),
+        is_repair=False,
+    )
+    static_members_fenced: bool = _switch(
+        "A member with a group.instance.id keeps its partitions while it restarts, for as long as its session lasts; of two with "
+        "the same id the former is fenced.",
+        "KIP-345, GroupCoordinator.updateStaticMemberAndRebalance",
+        meaning="static members (KIP-345)",
+        before=(("2.3", False),),
+        is_repair=False,
+    )
+    static_leader_skips_assignment: bool = _switch(
+        "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
+        "told that its former life led, and the group had nobody who looked for new partitions.",
+        "KIP-814, JoinGroupResponse.SkipAssignment",
+        meaning="a static leader that comes back goes on leading (KIP-814)",
+        before=(("3.2", False),),
+        is_repair=False,
+    )
+    syncs_expire: bool = _switch(
+        "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
+        "waited for as long as it sent heartbeats.",
+        "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
+        meaning="a member that does not sync is removed (KAFKA-12890)",
+        before=(("3.0", False),),
+        is_repair=False,
+    )
+    commits_fenced: bool = _switch(
+        "The coordinator of a group refuses a commit of who is no member, or is of another generation. Off is a mutant.",
+        "GroupCoordinator.validateOffsetCommit",
+        meaning="a group takes commits of members of its present generation alone",
+    )
+    offsets_kept_while_read: bool = _switch(
+        "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
+        "long after they were committed.",
+        "KIP-211, GroupMetadata.removeExpiredOffsets",
+        meaning="offsets of a group with members do not expire (KIP-211)",
+        before=(("2.1", False),),
+        is_repair=False,
+    )
+    stable_offset_fetch: bool = _switch(
+        "A consumer that asks where its group is waits for commits that are under way, of transactions too (UNSTABLE_OFFSET_COMMIT). "
+        "Before, it began with what had been committed before.",
+        "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
+        meaning="who asks for committed offsets waits for open transactions (KIP-447)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",

@@ -36,6 +36,7 @@ NO_TEXT: Final = ""
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
+_US_PER_MINUTE: Final = 60 * US_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,18 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """What ``cleanup.policy`` may be: a list in any order, of which these are all."""
+ASSIGNORS: Final = (
+    "range",
+    "roundrobin",
+    "sticky",
+    "cooperative-sticky",
+    "range,cooperative-sticky",
+    "roundrobin,cooperative-sticky",
+    "sticky,cooperative-sticky",
+    "cooperative-sticky,range",
+)
+"""What ``partition.assignment.strategy`` may be: assignors by the names that they have in the protocol, and the lists of them by which
+one moves to the cooperative one (KIP-429)."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -189,6 +202,19 @@ _CATALOGUE: Final = (
             "How many replicas __consumer_offsets has.", minimum=1, maximum=INT_MAX),
     Setting("offsets.topic.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __consumer_offsets.", minimum=14, maximum=INT_MAX),
+    Setting("offsets.commit.timeout.ms", BROKER, "ms", _always(5_000),
+            "How long a coordinator of groups waits until all replicas in sync have a commit.", minimum=1, maximum=INT_MAX),
+    Setting("offsets.retention.minutes", BROKER, "int", (("0.10.2", 1_440), ("2.0", 10_080)),
+            "How long a group's offsets outlive it (KIP-186); up to 2.0 how long each is kept (KIP-211).", minimum=1,
+            maximum=INT_MAX),
+    Setting("offsets.retention.check.interval.ms", BROKER, "ms", _always(600_000),
+            "How often a coordinator looks for offsets to forget.", minimum=1),
+    Setting("group.min.session.timeout.ms", BROKER, "ms", _always(6_000),
+            "The shortest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+    Setting("group.max.session.timeout.ms", BROKER, "ms", (("0.10.2", 300_000), ("2.3", 1_800_000)),
+            "The longest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+    Setting("group.initial.rebalance.delay.ms", BROKER, "ms", (("0.10.2", 0), ("0.11", 3_000)),
+            "How long an empty group waits for more members after the first one has joined (KIP-134).", maximum=INT_MAX),
     Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
             "How many partitions __transaction_state has, and so how many brokers may coordinate transactions (KIP-98).", minimum=1,
             maximum=10_000, since="0.11"),
@@ -264,6 +290,25 @@ _CATALOGUE: Final = (
     Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
             "Where a consumer goes on when its position is out of range.",
             choices=("earliest", "latest", "none")),
+    Setting("group.id", CONSUMER, "text", _always(NO_TEXT),
+            "The group that a consumer is a member of. One without reads everything by itself, and commits nothing."),
+    Setting("group.instance.id", CONSUMER, "text", _always(NO_TEXT),
+            "Who a member of a group is, whenever it is started again (KIP-345).", since="2.3"),
+    Setting("session.timeout.ms", CONSUMER, "ms", (("0.10.2", 10_000), ("3.0", 45_000)),
+            "How long a group goes without a member's heartbeats before it is taken for dead (KIP-735).", minimum=1, maximum=INT_MAX),
+    Setting("heartbeat.interval.ms", CONSUMER, "ms", _always(3_000),
+            "How often a member sends heartbeats, and so learns of a rebalance.", minimum=1, maximum=INT_MAX),
+    Setting("max.poll.interval.ms", CONSUMER, "ms", _always(300_000),
+            "How long an application takes from one poll to the next before its consumer leaves the group, and how long a rebalance waits for "
+            "members (KIP-62).", minimum=1, maximum=INT_MAX),
+    Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
+            "The assignors that a member can do, the best first; all members have one in common (KIP-429).", choices=ASSIGNORS),
+    Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
+            "Whether a consumer of a group commits by itself what its polls have returned."),
+    Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
+            "How often it does, from within poll.", maximum=INT_MAX),
+    Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
+            "How long a commit that the application waits for is tried (KIP-266).", maximum=INT_MAX, since="2.0"),
     Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
@@ -415,6 +460,12 @@ class BrokerConfig:
     offsets_topic_partitions: int = _setting("offsets.topic.num.partitions")
     offsets_topic_replication_factor: int = _setting("offsets.topic.replication.factor")
     offsets_topic_segment_bytes: int = _setting("offsets.topic.segment.bytes")
+    offsets_commit_timeout_us: int = _setting("offsets.commit.timeout.ms")
+    offsets_retention_us: int
+    offsets_retention_check_interval_us: int = _setting("offsets.retention.check.interval.ms")
+    group_min_session_timeout_us: int = _setting("group.min.session.timeout.ms")
+    group_max_session_timeout_us: int = _setting("group.max.session.timeout.ms")
+    group_initial_rebalance_delay_us: int = _setting("group.initial.rebalance.delay.ms")
     transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
     transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
     transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
@@ -470,6 +521,15 @@ class ConsumerConfig:
     max_partition_fetch_bytes: int = _setting("max.partition.fetch.bytes")
     max_poll_records: int = _setting("max.poll.records")
     auto_offset_reset: str = _setting("auto.offset.reset")
+    group: str = _setting("group.id")
+    group_instance: str = _setting("group.instance.id")
+    session_timeout_us: int = _setting("session.timeout.ms")
+    heartbeat_interval_us: int = _setting("heartbeat.interval.ms")
+    max_poll_interval_us: int = _setting("max.poll.interval.ms")
+    assignors: tuple[str, ...]
+    auto_commit: bool = _setting("enable.auto.commit")
+    auto_commit_interval_us: int = _setting("auto.commit.interval.ms")
+    api_timeout_us: int | None
     request_timeout_us: int = _setting("request.timeout.ms")
     retry_backoff_us: int = _setting("retry.backoff.ms")
     retry_backoff_max_us: int
@@ -482,7 +542,11 @@ def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
     s = Resolved(BROKER, release, given)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = "log.flush.interval.ms" if "log.flush.interval.ms" in given else "log.flush.scheduler.interval.ms"
-    return s.of(BrokerConfig, flush_interval_us=s.us(name))
+    return s.of(
+        BrokerConfig,
+        flush_interval_us=s.us(name),
+        offsets_retention_us=int(s.get("offsets.retention.minutes")) * _US_PER_MINUTE,
+    )
 
 
 def _us(milliseconds: int) -> int:
@@ -675,8 +739,11 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     s = Resolved(CONSUMER, release, given)
+    api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,
+        assignors=tuple(str(s.get("partition.assignment.strategy")).split(",")),
+        api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
         retry_backoff_max_us=s.retry_backoff_max_us(),
     )

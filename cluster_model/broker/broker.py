@@ -18,6 +18,7 @@ from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.coordinators.coordinator import Coordinator
+from harrow.cluster_model.coordinators.groups.group_coordinator import GroupCoordinator
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest, FindCoordinatorResponse
 from harrow.cluster_model.events import (
@@ -83,7 +84,9 @@ class Broker:
             self.metadata,
         )
         self.replicas.on_unblocked = self._queue_again
-        self._coordinators: dict[str, Coordinator] = {}
+        groups = GroupCoordinator(broker, host, config, behaviours, self.replicas, self.respond)
+        self.groups = groups
+        self._coordinators: dict[str, Coordinator] = {CONSUMER_OFFSETS: groups}
         self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
@@ -99,6 +102,7 @@ class Broker:
             "StopReplica": self._handle_control,
             "ControlledShutdown": self._handle_controlled_shutdown,
             "AlterPartition": self._handle_alter_partition,
+            **groups.handlers,
         }
 
     @property
