@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.release import Behaviours
 
 SNAPSHOTS_KEPT: Final = 8
@@ -91,7 +91,8 @@ class ProducerStates:
     def check(self, batch: RecordBatch, *, is_first: bool = False) -> str:
         """Return the error that a leader answers to a batch that cannot follow the last one.
 
-        *is_first* says that the log has never had a record.
+        *is_first* says that the log has never had a record. What a coordinator appends for a producer has no sequence number, so that
+        only the epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self._behaviours.producer_batches_retained:
             return errors.NONE  # It keeps no producer state at all, as before KIP-98.
@@ -100,7 +101,7 @@ class ProducerStates:
             is_older = entry is not None and batch.producer_epoch < entry.producer_epoch
             return errors.INVALID_PRODUCER_EPOCH if is_older else errors.NONE
         if entry is None:
-            if batch.base_sequence == 0 or not self._behaviours.sequence_check:
+            if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
                 return errors.NONE
             if self.begin_anywhere and not (is_first and self._behaviours.empty_log_begins_at_zero):
                 return errors.NONE
@@ -109,7 +110,9 @@ class ProducerStates:
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if batch.producer_epoch < entry.producer_epoch:
             return errors.INVALID_PRODUCER_EPOCH
-        if not self._behaviours.sequence_check:
+        if not batch.is_transactional and batch.producer_id in self.ongoing_transactions:
+            return errors.INVALID_TXN_STATE
+        if batch.base_sequence == NO_SEQUENCE or not self._behaviours.sequence_check:
             return errors.NONE
         new_epoch = batch.producer_epoch != entry.producer_epoch
         expected = 0 if new_epoch else entry.last_sequence + 1
@@ -126,8 +129,8 @@ class ProducerStates:
             self.entries[batch.producer_id] = entry
         if batch.is_transactional:
             self._follow_transaction(batch)
-            if batch.control_type is not None:
-                return  # It has no sequence number.
+        if batch.base_sequence == NO_SEQUENCE:
+            return  # It ends a transaction, or a coordinator has written it.
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 

@@ -121,7 +121,7 @@ class UnifiedLog:
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
         """Return what becomes of a producer's batch that is refused, or was there already; None of one that is to be appended."""
-        if self.compacts and (batch.keyed is None or None in batch.keyed.keys):
+        if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
         if batch.producer_id == NO_PRODUCER_ID:
