@@ -964,12 +964,13 @@ class GroupOffsetFound(Event):
 
 @event("records_processed")
 class RecordsProcessed(Event):
-    """An application that is a member of a group has processed what a poll returned of a partition."""
+    """An application that is a member of a group has processed what a poll returned of a partition, up to ``end_offset``."""
 
     client: ClientName
     group: Text
     partition: PartitionName
-    records: Records
+    end_offset: Offset
+    values: Values
 
 
 @event("commit_failed")

@@ -631,6 +631,7 @@ IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"
 DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
+GROUP_ID: Final = "group.id"
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 

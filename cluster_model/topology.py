@@ -17,10 +17,11 @@ from harrow.cluster_model.fields import (
     Partition,
     Rate,
     SettingsMarker,
+    Topic,
     TopicName,
     described,
 )
-from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value
+from harrow.cluster_model.settings import BROKER, CONSUMER, GROUP_ID, NO_TEXT, PRODUCER, TOPIC, Value
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 Settings = Annotated[Mapping[str, Value], SettingsMarker]
@@ -219,6 +220,7 @@ class Coordinated:
 
 
 KEYS_MAX: Final = 1_000_000
+Commit = Literal["auto", "after", "before", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,19 +264,51 @@ class ProducerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSpec:
-    """A consumer that reads its partitions from the beginning."""
+class ConsumerSpec(Coordinated):
+    """A consumer: it reads its partitions from the beginning, or with `group.id` what its group gives it, from where that has committed."""
 
     name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
     partitions: tuple[Partition, ...] = described(
-        "What it reads; by default everything.", default=(), unique=True
+        "What it reads; by default everything. With `group.id` it assigns itself these, and only commits for its group.",
+        default=(),
+        unique=True,
+    )
+    topics: tuple[Topic, ...] = described(
+        "With `group.id`: what it subscribes to; by default all topics.",
+        default=(),
+        unique=True,
+        counts_if_set=True,
+    )
+    commit: Commit = described(
+        "With `group.id`: when the application commits: as `enable.auto.commit` says (`auto`), `after` it has processed what a "
+        "poll returned, `before` that, or `never`.",
+        default="auto",
+        counts_if_set=True,
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
+    stop_us: Duration | None = described(
+        "With `group.id`: when it is closed, and so leaves its group; by default not at all.",
+        default=None,
+        key="stop",
+        counts_if_set=True,
+    )
     poll_interval_us: Duration = described(
-        "How often it polls; by default 100ms.", default=100 * US_PER_MS, key="poll_interval", minimum=1
+        "How often it polls, which is how long it takes for what a poll returned; by default 100ms.",
+        default=100 * US_PER_MS,
+        key="poll_interval",
+        minimum=1,
     )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)
+
+    @property
+    def group(self) -> str:
+        """The group that it is a member of, `NO_TEXT` for none."""
+        return str(self.settings.get(GROUP_ID, NO_TEXT))
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topic in which its group has what it has committed."""
+        return (CONSUMER_OFFSETS,) if self.group != NO_TEXT else ()
 
 
 def node_id(process: str) -> int | None:

@@ -494,6 +494,44 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.EpochEndAnswered, "epoch", _epoch_end, to="replica"),
 )
 
+
+def _pairs(offsets: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{partition} up to {offset}" for partition, offset in offsets) or "nothing"
+
+
+def _group_state(event: events.GroupStateChanged, _: EventContext) -> str:
+    members = ", ".join(event.members) or "nobody"
+    return f"group {event.group} is {event.state} in generation {event.generation}, with {members}: {event.reason}"
+
+
+def _group_assigned(event: events.GroupAssigned, _: EventContext) -> str:
+    reads = "; ".join(
+        f"{member} reads {', '.join(names) or 'nothing'}" for member, names in event.assignments
+    )
+    return f"in generation {event.generation} of group {event.group} {reads}"
+
+
+def _offsets_committed(event: events.OffsetsCommitted, _: EventContext) -> str:
+    who = f"{event.member} in generation {event.generation}" if event.member else "who is no member"
+    return f"has stored that group {event.group} has read {_pairs(event.offsets)}, says {who}"
+
+
+def _partitions_assigned(event: events.PartitionsAssigned, _: EventContext) -> str:
+    names = ", ".join(event.partitions) or "nothing more"
+    return f"READS {names} in generation {event.generation} of group {event.group}"
+
+
+def _partitions_revoked(event: events.PartitionsRevoked, _: EventContext) -> str:
+    why = "they may be others' by now" if event.lost else "others may get them"
+    return f"GIVES UP {', '.join(event.partitions) or 'nothing'} of group {event.group}: {why}"
+
+
+def _offset_found(event: events.GroupOffsetFound, _: EventContext) -> str:
+    if event.offset < 0:
+        return f"finds nothing committed of {event.partition}"
+    return f"begins with {event.partition} where its group has committed, at offset {event.offset}"
+
+
 _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.SendFailed,
@@ -556,6 +594,36 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.ClientPolled, "read", _polled, "read", routine=lambda event, _: not event.records),
 )
 
+_GROUPS: Final[tuple[Phrase[Any], ...]] = (
+    Phrase(events.GroupStateChanged, "group", _group_state, "group state"),
+    Phrase(events.GroupAssigned, "group", _group_assigned, "assignment"),
+    Phrase(events.OffsetsCommitted, "commit", _offsets_committed, "commit", routine=True),
+    Phrase(
+        events.OffsetsExpired,
+        "group",
+        lambda event, _: f"FORGOT offsets of group {event.group}: {_pairs(event.offsets)}",
+    ),
+    Phrase(events.PartitionsAssigned, "group", _partitions_assigned, "assignment"),
+    Phrase(events.PartitionsRevoked, "group", _partitions_revoked, "revocation"),
+    Phrase(events.GroupOffsetFound, "commit", _offset_found, "committed offset"),
+    Phrase(
+        events.RecordsProcessed,
+        "commit",
+        "has processed {values} of {partition}",
+        "processed poll",
+        routine=True,
+    ),
+    Phrase(
+        events.CommitFailed,
+        "commit",
+        lambda event, _: f"could NOT commit {_pairs(event.offsets)}: {event.error}",
+        "failed commit",
+    ),
+    Phrase(
+        events.MembershipLost, "group", "is no member of group {group} any more: {reason}", "lost membership"
+    ),
+)
+
 PHRASES: Final[dict[type[Event], Phrase[Any]]] = {
-    phrase.event: phrase for phrase in (*_CLUSTER, *_REPLICAS, *_CLIENTS)
+    phrase.event: phrase for phrase in (*_CLUSTER, *_REPLICAS, *_CLIENTS, *_GROUPS)
 }

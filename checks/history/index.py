@@ -31,17 +31,25 @@ from harrow.checks.history.records import (
     Transaction,
     Value,
 )
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation, columns_of
-
-ASSIGN: Final = "assign"
-SUBSCRIBE: Final = "subscribe"
+from harrow.cluster_model.history import (
+    ASSIGN,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    READING_OR_WRITING,
+    SEND,
+    SUBSCRIBE,
+    Operation,
+    columns_of,
+)
 
 NO_PROCESS: Final = -1
 """What stands in the place of a process that is no client."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
-_READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 _SEND_OR_POLL: Final = frozenset({SEND, POLL})
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _PAIRS: Final = frozenset({tuple, list})
@@ -140,7 +148,7 @@ class HistoryIndex:
             )
             return
         for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
-            if f in _READING_OR_WRITING:
+            if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING)
                 if len(value) != 1:
                     self._add_several(process, type_, value, position, rebalanced)

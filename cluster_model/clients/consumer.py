@@ -184,7 +184,7 @@ class Consumer:
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
                 asked = session.asked.get(partition)
-                if asked is None or self.position[partition] != asked[0]:
+                if asked is None or self.position.get(partition) != asked[0]:
                     continue
                 if fetched.error == errors.OFFSET_OUT_OF_RANGE:
                     self._out_of_range(leader, partition)
@@ -270,7 +270,9 @@ class Consumer:
         self._metadata.connections[leader].send(request, self._reset, partition)
 
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
-        del self._resetting[partition]
+        self._resetting.pop(partition, None)
+        if partition not in self.position:
+            return  # It was given up meanwhile.
         self._changed[partition] = None
         if response is None and self.position[partition] == NO_POSITION:
             self._metadata.request_update()

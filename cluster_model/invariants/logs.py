@@ -10,7 +10,7 @@ from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedReplica
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.producer_state import ProducerStateEntry
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 
 
 class HwMonotonic:
@@ -107,8 +107,8 @@ class ProducerStateMatchesLog:
     def _check_append(self, replica: WatchedReplica) -> None:
         log = replica.log
         batch = replica.file.batches[-1]
-        if log is None or batch.producer_id == NO_PRODUCER_ID or batch.control_type is not None:
-            return
+        if log is None or batch.producer_id == NO_PRODUCER_ID or batch.base_sequence == NO_SEQUENCE:
+            return  # Nobody's, the end of a transaction, or what a coordinator has written for a producer.
         replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:

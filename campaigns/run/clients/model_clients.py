@@ -3,8 +3,10 @@
 from harrow.campaigns.run.clients.client import Reader, Sender
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
+from harrow.cluster_model.clients.group_consumer import GroupConsumer
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.events import ClientStopped
+from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
@@ -162,6 +164,7 @@ class ConsumerClient(Reader):
         self._config = consumer_config(cluster.release, spec.settings)
         self._bootstrap = bootstrap
         self._process = Process(spec.name)
+        self._left_behind: list[Process] = []
         self._consumer: Consumer | None = None
         self._history_process = -1
         self._operations_seen = 0
@@ -172,14 +175,31 @@ class ConsumerClient(Reader):
         self._skips_corrupt = True
 
     def start(self) -> None:
-        self._cluster.simulator.schedule(
-            max(self.spec.start_us, self._cluster.simulator.now_us), self._process, self._begin, None
-        )
+        now_us = self._cluster.simulator.now_us
+        self._cluster.simulator.schedule(max(self.spec.start_us, now_us), self._process, self._begin, None)
+        if self.spec.group and self.spec.stop_us is not None:
+            self._cluster.at(max(self.spec.stop_us, now_us), self._close)
+
+    def _close(self, _: None) -> None:
+        """Have the application close its consumer, and end when that is done; one that stands still does so when it goes on."""
+        if isinstance(self._consumer, GroupConsumer) and self._process.running:
+            simulator = self._cluster.simulator
+            simulator.schedule(simulator.now_us, self._process, self._leave, self._consumer)
+
+    def _leave(self, consumer: GroupConsumer) -> None:
+        consumer.close(self._end)
+
+    def _end(self) -> None:
+        self._cluster.trace.emit(ClientStopped, self.spec.name)
+        self._kill(self._process)
 
     def _begin(self, _: None) -> None:
         history = self._cluster.history
         self._history_process = history.new_process(self.spec.name)
         self._operations_seen = len(history.operations)
+        if self.spec.group:
+            self._begin_in_group(history)
+            return
         self._consumer = Consumer(
             self._cluster.host(self._process),
             self._history_process,
@@ -195,12 +215,45 @@ class ConsumerClient(Reader):
         )
         self._consumer.start()
 
+    def _begin_in_group(self, history: History) -> None:
+        spec, cluster = self.spec, self._cluster
+        topics = spec.topics or cluster.topic_names()
+        self._consumer = GroupConsumer(
+            cluster.host(self._process),
+            self._history_process,
+            tuple(cluster.processes),
+            self._config,
+            cluster.behaviours,
+            history,
+            spec.poll_interval_us,
+            topics=topics,
+            topic_partitions=tuple(
+                name for name in cluster.partition_names() if name.rpartition("-")[0] in topics
+            ),
+            partitions=spec.partitions,
+            commit=spec.commit,
+        )
+        self._consumer.start()
+
     def stop(self) -> None:
-        self._process.kill()
-        self._cluster.network.process_died(self._process, power_loss=False)
+        for process in (*self._left_behind, self._process):
+            self._kill(process)
+
+    def _kill(self, process: Process) -> None:
+        process.kill()
+        self._cluster.network.process_died(process, power_loss=False)
 
     def is_running(self) -> bool:
         return self._consumer is not None and self._process.running
+
+    def can_be_left_behind(self) -> bool:
+        return bool(self.spec.group)
+
+    def leave_behind(self) -> None:
+        self.pause()
+        self._left_behind.append(self._process)
+        self._process = Process(self.spec.name)
+        self._begin(None)
 
     def is_paused(self) -> bool:
         return self._process.paused
@@ -217,8 +270,9 @@ class ConsumerClient(Reader):
         pause(self._cluster, self._process)
 
     def resume(self) -> None:
-        if self._process.paused:
-            self._cluster.simulator.resume(self._process)
+        for process in (*self._left_behind, self._process):
+            if process.paused:
+                self._cluster.simulator.resume(process)
 
     def has_consumed(self, value: str) -> bool:
         # Few ask, so nothing is kept of millions of records until somebody does.

@@ -116,9 +116,7 @@ class Group:
 
     def replace_static(self, member: Member, member_id: str) -> None:
         """Give the place of a static member to who has come back with the same instance id (KIP-345)."""
-        self.members = {
-            (member_id if each is member else name): each for name, each in self.members.items()
-        }
+        self.members = {(member_id if each is member else name): each for name, each in self.members.items()}
         if self.leader == member.id:
             self.leader = member_id
         self.pending_sync.pop(member.id, None)

@@ -124,14 +124,12 @@ class GroupCoordinator:
         """Load the groups of a partition, unless they are here: another thread reads the log, and until then nobody is served."""
         is_new = partition not in self._epochs
         self._epochs[partition] = leader_epoch
-        if is_new:
-            if next(self._log.batches(partition), None) is not None:
-                self._loading[partition] = None
-                self._host.set_timer(0, self._load, (partition, leader_epoch))
+        if is_new and next(self._log.batches(partition), None) is not None:
+            self._loading[partition] = None
+            self._host.set_timer(0, self._load, partition)
 
-    def _load(self, task: tuple[int, int]) -> None:
-        partition, leader_epoch = task
-        if partition not in self._loading or self._epochs.get(partition) != leader_epoch:
+    def _load(self, partition: int) -> None:
+        if partition not in self._loading:
             return
         del self._loading[partition]
         for group in groups_in(partition, self._log.batches(partition)).values():
@@ -161,7 +159,9 @@ class GroupCoordinator:
                 if taken:
                     self._expiry.request()
                     offsets = tuple((name, each.offset) for name, each in taken.items())
-                    self._host.emit(OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets)
+                    self._host.emit(
+                        OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets
+                    )
 
     def _partition_error(self, group: str) -> str:
         """Return why this broker does not coordinate a group."""
@@ -171,9 +171,7 @@ class GroupCoordinator:
         return errors.NONE if partition in self._epochs else errors.NOT_COORDINATOR
 
     def _new_group(self, name: str) -> Group:
-        group = self._groups[name] = Group(
-            name, partition_for(name, self._config.offsets_topic_partitions)
-        )
+        group = self._groups[name] = Group(name, partition_for(name, self._config.offsets_topic_partitions))
         group.empty_since_us = self._host.clock.now_us
         return group
 
@@ -408,9 +406,7 @@ class GroupCoordinator:
             self._complete_join(group)
 
     def _is_current(self, group: Group, rebalance: int) -> bool:
-        return (
-            self._is_here(group) and group.rebalances == rebalance and group.state == PREPARING_REBALANCE
-        )
+        return self._is_here(group) and group.rebalances == rebalance and group.state == PREPARING_REBALANCE
 
     def _try_complete_join(self, group: Group) -> None:
         waits = group.initial_wait_us is not None
@@ -430,9 +426,7 @@ class GroupCoordinator:
         group.has_new_members = False
         joined = [member for member in group.members.values() if member.on_join is not None]
         if group.members and not joined:
-            self._host.set_timer(
-                group.rebalance_timeout_us(), self._expire_join, (group, group.rebalances)
-            )
+            self._host.set_timer(group.rebalance_timeout_us(), self._expire_join, (group, group.rebalances))
             return
         group.elect_joined_leader()
         group.generation += 1
@@ -444,9 +438,7 @@ class GroupCoordinator:
         group.pending_sync = dict.fromkeys(group.members)
         self._tell(group, f"{group.members[group.leader].client} leads")
         if self._behaviours.syncs_expire:
-            self._host.set_timer(
-                group.rebalance_timeout_us(), self._expire_sync, (group, group.generation)
-            )
+            self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
         for member in list(group.members.values()):
             if member.on_join is not None:
                 response = self._joined(group, member)
@@ -780,9 +772,7 @@ class GroupCoordinator:
                     group.pending_offsets.pop(request.producer_id, None)
             answer(_error_of_append(error))
 
-        records = (
-            offset_record(group.id, name, offset, now_us) for name, offset in request.offsets.items()
-        )
+        records = (offset_record(group.id, name, offset, now_us) for name, offset in request.offsets.items())
         self._append(
             group,
             records,
