@@ -386,6 +386,11 @@ class ReplicaManager:
             batches,
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
+            aborted=(
+                log.aborted_transactions(offset, batches[-1].next_offset)
+                if batches and isolation == protocol.READ_COMMITTED
+                else ()
+            ),
         )
 
     def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:

@@ -108,7 +108,7 @@ class ProducerStateMatchesLog:
         log = replica.log
         batch = replica.file.batches[-1]
         if log is None or batch.producer_id == NO_PRODUCER_ID or batch.base_sequence == NO_SEQUENCE:
-            return  # Nobody's, the end of a transaction, or what a coordinator has written for a producer.
+            return  # Transactions end without one, and coordinators append without one.
         replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:
@@ -180,7 +180,7 @@ def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bo
     """Return whether a log has a batch of the same producer id and epoch below an offset."""
     place = bisect_left(replica.file.base_offsets, offset)
     for earlier in reversed(replica.file.batches[:place]):
-        if earlier.producer_id == batch.producer_id and earlier.control_type is None:
+        if earlier.producer_id == batch.producer_id and earlier.base_sequence != NO_SEQUENCE:
             return earlier.producer_epoch == batch.producer_epoch
     return False
 
@@ -209,7 +209,7 @@ def _forget_what_is_cut(replica: WatchedReplica) -> None:
     for batch in reversed(file.batches):
         if not cut:
             return
-        if batch.producer_id in cut and batch.control_type is None:
+        if batch.producer_id in cut and batch.base_sequence != NO_SEQUENCE:
             known[batch.producer_id] = batch.base_offset
             cut.remove(batch.producer_id)
     for producer_id in cut:
