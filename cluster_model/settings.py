@@ -632,12 +632,17 @@ MIN_ISR: Final = "min.insync.replicas"
 DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 GROUP_ID: Final = "group.id"
+AUTO_COMMIT: Final = "enable.auto.commit"
+_SESSION_TIMEOUT: Final = "session.timeout.ms"
+_STRATEGY: Final = "partition.assignment.strategy"
+_HEARTBEAT: Final = "heartbeat.interval.ms"
+_ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Settings of a producer that Kafka refuses together.
+    """Settings of a client that Kafka refuses together.
 
     ``setting`` has to give way to the ``others``. It would be taken as ``remedy``, and not at all where
     that is None. ``needed`` says so; ``{remedy}`` stands in it for that value,
@@ -671,6 +676,30 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 others=("linger.ms", "request.timeout.ms"),
                 needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
                 remedy=least_us // US_PER_MS,
+            )
+
+
+def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
+    """Yield what Kafka's consumer refuses of the settings that it is *given*."""
+    if not given.get(GROUP_ID):
+        if given.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
+            yield Conflict(
+                setting=AUTO_COMMIT, needed=f"needs a {GROUP_ID}: there is nobody to commit for (KIP-289)"
+            )
+        return
+    config = consumer_config(release, given)
+    if config.heartbeat_interval_us >= config.session_timeout_us:
+        is_given = _HEARTBEAT in given
+        yield Conflict(
+            setting=_HEARTBEAT if is_given else _SESSION_TIMEOUT,
+            others=(_SESSION_TIMEOUT,) if is_given else (),
+            needed=f"{_HEARTBEAT} has to be less than {_SESSION_TIMEOUT}",
+        )
+    for name in config.assignors:
+        since = _ASSIGNOR_SINCE.get(name, "0.10.2")
+        if RELEASES[release].version < version_of(since):
+            yield Conflict(
+                setting=_STRATEGY, needed=f"Kafka {release} has no assignor {name}; it came with {since}"
             )
 
 
@@ -743,7 +772,7 @@ def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,
-        assignors=tuple(str(s.get("partition.assignment.strategy")).split(",")),
+        assignors=tuple(str(s.get(_STRATEGY)).split(",")),
         api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
         retry_backoff_max_us=s.retry_backoff_max_us(),
