@@ -370,6 +370,21 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    init_transactions_times_out: bool = _switch(
+        "initTransactions ends with a TimeoutException after max.block.ms. Before, it waited for its coordinator for ever.",
+        "KAFKA-6446, KafkaProducer.initTransactions",
+        meaning="initTransactions does not wait for ever (KAFKA-6446)",
+        before=(("2.0", False),),
+        is_repair=False,
+    )
+    end_transaction_times_out: bool = _switch(
+        "commitTransaction and abortTransaction end with a TimeoutException after max.block.ms, and may be called again. Before, they "
+        "waited for the coordinator for ever.",
+        "KAFKA-7763, KafkaProducer.commitTransaction",
+        meaning="ending a transaction does not take for ever (KAFKA-7763)",
+        before=(("2.3", False),),
+        is_repair=False,
+    )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
@@ -652,6 +667,22 @@ class Behaviours:
         meaning="a preferred leader that leads already is not elected again (KIP-183)",
         latest=False,
         before=(("1.1", False), ("2.2", True)),
+    )
+    producer_fenced_error: bool = _switch(
+        "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
+        "release.",
+        "KIP-588 (KAFKA-9910), TransactionCoordinator",
+        meaning="a coordinator says that a producer was succeeded (KIP-588)",
+        before=(("2.7", False),),
+        is_repair=False,
+    )
+    transactions_v2: bool = _switch(
+        "Each end of a transaction raises the epoch of its producer, which EndTxn answers, and leaders add their partitions to "
+        "transactions themselves (transaction.version 2, with which new clusters are made). Before, an EndTxn that came late ended "
+        "the producer's next transaction.",
+        "KIP-890 (KAFKA-14402), TransactionVersion.TV_2, TransactionMetadata.prepareAbortOrCommit",
+        meaning="a transaction has an epoch of its own (KIP-890)",
+        before=(("4.0", False),),
     )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",

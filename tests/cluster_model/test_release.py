@@ -172,6 +172,7 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "hw_checks_registration": True,
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,
+        "transactions_v2": True,
         "unknown_producer_begins_anywhere": True,
     }
 
