@@ -668,12 +668,48 @@ class Behaviours:
         latest=False,
         before=(("1.1", False), ("2.2", True)),
     )
+    transactional_epoch_checked: bool = _switch(
+        "Coordinators and leaders refuse a producer whose transactional id has a newer epoch. Off is a mutant: a producer that was "
+        "succeeded goes on writing in its successor's transactions.",
+        "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+        meaning="a producer that was succeeded writes in no transaction (KIP-98)",
+    )
+    lso_below_open_transactions: bool = _switch(
+        "read_committed reads below the first offset of the oldest transaction that is open. Off is a mutant: it reads up to the high "
+        "watermark.",
+        "KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+        meaning="read_committed reads nothing that is not decided (KIP-98)",
+    )
+    markers_to_all_partitions: bool = _switch(
+        "A coordinator has the end of a transaction written to all partitions of it. Off is a mutant: to the first one alone.",
+        "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+        meaning="a transaction ends in all its partitions (KIP-98)",
+    )
+    prepared_commit_finished: bool = _switch(
+        "A coordinator that is elected commits what its predecessor had noted as to be committed. Off is a mutant: it aborts it.",
+        "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+        meaning="a new coordinator commits what was to be committed (KIP-98)",
+    )
     producer_fenced_error: bool = _switch(
         "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
         "release.",
         "KIP-588 (KAFKA-9910), TransactionCoordinator",
         meaning="a coordinator says that a producer was succeeded (KIP-588)",
         before=(("2.7", False),),
+        is_repair=False,
+    )
+    transaction_verification: bool = _switch(
+        "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
+        "late, after the marker, began a transaction that nobody ended.",
+        "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
+        meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
+        before=(("3.6", False),),
+    )
+    transaction_abortable_error: bool = _switch(
+        "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",
+        "KIP-890 (KAFKA-16314), TransactionCoordinator.handleVerifyPartitionsInTransaction",
+        meaning="a producer is told that it may abort its transaction (KIP-890)",
+        before=(("3.8", False),),
         is_repair=False,
     )
     transactions_v2: bool = _switch(

@@ -391,6 +391,11 @@ class ReplicaManager:
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
             last_stable_offset=stable,
+            aborted=(
+                log.aborted_transactions(offset, batches[-1].next_offset)
+                if batches and isolation == protocol.READ_COMMITTED
+                else ()
+            ),
         )
 
     def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
