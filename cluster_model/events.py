@@ -589,6 +589,49 @@ class KeyedRecordSent(Event):
     tombstone: Flag
 
 
+@event("producer_initialized")
+class ProducerInitialized(Event):
+    """A coordinator has given a producer with a transactional id an epoch: no former session of that id can write any more."""
+
+    client: ClientName
+    producer_id: Number
+    producer_epoch: Number
+
+
+@event("transaction_begun")
+class TransactionBegun(Event):
+    """An application has begun a transaction, of which nobody else knows yet."""
+
+    client: ClientName
+    producer_id: Number
+    producer_epoch: Number
+
+
+@event("transaction_ending")
+class TransactionEnding(Event):
+    """An application commits its transaction, or aborts it: its producer sends what is left, and then asks the coordinator to."""
+
+    client: ClientName
+    committed: Flag
+
+
+@event("transaction_reported")
+class TransactionReported(Event):
+    """An application has been told that its transaction is committed, or aborted."""
+
+    client: ClientName
+    committed: Flag
+
+
+@event("transaction_error")
+class TransactionError(Event):
+    """A producer can do no more than abort its transaction, or with a ``fatal`` error nothing any more."""
+
+    client: ClientName
+    error: Text
+    fatal: Flag
+
+
 @event("log_started_anew")
 class LogStartedAnew(Event):
     """A follower has dropped its log, which ended at ``leo``, to go on where its leader's begins: it was too far behind."""

@@ -108,6 +108,8 @@ class FetchedPartition:
     log_start_offset: int = 0
     aborted: tuple[tuple[int, int], ...] = ()
     """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
+    last_stable_offset: int = -1
+    """For read_committed: up to where it can be read now."""
 
 
 @dataclass(slots=True)

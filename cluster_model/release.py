@@ -423,6 +423,21 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    init_transactions_times_out: bool = _switch(
+        "initTransactions ends with a TimeoutException after max.block.ms. Before, it waited for its coordinator for ever.",
+        "KAFKA-6446, KafkaProducer.initTransactions",
+        meaning="initTransactions does not wait for ever (KAFKA-6446)",
+        before=(("2.0", False),),
+        is_repair=False,
+    )
+    end_transaction_times_out: bool = _switch(
+        "commitTransaction and abortTransaction end with a TimeoutException after max.block.ms, and may be called again. Before, they "
+        "waited for the coordinator for ever.",
+        "KAFKA-7763, KafkaProducer.commitTransaction",
+        meaning="ending a transaction does not take for ever (KAFKA-7763)",
+        before=(("2.3", False),),
+        is_repair=False,
+    )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",

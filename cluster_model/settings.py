@@ -74,6 +74,8 @@ def _always(value: Value) -> tuple[tuple[str, Value], ...]:
     return (("0.10.2", value),)
 
 
+READ_UNCOMMITTED: Final = "read_uncommitted"
+READ_COMMITTED: Final = "read_committed"
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
@@ -280,6 +282,13 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", PRODUCER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    Setting("transactional.id", PRODUCER, "text", _always(NO_TEXT),
+            "By which name a producer has transactions, and a new session of it fences the one before; by default it has none (KIP-98).",
+            since="0.11"),
+    Setting("transaction.timeout.ms", PRODUCER, "ms", _always(60_000),
+            "How long a transaction may be open before its coordinator aborts it.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
+            "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again."),
     # Consumers
     Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
             "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
@@ -309,6 +318,9 @@ _CATALOGUE: Final = (
             "How often it does, from within poll.", maximum=INT_MAX),
     Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
             "How long a commit that the application waits for is tried (KIP-266).", maximum=INT_MAX, since="2.0"),
+    Setting("isolation.level", CONSUMER, "choice", _always(READ_UNCOMMITTED),
+            "Whether a consumer gets what transactions have written before they are committed, and what they have aborted (KIP-98).",
+            choices=(READ_UNCOMMITTED, READ_COMMITTED), since="0.11"),
     Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
@@ -511,11 +523,16 @@ class ProducerConfig:
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
+    transactional_id: str = _setting("transactional.id")
+    transaction_timeout_us: int = _setting("transaction.timeout.ms")
+    max_block_us: int = _setting("max.block.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
     """What a consumer reads of its settings; times in microseconds."""
+
+    isolation_level: str = _setting("isolation.level")
 
     fetch_max_wait_us: int = _setting("fetch.max.wait.ms")
     max_partition_fetch_bytes: int = _setting("max.partition.fetch.bytes")
@@ -594,7 +611,9 @@ def producer_config(
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
     idempotence = behaviours.idempotence and bool(s.get(IDEMPOTENCE))
-    if idempotence and IDEMPOTENCE not in given:
+    if given.get(TRANSACTIONAL_ID):
+        idempotence = True
+    elif idempotence and IDEMPOTENCE not in given:
         idempotence = not any(_idempotence_conflicts(release, given, behaviours))
     acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")
@@ -627,6 +646,8 @@ def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
 # What Kafka refuses
 
 IDEMPOTENCE: Final = "enable.idempotence"
+TRANSACTIONAL_ID: Final = "transactional.id"
+ISOLATION_LEVEL: Final = "isolation.level"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"
 DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
@@ -657,7 +678,14 @@ class Conflict:
 
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
     """Yield what Kafka's producer refuses of the settings that it is *given*."""
-    if given.get(IDEMPOTENCE):
+    if given.get(TRANSACTIONAL_ID):
+        if given.get(IDEMPOTENCE) is False:
+            needed = f"needs {IDEMPOTENCE}=true"
+            yield Conflict(setting=IDEMPOTENCE, others=(TRANSACTIONAL_ID,), needed=needed, remedy=True)
+        for conflict in _idempotence_conflicts(release, given, behaviours):
+            others = (IDEMPOTENCE if given.get(IDEMPOTENCE) else TRANSACTIONAL_ID,)
+            yield replace(conflict, others=others if conflict.others else ())
+    elif given.get(IDEMPOTENCE):
         yield from _idempotence_conflicts(release, given, behaviours)
     elif IDEMPOTENCE not in given and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
         # There idempotence as a default no longer gives way to this.
@@ -761,7 +789,7 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
         return True
     for other in conflict.others:
         if settings.pop(other, False):
-            if other == IDEMPOTENCE:
+            if other == IDEMPOTENCE and TRANSACTIONAL_ID not in settings:
                 settings[other] = False
             return True
     return False

@@ -369,9 +369,13 @@ class ReplicaManager:
                 errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
             )
         readable_end = partition.readable_end(isolation)
+        stable = readable_end if isolation == protocol.READ_COMMITTED else -1
         if offset >= readable_end:
             return protocol.FetchedPartition(
-                errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
+                errors.NONE,
+                log.high_watermark,
+                log_start_offset=log.log_start_offset,
+                last_stable_offset=stable,
             )
         batches = log.read(offset, readable_end, request.max_bytes)
         if batches and isolation != protocol.LOG_END:
@@ -386,6 +390,7 @@ class ReplicaManager:
             batches,
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
+            last_stable_offset=stable,
             aborted=(
                 log.aborted_transactions(offset, batches[-1].next_offset)
                 if batches and isolation == protocol.READ_COMMITTED

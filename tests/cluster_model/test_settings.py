@@ -120,6 +120,17 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
     (PRODUCER, "linger.ms"): changed_in("4.0", 0, 5),  # KIP-1030
     (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
+    (PRODUCER, "transactional.id"): by_release((ALL, "")),
+    (PRODUCER, "transaction.timeout.ms"): by_release((ALL, 60_000)),
+    (PRODUCER, "max.block.ms"): by_release((ALL, 60_000)),
+    (CONSUMER, "isolation.level"): by_release((ALL, "read_uncommitted")),
+    (BROKER, "offsets.topic.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "offsets.topic.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "offsets.topic.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
+    (BROKER, "transaction.state.log.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "transaction.state.log.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "transaction.state.log.min.isr"): by_release((ALL, 2)),
+    (BROKER, "transaction.state.log.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
     (CONSUMER, "request.timeout.ms"): changed_in("2.0", 305_000, 30_000),  # KIP-266
     (CONSUMER, "fetch.max.wait.ms"): by_release((ALL, 500)),
     (CONSUMER, "max.partition.fetch.bytes"): by_release((ALL, 1024 * 1024)),
@@ -162,6 +173,8 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
         for _, value in setting.defaults:
             if setting.kind == "choice":
                 assert value in setting.choices, setting
+            elif setting.kind == "text":
+                assert isinstance(value, str), setting
             elif setting.kind == "ratio":
                 assert isinstance(value, str), setting
                 assert 0 <= float(value) <= 1, setting
@@ -345,6 +358,31 @@ def test_what_kafka_refuses_gives_way_to_what_asks_for_it(
 ) -> None:
     assert reconciled("2.4", chosen, LATEST, fixed=fixed, replicas=2) == settled
     assert list(conflicts("2.4", {**fixed, **settled}, LATEST)) == []
+
+
+ORDERS: dict[str, Value] = {"transactional.id": "orders"}
+
+
+def test_a_transactional_id_makes_a_producer_idempotent_in_every_release() -> None:
+    for release in since("0.11"):
+        config = producer_config(release, ORDERS)
+        assert (config.idempotence, config.acks, config.transactional_id) == (True, -1, "orders")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"enable.idempotence": False},
+        {"acks": "1"},
+        {"retries": 0},
+        {"max.in.flight.requests.per.connection": 6},
+    ],
+)
+def test_a_transactional_id_is_refused_with_what_idempotence_is_refused_with(given: dict[str, Value]) -> None:
+    refused = list(conflicts("2.4", {**ORDERS, **given}, LATEST))
+    assert [conflict.setting for conflict in refused] == list(given)
+    settled = reconciled("2.4", given, LATEST, fixed=ORDERS)
+    assert list(conflicts("2.4", {**ORDERS, **settled}, LATEST)) == []
 
 
 def test_no_release_reconciles_to_what_it_refuses() -> None:
