@@ -52,6 +52,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
+    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
 }
 
