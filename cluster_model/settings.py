@@ -583,6 +583,7 @@ def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
 
 IDEMPOTENCE: Final = "enable.idempotence"
 TRANSACTIONAL_ID: Final = "transactional.id"
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 ISOLATION_LEVEL: Final = "isolation.level"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"

@@ -223,6 +223,8 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
         *((CONSUMER, consumer) for consumer in plan.consumers),
     ]
     for scope, client in clients:
+        if isinstance(client, ProducerSpec) and client.transactional_id:
+            yield f"{client.name} has a transactional.id, and clients on real brokers have no transactions yet"
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
             yield f"{client.library}, which {client.name} is, has no setting {setting}"
 
