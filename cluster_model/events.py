@@ -598,8 +598,8 @@ class ProducerInitialized(Event):
     producer_epoch: Number
 
 
-@event("transaction_begun")
-class TransactionBegun(Event):
+@event("transaction_opened")
+class TransactionOpened(Event):
     """An application has begun a transaction, of which nobody else knows yet."""
 
     client: ClientName

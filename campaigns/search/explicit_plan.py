@@ -7,7 +7,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.timeline import Moment, timeline, with_timeline
-from harrow.cluster_model.events import TransactionBegun, TransactionEnding
+from harrow.cluster_model.events import TransactionEnding, TransactionOpened
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import select
 from harrow.faults.action import Action
@@ -81,7 +81,7 @@ def _begun(result: RunResult) -> list[Moment]:
     """Return where transactions began: before what was sent in the same instant."""
     return [
         Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))
-        for begun in select(result.evidence.trace, TransactionBegun)
+        for begun in select(result.evidence.trace, TransactionOpened)
     ]
 
 

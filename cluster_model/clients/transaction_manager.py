@@ -17,9 +17,9 @@ from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERROR
 from harrow.cluster_model.coordinators import protocol
 from harrow.cluster_model.events import (
     ProducerInitialized,
-    TransactionBegun,
     TransactionEnding,
     TransactionError,
+    TransactionOpened,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
@@ -216,7 +216,7 @@ class TransactionManager:
             self.commit_sent = False
             sequences = self.sequences
             self._host.emit(
-                TransactionBegun, self._host.name, sequences.producer_id, sequences.producer_epoch
+                TransactionOpened, self._host.name, sequences.producer_id, sequences.producer_epoch
             )
         return error
 
