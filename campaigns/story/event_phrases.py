@@ -276,6 +276,19 @@ def _keyed_send(event: events.KeyedRecordSent, at: EventContext) -> str:
     return f"handed {what} with key {event.key} to its producer{at.of}"
 
 
+def _transaction_ending(event: events.TransactionEnding, _context: EventContext) -> str:
+    return "commits its transaction" if event.committed else "aborts its transaction"
+
+
+def _transaction_reported(event: events.TransactionReported, _context: EventContext) -> str:
+    return f"was told that its transaction is {'COMMITTED' if event.committed else 'ABORTED'}"
+
+
+def _transaction_error(event: events.TransactionError, _context: EventContext) -> str:
+    left = "can do NOTHING any more" if event.fatal else "can only abort its transaction"
+    return f"{left}: {event.error}"
+
+
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     what = "a torn batch" if event.torn else "a bad CRC"
@@ -465,6 +478,16 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         events.HoleReplicated, "log", "copied a hole{of}: its LEO is {to_offset}", "copied hole", routine=True
     ),
     Phrase(events.KeyedRecordSent, "client", _keyed_send, "keyed record", routine=True),
+    Phrase(
+        events.ProducerInitialized,
+        "client",
+        "got producer id {producer_id} epoch {producer_epoch} for its transactions",
+        "initialized producer",
+    ),
+    Phrase(events.TransactionOpened, "client", "began a transaction", "transaction", routine=True),
+    Phrase(events.TransactionEnding, "client", _transaction_ending, "end of a transaction", routine=True),
+    Phrase(events.TransactionReported, "client", _transaction_reported, "transaction's outcome"),
+    Phrase(events.TransactionError, "rejection", _transaction_error, "failed transaction"),
     Phrase(
         events.OffsetReset,
         "rejection",

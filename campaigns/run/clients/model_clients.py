@@ -10,9 +10,9 @@ from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.clients.transaction_manager import (
     ABORTABLE_ERROR,
+    CALL_TIMED_OUT,
     IN_TRANSACTION,
     READY,
-    TIMEOUT,
     OnDone,
 )
 from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
@@ -251,7 +251,7 @@ class TransactionalSession(_Session):
         call(lambda error: self._returned(call, error))
 
     def _returned(self, call: Callable[[OnDone], None], error: str) -> None:
-        if error == TIMEOUT:
+        if error == CALL_TIMED_OUT:
             self._wait_for(call)
             return
         self._is_waiting = False
