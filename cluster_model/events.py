@@ -432,6 +432,49 @@ class BatchReplicated(Event):
     values: Values
 
 
+@event("transaction_begun")
+class TransactionBegun(Event):
+    """A log has got the first batch of a transaction: those of the same producer that follow are parts of it, until its marker.
+
+    A leader has appended that batch, or a follower has copied it.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    producer_id: Number
+    producer_epoch: Epoch
+    first_offset: Offset
+
+
+@event("transaction_marker")
+class TransactionMarkerWritten(Event):
+    """A log has got the marker that ends a producer's transaction: a coordinator has had it appended, or a follower has copied it.
+
+    ``first_offset`` is where the transaction began in this log, -1 where it has nothing of it.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    producer_id: Number
+    producer_epoch: Epoch
+    first_offset: Offset
+    offset: Offset
+    committed: Flag
+    coordinator_epoch: Epoch
+
+
+@event("transaction_state")
+class TransactionStateChanged(Event):
+    """A coordinator has written what becomes of a transactional id: its producer, the state and the partitions of its transaction."""
+
+    broker: BrokerId
+    transactional_id: Text
+    producer_id: Number
+    producer_epoch: Epoch
+    state: Text
+    partitions: Texts
+
+
 @event("duplicate_batch")
 class BatchDeduplicated(Event):
     """A leader has recognised a batch that it has already."""
@@ -598,8 +641,8 @@ class ProducerInitialized(Event):
     producer_epoch: Number
 
 
-@event("transaction_begun")
-class TransactionBegun(Event):
+@event("transaction_opened")
+class TransactionOpened(Event):
     """An application has begun a transaction, of which nobody else knows yet."""
 
     client: ClientName

@@ -226,6 +226,15 @@ _CATALOGUE: Final = (
             "min.insync.replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.state.log.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __transaction_state.", minimum=14, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.max.timeout.ms", BROKER, "ms", _always(900_000),
+            "The longest transaction.timeout.ms that a producer may ask for.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", BROKER, "ms", (("0.11", 60_000), ("2.5", 10_000)),
+            "How often a coordinator looks for transactions that have been open for too long.", minimum=1, maximum=INT_MAX,
+            since="0.11"),
+    Setting("transactional.id.expiration.ms", BROKER, "ms", _always(604_800_000),
+            "How long a coordinator knows of a transactional id that nobody uses.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", BROKER, "ms", _always(3_600_000),
+            "How often a coordinator looks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -481,6 +490,14 @@ class BrokerConfig:
     transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
     transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
     transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
+    transaction_max_timeout_us: int = _setting("transaction.max.timeout.ms")
+    transaction_abort_interval_us: int = _setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    )
+    transactional_id_expiration_us: int = _setting("transactional.id.expiration.ms")
+    transactional_id_cleanup_interval_us: int = _setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms"
+    )
     transaction_topic_segment_bytes: int = _setting("transaction.state.log.segment.bytes")
 
 
@@ -647,6 +664,7 @@ def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
 
 IDEMPOTENCE: Final = "enable.idempotence"
 TRANSACTIONAL_ID: Final = "transactional.id"
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 ISOLATION_LEVEL: Final = "isolation.level"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"

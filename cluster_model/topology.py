@@ -17,11 +17,21 @@ from harrow.cluster_model.fields import (
     Partition,
     Rate,
     SettingsMarker,
+    Skip,
     Topic,
     TopicName,
     described,
 )
-from harrow.cluster_model.settings import BROKER, CONSUMER, GROUP_ID, NO_TEXT, PRODUCER, TOPIC, Value
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    GROUP_ID,
+    NO_TEXT,
+    PRODUCER,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Value,
+)
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 Settings = Annotated[Mapping[str, Value], SettingsMarker]
@@ -221,11 +231,16 @@ class Coordinated:
 
 KEYS_MAX: Final = 1_000_000
 Commit = Literal["auto", "after", "before", "never"]
+TRANSACTION_RECORDS_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSpec:
+class ProducerSpec(Coordinated):
     """A producer."""
+
+    SECTIONS: ClassVar[Mapping[str, str]] = {
+        "transaction": "The transactions of generated records, where the producer has a `transactional.id`."
+    }
 
     # Generated records without a key go where the release's partitioner says, those with one where their key does.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
@@ -259,8 +274,31 @@ class ProducerSpec:
         minimum=0,
         maximum=KEYS_MAX,
     )
+    transaction_records: Count = described(
+        "How many records a transaction has; by default 10.",
+        default=10,
+        key="transaction.records",
+        maximum=TRANSACTION_RECORDS_MAX,
+        counts_if_set=True,
+    )
+    transaction_abort_every: Skip = described(
+        "Every so many-th transaction is aborted; by default none.",
+        default=0,
+        key="transaction.abort_every",
+        maximum=TRANSACTION_RECORDS_MAX,
+        counts_if_set=True,
+    )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)
+
+    @property
+    def transactional_id(self) -> str:
+        """By which name it has transactions, empty where it has none."""
+        return str(self.settings.get(TRANSACTIONAL_ID, NO_TEXT))
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topic of its coordinator, where it has transactions."""
+        return (TRANSACTION_STATE,) if self.transactional_id else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

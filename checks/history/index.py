@@ -41,6 +41,7 @@ from harrow.cluster_model.history import (
     READING_OR_WRITING,
     SEND,
     SUBSCRIBE,
+    TXN,
     Operation,
     columns_of,
 )
@@ -154,6 +155,9 @@ class HistoryIndex:
                     self._add_several(process, type_, value, position, rebalanced)
                 elif value[0][0] == SEND:
                     self._add_sends(((process, type_, value[0], position),))
+                    if f == TXN and type_ == FAIL:
+                        partition = self.partitions[value[0][1]]
+                        partition.aborted[partition.failed[-1]] = None
                 else:
                     self._add_polls(((process, type_, value[0], position),), rebalanced)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
@@ -291,10 +295,10 @@ class HistoryIndex:
         for records in polls:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
-        self._add_transaction(
-            transaction,
-            [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends],
-        )
+        rows = [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends]
+        for name, row in rows if type_ == FAIL else ():
+            self.partitions[name].aborted[row] = None
+        self._add_transaction(transaction, rows)
 
     def _invoke(self, process: int, name: str, value: Value, position: int) -> int:
         partition = self.partitions.get(name) or self._partition(name)

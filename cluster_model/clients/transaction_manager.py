@@ -1,7 +1,7 @@
 """What a producer with a transactional id does beside sending batches (``TransactionManager.java``, KIP-98).
 
 Requests to coordinators go one at a time, and no batch is sent while one of them is under way (``Sender.runOnce``). Applications
-are given errors by their names in Kafka's protocol, and `TIMEOUT` and `ILLEGAL_STATE` for what the client itself throws.
+are given errors by their names in Kafka's protocol, and `CALL_TIMED_OUT` and `ILLEGAL_STATE` for what the client itself throws.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERROR
 from harrow.cluster_model.coordinators import protocol
 from harrow.cluster_model.events import (
     ProducerInitialized,
-    TransactionBegun,
     TransactionEnding,
     TransactionError,
+    TransactionOpened,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
@@ -48,8 +48,8 @@ _FROM: Final[Mapping[str, frozenset[str]]] = {
 }
 """From which states each one can be reached (``State.isTransitionValid``); a fatal error from all."""
 
-TIMEOUT: Final = "TIMEOUT"
-"""TimeoutException: ``max.block.ms`` are over. The same call may be made again, and no other."""
+CALL_TIMED_OUT: Final = "CALL_TIMED_OUT"
+"""TimeoutException of a call: ``max.block.ms`` are over. The same call may be made again, and no other."""
 ILLEGAL_STATE: Final = "ILLEGAL_STATE"
 """IllegalStateException: an application calls what it may not call now."""
 TRANSACTION_ABORTED: Final = "TRANSACTION_ABORTED"
@@ -216,7 +216,7 @@ class TransactionManager:
             self.commit_sent = False
             sequences = self.sequences
             self._host.emit(
-                TransactionBegun, self._host.name, sequences.producer_id, sequences.producer_epoch
+                TransactionOpened, self._host.name, sequences.producer_id, sequences.producer_epoch
             )
         return error
 
@@ -403,7 +403,7 @@ class TransactionManager:
             self._waiting = None
             on_done, waiting.on_done = waiting.on_done, None
             if on_done is not None:
-                on_done(TIMEOUT)
+                on_done(CALL_TIMED_OUT)
         self._set_timer()
 
     # The sender's side
@@ -572,7 +572,7 @@ class TransactionManager:
         if response.error != errors.NONE:
             self._handle_error(request, response.error)
             return
-        if response.producer_id != NO_PRODUCER_ID:
+        if self._behaviours.transactions_v2:
             # With transactions v2 each transaction has an epoch of its own (KIP-890).
             self.sequences.begin(response.producer_id, response.producer_epoch)
         self._end(request)

@@ -76,10 +76,19 @@ class ProducerStates:
     ``ongoing_transactions`` has the first offset of each open transaction, by producer id;
     ``unreplicated_transactions`` those that have ended, as first offset and offset of the control batch, until
     the high watermark has passed that. Both are in the order in which they were appended. What is aborted goes into an index,
-    *aborted*, of the log itself.
+    *aborted*, of the log itself. ``verifications`` are those of producers whose transactions the coordinator is asked about
+    (``VerificationStateEntry.java``).
     """
 
-    __slots__ = ("_aborted", "_behaviours", "entries", "ongoing_transactions", "unreplicated_transactions")
+    __slots__ = (
+        "_aborted",
+        "_behaviours",
+        "_verifications_begun",
+        "entries",
+        "ongoing_transactions",
+        "unreplicated_transactions",
+        "verifications",
+    )
 
     def __init__(self, behaviours: Behaviours, aborted: list[AbortedTransaction] | None = None) -> None:
         self._behaviours = behaviours
@@ -87,6 +96,8 @@ class ProducerStates:
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
         self.unreplicated_transactions: list[tuple[int, int]] = []
+        self.verifications: dict[int, int] = {}
+        self._verifications_begun = 0
 
     @property
     def batches_retained(self) -> int:
@@ -175,7 +186,17 @@ class ProducerStates:
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
+    def begin_verification(self, producer_id: int) -> int:
+        """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
+
+        A transaction that begins or ends meanwhile makes the answer one about the past.
+        """
+        self._verifications_begun += 1
+        return self.verifications.setdefault(producer_id, self._verifications_begun)
+
     def _follow_transaction(self, batch: RecordBatch, entry: ProducerStateEntry) -> None:
+        if self.verifications:
+            self.verifications.pop(batch.producer_id, None)
         if batch.control_type is None:
             self.ongoing_transactions.setdefault(batch.producer_id, batch.base_offset)
             return

@@ -113,6 +113,10 @@ class UnifiedLog:
         unstable = self.producers.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
+    def open_transaction(self, batch: RecordBatch) -> int:
+        """Return since which offset the producer of a batch has a transaction open, `NO_OFFSET` if it has none."""
+        return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
+
     def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
         """Return the aborted transactions that reach into a range of offsets, as producer id and first offset."""
         return self._file.aborted_between(offset, end_offset) if self._file.aborted_transactions else ()

@@ -17,6 +17,7 @@ from harrow.cluster_model.settings import (
     PRODUCER,
     SCOPES,
     SETTINGS,
+    TRANSACTIONAL_ID,
     Value,
 )
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
@@ -86,9 +87,10 @@ class EffectiveSettings:
             needed = conflict.needed
             if isinstance(conflict.remedy, int):
                 needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))
-            if conflict.others == (IDEMPOTENCE,):
-                place = self._draft.place(settings[IDEMPOTENCE].path)
-                needed = f"{IDEMPOTENCE} ({place}) {needed}"
+            if conflict.others in ((IDEMPOTENCE,), (TRANSACTIONAL_ID,)):
+                (asked_for,) = conflict.others
+                place = self._draft.place(settings[asked_for].path)
+                needed = f"{asked_for} ({place}) {needed}"
             self._draft.problem(settings[conflict.setting].path, needed)
 
     def acks_all(self, settings: GivenSettings) -> bool:

@@ -15,6 +15,7 @@ from harrow.campaigns.language.readers.effective_settings import (
 )
 from harrow.campaigns.language.readers.internal_topics import check_internal_topics
 from harrow.campaigns.language.readers.section import SectionReader
+from harrow.campaigns.language.readers.transactions import check_producer
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
@@ -104,6 +105,7 @@ class WorkloadReader:
             ProducerSpec, section, path, name=name, settings=plain(settings), stop_us=stop_us
         )
         self._check_min_isr(settings, spec.partitions)
+        check_producer(self._draft, spec, given, path)
         return spec
 
     def _application(self, kind: ClientKind, section: Section | None, name: str, path: Path) -> Any:

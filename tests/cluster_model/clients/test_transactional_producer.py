@@ -350,7 +350,7 @@ def test_a_call_that_has_timed_out_may_be_made_again_and_no_other() -> None:
     app.begin("a")
     app.commit()
     app.host.advance(SECOND)
-    assert app.done == [errors.NONE, manager.TIMEOUT]
+    assert app.done == [errors.NONE, manager.CALL_TIMED_OUT]
     app.abort()
     assert app.done[-1] == manager.ILLEGAL_STATE
     assert app.producer.begin_transaction() == manager.ILLEGAL_STATE

@@ -7,27 +7,30 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model import errors, events
+from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import (
+    NO_OFFSET_COMMITTED,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
+    OffsetFetchRequest,
     TxnMarker,
+    TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
-from harrow.cluster_model.log.record_batch import ABORT, COMMIT
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
 from harrow.cluster_model.protocol import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     FetchRequest,
     InitProducerIdRequest,
+    ProduceRequest,
 )
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
-from tests.cluster_model.coordinators.transactions_cluster import (
-    TIMEOUT_US,
-    US_PER_SECOND,
-    TransactionsCluster,
-)
+from tests.cluster_model.coordinators.transactions_cluster import TIMEOUT_US, TransactionsCluster
 
 RELEASES = ["0.11", "2.4", "3.9", "4.3"]
 V1 = ["2.4", "3.9"]
@@ -63,7 +66,8 @@ def fail_over(cluster: TransactionsCluster) -> int:
 def hold_markers(cluster: TransactionsCluster, partition: str) -> Callable[..., None]:
     """Have the leader of a partition leave requests to write markers alone; return what has it handle them, but for the first ones."""
     handlers = cluster.made.brokers[cluster.leader(partition)]._handlers
-    handle, held = handlers["WriteTxnMarkers"], []
+    held: list[Any] = []
+    handle = handlers["WriteTxnMarkers"]
     handlers["WriteTxnMarkers"] = held.append
 
     def release(lost: int = 0) -> None:
@@ -120,27 +124,21 @@ def test_a_log_tells_when_a_transaction_begins_and_ends_there() -> None:
     assert {(event.first_offset, event.offset, event.committed) for event in ended} == {(0, 2, False)}
 
 
-def test_offsets_of_a_group_are_a_part_of_the_transaction() -> None:
+@pytest.mark.parametrize("committed", [True, False])
+def test_offsets_of_a_group_are_a_part_of_the_transaction(committed: bool) -> None:
     cluster = TransactionsCluster()
     producer = cluster.begun()
     assert cluster.add_offsets(producer) == errors.NONE
-    number = partition_for("g", 3)
-    offsets = f"{CONSUMER_OFFSETS}-{number}"
+    offsets = f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}"
     assert list(metadata_of(cluster).partitions) == [offsets]
-    told: list[tuple[int, int, bool]] = []
-
-    class Groups:
-        def elected(self, partition: int, leader_epoch: int) -> None: ...
-
-        def resigned(self, partition: int) -> None: ...
-
-        def transaction_completed(self, partition: int, producer_id: int, committed: bool) -> None:
-            told.append((partition, producer_id, committed))
-
-    cluster.made.brokers[cluster.leader(offsets)]._coordinators[CONSUMER_OFFSETS] = Groups()
-    cluster.end(producer)
-    assert cluster.markers(offsets) == [COMMIT]
-    assert told == [(number, producer[0], True)]
+    answer = cluster.ask(cluster.leader(offsets), TxnOffsetCommitRequest("id", "g", *producer, {"t-0": 7}))
+    assert answer.partitions == {"t-0": errors.NONE}
+    fetch = OffsetFetchRequest("g", ("t-0",), require_stable=True)
+    assert cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"][0] == errors.UNSTABLE_OFFSET_COMMIT
+    cluster.end(producer, committed=committed)
+    assert cluster.markers(offsets) == [COMMIT if committed else ABORT]
+    found = cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"]
+    assert found == (errors.NONE, 7 if committed else NO_OFFSET_COMMITTED)
 
 
 # Who may do what
@@ -321,13 +319,13 @@ def test_a_new_coordinator_finishes_what_its_predecessor_has_prepared(release: s
     coordinator = cluster.coordinator()
     lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
     producer = open_transaction(cluster, lost, kept)
-    release = hold_markers(cluster, lost)
+    release_markers = hold_markers(cluster, lost)
     assert cluster.end(producer, committed=committed).error == errors.NONE
     kind = COMMIT if committed else ABORT
     assert (cluster.markers(lost), cluster.markers(kept)) == ([], [kind])
     cluster.made.crash_broker(coordinator, power_loss=False)
     cluster.run(30)
-    release()
+    release_markers()
     cluster.run(2)
     assert set(cluster.markers(lost)) == set(cluster.markers(kept)) == {kind}
     assert len(cluster.markers(kept)) > 1
@@ -466,26 +464,65 @@ def test_a_leader_that_cannot_ask_lets_the_producer_try_again() -> None:
     assert cluster.write(producer, partition, "a") == errors.NONE
 
 
+@pytest.mark.parametrize("release", ["3.9", "4.3"])
+def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
+    cluster = TransactionsCluster(release)
+    leader = cluster.leader("t-0")
+    cluster.made.slow_disk(leader, 50_000)
+    producer = open_transaction(cluster, "t-0")
+    assert cluster.write(producer, "t-0", "more", 1) == errors.NONE
+    cluster.end(producer)
+    assert cluster.committed("t-0") == ["t-0 one", "more"]
+    following = cluster.begun()
+    assert (cluster.write(following, "t-0", "other") == errors.NONE) == (release == "4.3")
+
+
+def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing() -> None:
+    """It asks, the transaction is aborted, and the answer that it was open comes after that."""
+    cluster = TransactionsCluster()
+    producer = cluster.begun()
+    cluster.add(producer, "t-0", "t-1")
+    leader = cluster.leader("t-0")
+    log = cluster.made.brokers[leader].replicas.partitions["t-0"].log
+    asked: list[Any] = []
+    verification = cluster.made.brokers[leader].replicas._verification
+    verification.verify = lambda *fields: asked.append(fields[-1])  # type: ignore[method-assign]
+    batch = RecordBatch(("a",), *producer, 0, is_transactional=True)
+    answers = cluster.send(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": batch}, "id"))
+    cluster.run(1)
+    assert (len(asked), answers) == (1, [])
+    marker = TxnMarker(*producer, 5, False, ("t-0",))
+    other = cluster.made.host(Process("other"))
+    NetworkClient(other, f"broker-{leader}", "client", US_PER_SECOND).send(
+        WriteTxnMarkersRequest((marker,)), lambda *_: None
+    )
+    cluster.run(1)
+    asked[0]({"t-0": errors.NONE})
+    cluster.run(1)
+    assert answers[0].partitions["t-0"] == (errors.INVALID_TXN_STATE, -1)
+    assert [stored.control_type for stored in log.batches] == [ABORT]
+
+
 # Transactions v2
 
 
-def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epoch_of_its_own() -> None:
-    outcomes = {}
-    for release in ("3.9", "4.3"):
-        cluster = TransactionsCluster(release)
-        producer = open_transaction(cluster, "t-0")
-        answer = cluster.end(producer, committed=False)
-        following = answer.producer_id, answer.producer_epoch
-        sequence = 0 if release == "4.3" else 1
-        if release == "3.9":
-            cluster.add(following, "t-0")
-        assert cluster.write(following, "t-0", "not yet", sequence) == errors.NONE
-        late = cluster.end(producer, committed=True).error
-        outcomes[release] = late, cluster.committed("t-0")
-    assert outcomes == {
-        "3.9": (errors.NONE, ["not yet"]),
-        "4.3": (errors.PRODUCER_FENCED, []),
-    }
+@pytest.mark.parametrize(
+    ("is_v2", "error", "committed"), [(False, errors.NONE, ["not yet"]), (True, errors.PRODUCER_FENCED, [])]
+)
+def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epoch_of_its_own(
+    is_v2: bool,
+    error: str,
+    committed: list[str],
+) -> None:
+    cluster = TransactionsCluster("4.3", transactions_v2=is_v2)
+    producer = open_transaction(cluster, "t-0")
+    answer = cluster.end(producer, committed=False)
+    following = answer.producer_id, answer.producer_epoch
+    if not is_v2:
+        assert cluster.add(following, "t-0") == errors.NONE
+    assert cluster.write(following, "t-0", "not yet", 0 if is_v2 else 1) == errors.NONE
+    assert cluster.end(producer, committed=True).error == error
+    assert cluster.committed("t-0") == committed
 
 
 def test_with_v2_an_end_that_is_repeated_gets_the_same_answer() -> None:
