@@ -333,7 +333,7 @@ class Behaviours:
         "waited for as long as it sent heartbeats.",
         "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
         meaning="a member that does not sync is removed (KAFKA-12890)",
-        before=(("3.0", False),),
+        before=(("2.8", False),),
         is_repair=False,
     )
     commits_fenced: bool = _switch(

@@ -19,6 +19,7 @@ from harrow.cluster_model.settings import (
     broker_config,
     conflicts,
     consumer_config,
+    consumer_conflicts,
     producer_config,
     reconciled,
     scopes_of,
@@ -127,6 +128,23 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "offsets.topic.num.partitions"): by_release((ALL, 50)),
     (BROKER, "offsets.topic.replication.factor"): by_release((ALL, 3)),
     (BROKER, "offsets.topic.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
+    (BROKER, "offsets.commit.timeout.ms"): by_release((ALL, 5_000)),
+    (BROKER, "offsets.retention.minutes"): changed_in("2.0", 1_440, 10_080),  # KIP-186
+    (BROKER, "offsets.retention.check.interval.ms"): by_release((ALL, 600_000)),
+    (BROKER, "group.min.session.timeout.ms"): by_release((ALL, 6_000)),
+    (BROKER, "group.max.session.timeout.ms"): changed_in("2.4", 300_000, 1_800_000),
+    (BROKER, "group.initial.rebalance.delay.ms"): changed_in("0.11", 0, 3_000),  # KIP-134
+    (CONSUMER, "group.id"): by_release((ALL, "")),
+    (CONSUMER, "group.instance.id"): by_release((ALL, "")),
+    (CONSUMER, "session.timeout.ms"): changed_in("3.6", 10_000, 45_000),  # KIP-735, 3.0
+    (CONSUMER, "heartbeat.interval.ms"): by_release((ALL, 3_000)),
+    (CONSUMER, "max.poll.interval.ms"): by_release((ALL, 300_000)),
+    (CONSUMER, "partition.assignment.strategy"): changed_in(
+        "3.6", "range", "range,cooperative-sticky"
+    ),  # KIP-726, 3.0
+    (CONSUMER, "enable.auto.commit"): by_release((ALL, True)),
+    (CONSUMER, "auto.commit.interval.ms"): by_release((ALL, 5_000)),
+    (CONSUMER, "default.api.timeout.ms"): by_release((ALL, 60_000)),
     (BROKER, "transaction.state.log.num.partitions"): by_release((ALL, 50)),
     (BROKER, "transaction.state.log.replication.factor"): by_release((ALL, 3)),
     (BROKER, "transaction.state.log.min.isr"): by_release((ALL, 2)),
@@ -452,3 +470,28 @@ def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segmen
     """`LogConfig.maxSegmentMs`, KIP-354."""
     given: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
     assert topic_config(given, broker_config("2.4", {})).segment_us == segment_ms * MS
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "refused"),
+    [
+        ("3.9", {"group.id": "g", "heartbeat.interval.ms": 45_000}, ["heartbeat.interval.ms"]),
+        ("2.4", {"group.id": "g", "session.timeout.ms": 3_000}, ["session.timeout.ms"]),
+        (
+            "2.0",
+            {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"},
+            ["partition.assignment.strategy"],
+        ),
+        ("2.4", {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}, []),
+        ("2.4", {"enable.auto.commit": True}, ["enable.auto.commit"]),
+        ("2.0", {"enable.auto.commit": True}, []),
+        ("3.9", {"session.timeout.ms": 1, "heartbeat.interval.ms": 3}, []),
+    ],
+)
+def test_what_kafka_refuses_of_a_consumer(release: str, given: dict[str, Value], refused: list[str]) -> None:
+    assert [conflict.setting for conflict in consumer_conflicts(release, given)] == refused
+
+
+def test_a_consumer_that_commits_gives_up_from_2_0_on() -> None:
+    assert consumer_config("0.11", {}).api_timeout_us is None
+    assert consumer_config("2.0", {}).api_timeout_us == 60 * SECOND
