@@ -1,7 +1,8 @@
 """The section ``workload``: producers, consumers, and how long they work."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text
@@ -13,16 +14,17 @@ from harrow.campaigns.language.readers.effective_settings import (
     GivenSettings,
     plain,
 )
-from harrow.campaigns.language.readers.internal_topics import check_internal_topics
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.readers.transactions import check_producer
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
+from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ProducerMarker, fields_of
-from harrow.cluster_model.settings import AUTO_COMMIT, CONSUMER, GROUP_ID, MIN_ISR, PRODUCER
-from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import AUTO_COMMIT, CONSUMER, GROUP_ID, MIN_ISR, PRODUCER, broker_config
+from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, Coordinated, ProducerSpec, TopicSpec
 from harrow.faults.actions import ACTIONS
 
 T = TypeVar("T")
@@ -40,7 +42,6 @@ class WorkloadReader:
         self._given = {} if draft.body.workload is None else draft.body.workload.given()
         self.duration_us: int = self._given.get("duration", 0)
         self._names: dict[str, Path] = {}
-        self._places: list[tuple[Path, Any]] = []
 
     def read(self) -> dict[str, tuple[Any, ...]]:
         sections = self._given.get("producers")
@@ -57,7 +58,7 @@ class WorkloadReader:
                 for client in self._clients(key, self._given.get(key, []), partial(self._application, kind))
             ),
         }
-        check_internal_topics(self._draft, self._settings, self._cluster, self._places)
+        self._add_internal_topics(chain.from_iterable(clients.values()))
         return clients
 
     def _clients(
@@ -70,12 +71,19 @@ class WorkloadReader:
         self._check_number(len(sections), path)
         given = [None if section is None else section.given().get("name") for section in sections]
         names = self._named(given, CLIENTS[key].name, path)
-        clients = []
-        for index, section in enumerate(sections[:CLIENTS_MAX]):
-            client = read(section, names[index], (*path, index))
-            clients.append(client)
-            self._places.append(((*path, index), client))
-        return tuple(clients)
+        return tuple(
+            read(section, names[index], (*path, index))
+            for index, section in enumerate(sections[:CLIENTS_MAX])
+        )
+
+    def _add_internal_topics(self, clients: Iterable[Any]) -> None:
+        """Note which internal topics clients need: what becomes of their partitions can be seen."""
+        if self._settings.release not in RELEASES:
+            return
+        config = broker_config(self._settings.release, plain(self._settings.broker()))
+        for client in clients:
+            for name in client.internal_topics() if isinstance(client, Coordinated) else ():
+                self._references.add_internal_topic(name, internal_topic(name, config).partitions)
 
     def _check_number(self, number: int, path: Path) -> None:
         if number > CLIENTS_MAX:
