@@ -68,6 +68,15 @@ class ProducerSettings:
     idempotence: bool
     max_in_flight: int
     retries: int
+    transactional_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings:
+    """What the promise to a consumer of the workload depends on."""
+
+    name: str
+    read_committed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +160,8 @@ class HealedCore:
 class Evidence:
     """A run, as far as rules are concerned.
 
-    ``producers`` is by history process; a producer that was restarted has a process for
-    each session. ``read_back`` names the partitions that were read to their end after
+    ``producers`` and ``consumers`` are by history process; a client that was restarted has a process for
+    each session. Of consumers those of the workload count, not those that read for the run itself. ``read_back`` names the partitions that were read to their end after
     the cluster had healed; ``unfinished`` says in words why a run did not get far enough
     to tell (a script that waited in vain, a partition without a leader at the end).
     ``behaviours`` are the switches that were set against what the release does. ``invariants``
@@ -175,5 +184,6 @@ class Evidence:
     invariants: frozenset[str] = TOLD_BY_TRACE
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
+    consumers: Mapping[int, ConsumerSettings] = field(default_factory=dict)
     in_order: bool = True
     follows_logs: bool = True

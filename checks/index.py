@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
+from harrow.checks.causes.undecided_reads import UndecidedRead, undecided_reads
 from harrow.checks.evidence import Evidence
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Pair, SendRecord, Value
@@ -270,6 +271,11 @@ class Index:
         known = self.history.partitions.get(partition)
         rows = [] if known is None else self.history.sends_of(known, value)
         return [self.history.send(partition, row) for row in rows]
+
+    @cached_property
+    def undecided_reads(self) -> Mapping[tuple[str, Value], UndecidedRead]:
+        """Who read what is not known to be committed, by partition and value."""
+        return undecided_reads(self.evidence, self.history)
 
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:

@@ -470,6 +470,49 @@ class BatchReplicated(Event):
     values: Values
 
 
+@event("transaction_begun")
+class TransactionBegun(Event):
+    """A log has got the first batch of a transaction: those of the same producer that follow are parts of it, until its marker.
+
+    A leader has appended that batch, or a follower has copied it.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    producer_id: Number
+    producer_epoch: Epoch
+    first_offset: Offset
+
+
+@event("transaction_marker")
+class TransactionMarkerWritten(Event):
+    """A log has got the marker that ends a producer's transaction: a coordinator has had it appended, or a follower has copied it.
+
+    ``first_offset`` is where the transaction began in this log, -1 where it has nothing of it.
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    producer_id: Number
+    producer_epoch: Epoch
+    first_offset: Offset
+    offset: Offset
+    committed: Flag
+    coordinator_epoch: Epoch
+
+
+@event("transaction_state")
+class TransactionStateChanged(Event):
+    """A coordinator has written what becomes of a transactional id: its producer, the state and the partitions of its transaction."""
+
+    broker: BrokerId
+    transactional_id: Text
+    producer_id: Number
+    producer_epoch: Epoch
+    state: Text
+    partitions: Texts
+
+
 @event("duplicate_batch")
 class BatchDeduplicated(Event):
     """A leader has recognised a batch that it has already."""
@@ -625,6 +668,49 @@ class KeyedRecordSent(Event):
     value: Text
     key: Text
     tombstone: Flag
+
+
+@event("producer_initialized")
+class ProducerInitialized(Event):
+    """A coordinator has given a producer with a transactional id an epoch: no former session of that id can write any more."""
+
+    client: ClientName
+    producer_id: Number
+    producer_epoch: Number
+
+
+@event("transaction_opened")
+class TransactionOpened(Event):
+    """An application has begun a transaction, of which nobody else knows yet."""
+
+    client: ClientName
+    producer_id: Number
+    producer_epoch: Number
+
+
+@event("transaction_ending")
+class TransactionEnding(Event):
+    """An application commits its transaction, or aborts it: its producer sends what is left, and then asks the coordinator to."""
+
+    client: ClientName
+    committed: Flag
+
+
+@event("transaction_reported")
+class TransactionReported(Event):
+    """An application has been told that its transaction is committed, or aborted."""
+
+    client: ClientName
+    committed: Flag
+
+
+@event("transaction_error")
+class TransactionError(Event):
+    """A producer can do no more than abort its transaction, or with a ``fatal`` error nothing any more."""
+
+    client: ClientName
+    error: Text
+    fatal: Flag
 
 
 @event("log_started_anew")
@@ -980,6 +1066,114 @@ class RequestRejected(Event):
     partition: PartitionName
     sender: ProcessName
     error: Text
+
+
+# Groups
+
+
+@event("group_state")
+class GroupStateChanged(Event):
+    """A group is in another state, as its coordinator has it, or has been loaded by a new one.
+
+    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before.
+    """
+
+    broker: BrokerId
+    group: Text
+    state: Text
+    generation: Number
+    members: Texts
+    reason: Text
+
+
+@event("group_assigned")
+class GroupAssigned(Event):
+    """A group's coordinator has stored what each member reads in a generation."""
+
+    broker: BrokerId
+    group: Text
+    generation: Number
+    assignments: Pairs
+
+
+@event("offsets_committed")
+class OffsetsCommitted(Event):
+    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1."""
+
+    broker: BrokerId
+    group: Text
+    member: Text
+    generation: Number
+    offsets: Pairs
+
+
+@event("offsets_expired")
+class OffsetsExpired(Event):
+    """A group's coordinator has forgotten offsets that nobody has committed for long."""
+
+    broker: BrokerId
+    group: Text
+    offsets: Pairs
+
+
+@event("partitions_assigned")
+class PartitionsAssigned(Event):
+    """A consumer reads these partitions from now on, beside those that it keeps."""
+
+    client: ClientName
+    group: Text
+    generation: Number
+    partitions: Texts
+
+
+@event("partitions_revoked")
+class PartitionsRevoked(Event):
+    """A consumer reads these partitions no more; ``lost`` where others may read them already."""
+
+    client: ClientName
+    group: Text
+    generation: Number
+    partitions: Texts
+    lost: Flag
+
+
+@event("offset_found")
+class GroupOffsetFound(Event):
+    """A consumer begins to read a partition where its group has committed; ``offset`` is -1 where it has not."""
+
+    client: ClientName
+    partition: PartitionName
+    offset: Offset
+
+
+@event("records_processed")
+class RecordsProcessed(Event):
+    """An application that is a member of a group has processed what a poll returned of a partition, up to ``end_offset``."""
+
+    client: ClientName
+    group: Text
+    partition: PartitionName
+    end_offset: Offset
+    values: Values
+
+
+@event("commit_failed")
+class CommitFailed(Event):
+    """A consumer was told that its commit does not count."""
+
+    client: ClientName
+    group: Text
+    error: Text
+    offsets: Pairs
+
+
+@event("membership_lost")
+class MembershipLost(Event):
+    """A consumer has learnt, or decided, that it is no member of its group any more, or can be none."""
+
+    client: ClientName
+    group: Text
+    reason: Text
 
 
 # What clients did: no trace has these, they are made of the history

@@ -4,7 +4,7 @@ The shape is that of the histories of the Jepsen Kafka workload: an invocation a
 a completion apart, the value a list of micro-operations.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,14 @@ INFO: Final = "info"
 SEND: Final = "send"
 POLL: Final = "poll"
 TXN: Final = "txn"
-"""What an operation is (``f``): one micro-operation of a kind, or a transaction of several, of both kinds."""
+ASSIGN: Final = "assign"
+SUBSCRIBE: Final = "subscribe"
+COMMIT: Final = "commit"
+"""What an operation is (``f``): one micro-operation of a kind, or a transaction of several, of both kinds;
+or what a consumer reads from then on, or commits."""
+
+READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
+"""Those whose values are micro-operations; others say nothing of records."""
 
 MicroOperation = tuple[Any, ...]
 """``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
@@ -102,7 +109,9 @@ def _row(operation: Operation) -> Row:
     )
 
 
-def _micro_as_list(micro: MicroOperation) -> list[Any]:
+def _micro_as_list(micro: MicroOperation | str) -> list[Any] | str:
+    if isinstance(micro, str):
+        return micro
     if len(micro) == 2 and isinstance(micro[1], dict):
         return [micro[0], {key: [list(pair) for pair in pairs] for key, pairs in micro[1].items()}]
     return [list(part) if isinstance(part, tuple) else part for part in micro]
@@ -160,6 +169,32 @@ class History:
         """The producer reports an error; *definite* when the record is surely in no log."""
         type_ = FAIL if definite else INFO
         self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
+
+    def subscribed(self, process: int, partitions: Sequence[str], time_us: int) -> None:
+        """A consumer subscribes to topics, which have these partitions; which of them it reads its group says (`assigned`)."""
+        self._assign(SUBSCRIBE, process, partitions, time_us)
+
+    def assigned(self, process: int, partitions: Sequence[str], time_us: int) -> None:
+        """A consumer reads these partitions from now on. Of those that it did not read before its position may be anywhere."""
+        self._assign(ASSIGN, process, partitions, time_us)
+
+    def _assign(self, f: str, process: int, partitions: Sequence[str], time_us: int) -> None:
+        value: Any = tuple(partitions)
+        self.add(process, INVOKE, f, value, time_us)
+        self.add(process, OK, f, value, time_us)
+
+    def committed(
+        self,
+        process: int,
+        offsets: Iterable[tuple[str, int]],
+        time_us: int,
+        type_: str,
+        error: str | None = None,
+    ) -> None:
+        """A consumer commits up to where its group has read partitions, or is told what came of that."""
+        self.add(
+            process, type_, COMMIT, tuple((COMMIT, name, offset) for name, offset in offsets), time_us, error
+        )
 
     def polled(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int

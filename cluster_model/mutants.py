@@ -475,6 +475,52 @@ _MUTANTS: Final = (
         source="LogManager.shutdown",
         noticed_by=("shutdown-flushes-logs",),
     ),
+    # Groups
+    Mutant(
+        name="old-generation-commit-accepted",
+        switch="commits_fenced",
+        doc=(
+            "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
+            "back, or forward over what its successor has not processed."
+        ),
+        source="GroupCoordinator.validateOffsetCommit",
+    ),
+    # Transactions
+    Mutant(
+        name="zombie-producer-accepted",
+        switch="transactional_epoch_checked",
+        kafka="4.3",
+        doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
+        source="KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+    ),
+    Mutant(
+        name="lso-is-hw",
+        switch="lso_below_open_transactions",
+        kafka="4.3",
+        doc="Consumers with read_committed get what no transaction has committed yet.",
+        source="KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+    ),
+    Mutant(
+        name="marker-to-one-partition",
+        switch="markers_to_all_partitions",
+        kafka="4.3",
+        doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
+        source="KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+    ),
+    Mutant(
+        name="coordinator-forgets-prepare-commit",
+        switch="prepared_commit_finished",
+        kafka="4.3",
+        doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
+        source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+    ),
+    Mutant(
+        name="delayed-end-txn",
+        switch="transactions_v2",
+        kafka="4.3",
+        doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
+        source="KIP-890 (KAFKA-14402); Kafka before 4.0",
+    ),
 )
 
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _MUTANTS}

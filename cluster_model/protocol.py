@@ -31,12 +31,16 @@ LOG_END: Final = -1
 
 @dataclass(slots=True)
 class ProduceRequest:
-    """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all)."""
+    """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
+
+    ``transactional_id`` is that of a transactional producer, of which a leader may ask the coordinator (KIP-890).
+    """
 
     api: ClassVar[str] = "Produce"
     acks: int
     timeout_us: int
     batches: dict[str, RecordBatch]
+    transactional_id: str = ""
 
     @property
     def record_bytes(self) -> int:
@@ -114,6 +118,8 @@ class FetchedPartition:
     preferred_read_replica: int | None = None
     aborted: tuple[tuple[int, int], ...] = ()
     """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
+    last_stable_offset: int = -1
+    """For read_committed: up to where it can be read now."""
 
 
 @dataclass(slots=True)

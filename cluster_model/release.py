@@ -365,6 +365,59 @@ class Behaviours:
         meaning="a controller that is deposed refuses the shutdowns that it has not begun",
         before=(("2.2", False),),
     )
+    member_id_required: bool = _switch(
+        "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
+        "attempt made another member, which nobody heard of again if its answer was lost.",
+        "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
+        meaning="who joins a group has a member id first (KIP-394)",
+        before=(("2.2", False),),
+        is_repair=False,
+    )
+    static_members_fenced: bool = _switch(
+        "A member with a group.instance.id keeps its partitions while it restarts, for as long as its session lasts; of two with "
+        "the same id the former is fenced.",
+        "KIP-345, GroupCoordinator.updateStaticMemberAndRebalance",
+        meaning="static members (KIP-345)",
+        before=(("2.3", False),),
+        is_repair=False,
+    )
+    static_leader_skips_assignment: bool = _switch(
+        "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
+        "told that its former life led, and the group had nobody who looked for new partitions.",
+        "KIP-814, JoinGroupResponse.SkipAssignment",
+        meaning="a static leader that comes back goes on leading (KIP-814)",
+        before=(("3.2", False),),
+        is_repair=False,
+    )
+    syncs_expire: bool = _switch(
+        "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
+        "waited for as long as it sent heartbeats.",
+        "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
+        meaning="a member that does not sync is removed (KAFKA-12890)",
+        before=(("2.8", False),),
+        is_repair=False,
+    )
+    commits_fenced: bool = _switch(
+        "The coordinator of a group refuses a commit of who is no member, or is of another generation. Off is a mutant.",
+        "GroupCoordinator.validateOffsetCommit",
+        meaning="a group takes commits of members of its present generation alone",
+    )
+    offsets_kept_while_read: bool = _switch(
+        "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
+        "long after they were committed.",
+        "KIP-211, GroupMetadata.removeExpiredOffsets",
+        meaning="offsets of a group with members do not expire (KIP-211)",
+        before=(("2.1", False),),
+        is_repair=False,
+    )
+    stable_offset_fetch: bool = _switch(
+        "A consumer that asks where its group is waits for commits that are under way, of transactions too (UNSTABLE_OFFSET_COMMIT). "
+        "Before, it began with what had been committed before.",
+        "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
+        meaning="who asks for committed offsets waits for open transactions (KIP-447)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",
@@ -454,6 +507,21 @@ class Behaviours:
         "SampledStat.purgeObsoleteSamples (lastEventMs)",
         meaning="a quota's window keeps a sample that overlaps it",
         before=(("3.8", False),),
+        is_repair=False,
+    )
+    init_transactions_times_out: bool = _switch(
+        "initTransactions ends with a TimeoutException after max.block.ms. Before, it waited for its coordinator for ever.",
+        "KAFKA-6446, KafkaProducer.initTransactions",
+        meaning="initTransactions does not wait for ever (KAFKA-6446)",
+        before=(("2.0", False),),
+        is_repair=False,
+    )
+    end_transaction_times_out: bool = _switch(
+        "commitTransaction and abortTransaction end with a TimeoutException after max.block.ms, and may be called again. Before, they "
+        "waited for the coordinator for ever.",
+        "KAFKA-7763, KafkaProducer.commitTransaction",
+        meaning="ending a transaction does not take for ever (KAFKA-7763)",
+        before=(("2.3", False),),
         is_repair=False,
     )
     delivery_timeout: bool = _switch(
@@ -764,6 +832,58 @@ class Behaviours:
         meaning="a preferred leader that leads already is not elected again (KIP-183)",
         latest=False,
         before=(("1.1", False), ("2.2", True)),
+    )
+    transactional_epoch_checked: bool = _switch(
+        "Coordinators and leaders refuse a producer whose transactional id has a newer epoch. Off is a mutant: a producer that was "
+        "succeeded goes on writing in its successor's transactions.",
+        "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+        meaning="a producer that was succeeded writes in no transaction (KIP-98)",
+    )
+    lso_below_open_transactions: bool = _switch(
+        "read_committed reads below the first offset of the oldest transaction that is open. Off is a mutant: it reads up to the high "
+        "watermark.",
+        "KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+        meaning="read_committed reads nothing that is not decided (KIP-98)",
+    )
+    markers_to_all_partitions: bool = _switch(
+        "A coordinator has the end of a transaction written to all partitions of it. Off is a mutant: to the first one alone.",
+        "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+        meaning="a transaction ends in all its partitions (KIP-98)",
+    )
+    prepared_commit_finished: bool = _switch(
+        "A coordinator that is elected commits what its predecessor had noted as to be committed. Off is a mutant: it aborts it.",
+        "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+        meaning="a new coordinator commits what was to be committed (KIP-98)",
+    )
+    producer_fenced_error: bool = _switch(
+        "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
+        "release.",
+        "KIP-588 (KAFKA-9910), TransactionCoordinator",
+        meaning="a coordinator says that a producer was succeeded (KIP-588)",
+        before=(("2.7", False),),
+        is_repair=False,
+    )
+    transaction_verification: bool = _switch(
+        "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
+        "late, after the marker, began a transaction that nobody ended.",
+        "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
+        meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
+        before=(("3.6", False),),
+    )
+    transaction_abortable_error: bool = _switch(
+        "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",
+        "KIP-890 (KAFKA-16314), TransactionCoordinator.handleVerifyPartitionsInTransaction",
+        meaning="a producer is told that it may abort its transaction (KIP-890)",
+        before=(("3.8", False),),
+        is_repair=False,
+    )
+    transactions_v2: bool = _switch(
+        "Each end of a transaction raises the epoch of its producer, which EndTxn answers, and leaders add their partitions to "
+        "transactions themselves (transaction.version 2, with which new clusters are made). Before, an EndTxn that came late ended "
+        "the producer's next transaction.",
+        "KIP-890 (KAFKA-14402), TransactionVersion.TV_2, TransactionMetadata.prepareAbortOrCommit",
+        meaning="a transaction has an epoch of its own (KIP-890)",
+        before=(("4.0", False),),
     )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",

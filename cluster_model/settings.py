@@ -40,6 +40,7 @@ NO_TEXT: Final = ""
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
+_US_PER_MINUTE: Final = 60 * US_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,26 @@ def _always(value: Value) -> tuple[tuple[str, Value], ...]:
     return (("0.10.2", value),)
 
 
+READ_UNCOMMITTED: Final = "read_uncommitted"
+READ_COMMITTED: Final = "read_committed"
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """What ``cleanup.policy`` may be: a list in any order, of which these are all."""
 ALL_REPLICAS: Final = "*"
 """What stands for every replica of a topic where replicas are listed."""
+ASSIGNORS: Final = (
+    "range",
+    "roundrobin",
+    "sticky",
+    "cooperative-sticky",
+    "range,cooperative-sticky",
+    "roundrobin,cooperative-sticky",
+    "sticky,cooperative-sticky",
+    "cooperative-sticky,range",
+)
+"""What ``partition.assignment.strategy`` may be: assignors by the names that they have in the protocol, and the lists of them by which
+one moves to the cooperative one (KIP-429)."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -224,6 +239,19 @@ _CATALOGUE: Final = (
             "How many replicas __consumer_offsets has.", minimum=1, maximum=INT_MAX),
     Setting("offsets.topic.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __consumer_offsets.", minimum=14, maximum=INT_MAX),
+    Setting("offsets.commit.timeout.ms", BROKER, "ms", _always(5_000),
+            "How long a coordinator of groups waits until all replicas in sync have a commit.", minimum=1, maximum=INT_MAX),
+    Setting("offsets.retention.minutes", BROKER, "int", (("0.10.2", 1_440), ("2.0", 10_080)),
+            "How long a group's offsets outlive it (KIP-186); up to 2.0 how long each is kept (KIP-211).", minimum=1,
+            maximum=INT_MAX),
+    Setting("offsets.retention.check.interval.ms", BROKER, "ms", _always(600_000),
+            "How often a coordinator looks for offsets to forget.", minimum=1),
+    Setting("group.min.session.timeout.ms", BROKER, "ms", _always(6_000),
+            "The shortest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+    Setting("group.max.session.timeout.ms", BROKER, "ms", (("0.10.2", 300_000), ("2.3", 1_800_000)),
+            "The longest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+    Setting("group.initial.rebalance.delay.ms", BROKER, "ms", (("0.10.2", 0), ("0.11", 3_000)),
+            "How long an empty group waits for more members after the first one has joined (KIP-134).", maximum=INT_MAX),
     Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
             "How many partitions __transaction_state has, and so how many brokers may coordinate transactions (KIP-98).", minimum=1,
             maximum=10_000, since="0.11"),
@@ -249,6 +277,15 @@ _CATALOGUE: Final = (
     Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
             "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
             "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
+    Setting("transaction.max.timeout.ms", BROKER, "ms", _always(900_000),
+            "The longest transaction.timeout.ms that a producer may ask for.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", BROKER, "ms", (("0.11", 60_000), ("2.5", 10_000)),
+            "How often a coordinator looks for transactions that have been open for too long.", minimum=1, maximum=INT_MAX,
+            since="0.11"),
+    Setting("transactional.id.expiration.ms", BROKER, "ms", _always(604_800_000),
+            "How long a coordinator knows of a transactional id that nobody uses.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", BROKER, "ms", _always(3_600_000),
+            "How often a coordinator looks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -316,6 +353,13 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", PRODUCER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    Setting("transactional.id", PRODUCER, "text", _always(NO_TEXT),
+            "By which name a producer has transactions, and a new session of it fences the one before; by default it has none (KIP-98).",
+            since="0.11"),
+    Setting("transaction.timeout.ms", PRODUCER, "ms", _always(60_000),
+            "How long a transaction may be open before its coordinator aborts it.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
+            "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again."),
     # Consumers
     Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
             "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
@@ -326,6 +370,28 @@ _CATALOGUE: Final = (
     Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
             "Where a consumer goes on when its position is out of range.",
             choices=("earliest", "latest", "none")),
+    Setting("group.id", CONSUMER, "text", _always(NO_TEXT),
+            "The group that a consumer is a member of. One without reads everything by itself, and commits nothing."),
+    Setting("group.instance.id", CONSUMER, "text", _always(NO_TEXT),
+            "Who a member of a group is, whenever it is started again (KIP-345).", since="2.3"),
+    Setting("session.timeout.ms", CONSUMER, "ms", (("0.10.2", 10_000), ("3.0", 45_000)),
+            "How long a group goes without a member's heartbeats before it is taken for dead (KIP-735).", minimum=1, maximum=INT_MAX),
+    Setting("heartbeat.interval.ms", CONSUMER, "ms", _always(3_000),
+            "How often a member sends heartbeats, and so learns of a rebalance.", minimum=1, maximum=INT_MAX),
+    Setting("max.poll.interval.ms", CONSUMER, "ms", _always(300_000),
+            "How long an application takes from one poll to the next before its consumer leaves the group, and how long a rebalance waits for "
+            "members (KIP-62).", minimum=1, maximum=INT_MAX),
+    Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
+            "The assignors that a member can do, the best first; all members have one in common (KIP-429).", choices=ASSIGNORS),
+    Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
+            "Whether a consumer of a group commits by itself what its polls have returned."),
+    Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
+            "How often it does, from within poll.", maximum=INT_MAX),
+    Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
+            "How long a commit that the application waits for is tried (KIP-266).", maximum=INT_MAX, since="2.0"),
+    Setting("isolation.level", CONSUMER, "choice", _always(READ_UNCOMMITTED),
+            "Whether a consumer gets what transactions have written before they are committed, and what they have aborted (KIP-98).",
+            choices=(READ_UNCOMMITTED, READ_COMMITTED), since="0.11"),
     Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
@@ -495,9 +561,23 @@ class BrokerConfig:
     offsets_topic_partitions: int = _setting("offsets.topic.num.partitions")
     offsets_topic_replication_factor: int = _setting("offsets.topic.replication.factor")
     offsets_topic_segment_bytes: int = _setting("offsets.topic.segment.bytes")
+    offsets_commit_timeout_us: int = _setting("offsets.commit.timeout.ms")
+    offsets_retention_us: int
+    offsets_retention_check_interval_us: int = _setting("offsets.retention.check.interval.ms")
+    group_min_session_timeout_us: int = _setting("group.min.session.timeout.ms")
+    group_max_session_timeout_us: int = _setting("group.max.session.timeout.ms")
+    group_initial_rebalance_delay_us: int = _setting("group.initial.rebalance.delay.ms")
     transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
     transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
     transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
+    transaction_max_timeout_us: int = _setting("transaction.max.timeout.ms")
+    transaction_abort_interval_us: int = _setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    )
+    transactional_id_expiration_us: int = _setting("transactional.id.expiration.ms")
+    transactional_id_cleanup_interval_us: int = _setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms"
+    )
     transaction_topic_segment_bytes: int = _setting("transaction.state.log.segment.bytes")
 
 
@@ -544,16 +624,30 @@ class ProducerConfig:
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
+    transactional_id: str = _setting("transactional.id")
+    transaction_timeout_us: int = _setting("transaction.timeout.ms")
+    max_block_us: int = _setting("max.block.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
     """What a consumer reads of its settings; times in microseconds."""
 
+    isolation_level: str = _setting("isolation.level")
+
     fetch_max_wait_us: int = _setting("fetch.max.wait.ms")
     max_partition_fetch_bytes: int = _setting("max.partition.fetch.bytes")
     max_poll_records: int = _setting("max.poll.records")
     auto_offset_reset: str = _setting("auto.offset.reset")
+    group: str = _setting("group.id")
+    group_instance: str = _setting("group.instance.id")
+    session_timeout_us: int = _setting("session.timeout.ms")
+    heartbeat_interval_us: int = _setting("heartbeat.interval.ms")
+    max_poll_interval_us: int = _setting("max.poll.interval.ms")
+    assignors: tuple[str, ...]
+    auto_commit: bool = _setting("enable.auto.commit")
+    auto_commit_interval_us: int = _setting("auto.commit.interval.ms")
+    api_timeout_us: int | None
     request_timeout_us: int = _setting("request.timeout.ms")
     retry_backoff_us: int = _setting("retry.backoff.ms")
     retry_backoff_max_us: int
@@ -567,7 +661,11 @@ def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
     s = Resolved(BROKER, release, given)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = "log.flush.interval.ms" if "log.flush.interval.ms" in given else "log.flush.scheduler.interval.ms"
-    return s.of(BrokerConfig, flush_interval_us=s.us(name))
+    return s.of(
+        BrokerConfig,
+        flush_interval_us=s.us(name),
+        offsets_retention_us=int(s.get("offsets.retention.minutes")) * _US_PER_MINUTE,
+    )
 
 
 def _us(milliseconds: int) -> int:
@@ -627,7 +725,9 @@ def producer_config(
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
     idempotence = behaviours.idempotence and bool(s.get(IDEMPOTENCE))
-    if idempotence and IDEMPOTENCE not in given:
+    if given.get(TRANSACTIONAL_ID):
+        idempotence = True
+    elif idempotence and IDEMPOTENCE not in given:
         idempotence = not any(_idempotence_conflicts(release, given, behaviours))
     acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")
@@ -660,16 +760,25 @@ def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
 # What Kafka refuses
 
 IDEMPOTENCE: Final = "enable.idempotence"
+TRANSACTIONAL_ID: Final = "transactional.id"
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
+ISOLATION_LEVEL: Final = "isolation.level"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 MIN_ISR: Final = "min.insync.replicas"
 DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
+GROUP_ID: Final = "group.id"
+AUTO_COMMIT: Final = "enable.auto.commit"
+_SESSION_TIMEOUT: Final = "session.timeout.ms"
+_STRATEGY: Final = "partition.assignment.strategy"
+_HEARTBEAT: Final = "heartbeat.interval.ms"
+_ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Settings of a producer that Kafka refuses together.
+    """Settings of a client that Kafka refuses together.
 
     ``setting`` has to give way to the ``others``. It would be taken as ``remedy``, and not at all where
     that is None. ``needed`` says so; ``{remedy}`` stands in it for that value,
@@ -684,7 +793,14 @@ class Conflict:
 
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
     """Yield what Kafka's producer refuses of the settings that it is *given*."""
-    if given.get(IDEMPOTENCE):
+    if given.get(TRANSACTIONAL_ID):
+        if given.get(IDEMPOTENCE) is False:
+            needed = f"needs {IDEMPOTENCE}=true"
+            yield Conflict(setting=IDEMPOTENCE, others=(TRANSACTIONAL_ID,), needed=needed, remedy=True)
+        for conflict in _idempotence_conflicts(release, given, behaviours):
+            others = (IDEMPOTENCE if given.get(IDEMPOTENCE) else TRANSACTIONAL_ID,)
+            yield replace(conflict, others=others if conflict.others else ())
+    elif given.get(IDEMPOTENCE):
         yield from _idempotence_conflicts(release, given, behaviours)
     elif IDEMPOTENCE not in given and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
         # There idempotence as a default no longer gives way to this.
@@ -703,6 +819,30 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 others=("linger.ms", "request.timeout.ms"),
                 needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
                 remedy=least_us // US_PER_MS,
+            )
+
+
+def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
+    """Yield what Kafka's consumer refuses of the settings that it is *given*."""
+    if not given.get(GROUP_ID):
+        if given.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
+            yield Conflict(
+                setting=AUTO_COMMIT, needed=f"needs a {GROUP_ID}: there is nobody to commit for (KIP-289)"
+            )
+        return
+    config = consumer_config(release, given)
+    if config.heartbeat_interval_us >= config.session_timeout_us:
+        is_given = _HEARTBEAT in given
+        yield Conflict(
+            setting=_HEARTBEAT if is_given else _SESSION_TIMEOUT,
+            others=(_SESSION_TIMEOUT,) if is_given else (),
+            needed=f"{_HEARTBEAT} has to be less than {_SESSION_TIMEOUT}",
+        )
+    for name in config.assignors:
+        since = _ASSIGNOR_SINCE.get(name, "0.10.2")
+        if RELEASES[release].version < version_of(since):
+            yield Conflict(
+                setting=_STRATEGY, needed=f"Kafka {release} has no assignor {name}; it came with {since}"
             )
 
 
@@ -764,7 +904,7 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
         return True
     for other in conflict.others:
         if settings.pop(other, False):
-            if other == IDEMPOTENCE:
+            if other == IDEMPOTENCE and TRANSACTIONAL_ID not in settings:
                 settings[other] = False
             return True
     return False
@@ -772,8 +912,11 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     s = Resolved(CONSUMER, release, given)
+    api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,
+        assignors=tuple(str(s.get(_STRATEGY)).split(",")),
+        api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
         retry_backoff_max_us=s.retry_backoff_max_us(),
     )

@@ -19,10 +19,21 @@ from harrow.cluster_model.fields import (
     Partition,
     Rate,
     SettingsMarker,
+    Skip,
+    Topic,
     TopicName,
     described,
 )
-from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    GROUP_ID,
+    NO_TEXT,
+    PRODUCER,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Value,
+)
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 Settings = Annotated[Mapping[str, Value], SettingsMarker]
@@ -249,11 +260,17 @@ class Coordinated:
 
 
 KEYS_MAX: Final = 1_000_000
+Commit = Literal["auto", "after", "before", "never"]
+TRANSACTION_RECORDS_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSpec:
+class ProducerSpec(Coordinated):
     """A producer."""
+
+    SECTIONS: ClassVar[Mapping[str, str]] = {
+        "transaction": "The transactions of generated records, where the producer has a `transactional.id`."
+    }
 
     # Generated records without a key go where the release's partitioner says, those with one where their key does.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
@@ -287,24 +304,79 @@ class ProducerSpec:
         minimum=0,
         maximum=KEYS_MAX,
     )
+    transaction_records: Count = described(
+        "How many records a transaction has; by default 10.",
+        default=10,
+        key="transaction.records",
+        maximum=TRANSACTION_RECORDS_MAX,
+        counts_if_set=True,
+    )
+    transaction_abort_every: Skip = described(
+        "Every so many-th transaction is aborted; by default none.",
+        default=0,
+        key="transaction.abort_every",
+        maximum=TRANSACTION_RECORDS_MAX,
+        counts_if_set=True,
+    )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)
 
+    @property
+    def transactional_id(self) -> str:
+        """By which name it has transactions, empty where it has none."""
+        return str(self.settings.get(TRANSACTIONAL_ID, NO_TEXT))
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topic of its coordinator, where it has transactions."""
+        return (TRANSACTION_STATE,) if self.transactional_id else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSpec:
-    """A consumer that reads its partitions from the beginning."""
+class ConsumerSpec(Coordinated):
+    """A consumer: it reads its partitions from the beginning, or with `group.id` what its group gives it, from where that has committed."""
 
     name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
     partitions: tuple[Partition, ...] = described(
-        "What it reads; by default everything.", default=(), unique=True
+        "What it reads; by default everything. With `group.id` it assigns itself these, and only commits for its group.",
+        default=(),
+        unique=True,
+    )
+    topics: tuple[Topic, ...] = described(
+        "With `group.id`: what it subscribes to; by default all topics.",
+        default=(),
+        unique=True,
+        counts_if_set=True,
+    )
+    commit: Commit = described(
+        "With `group.id`: when the application commits: as `enable.auto.commit` says (`auto`), `after` it has processed what a "
+        "poll returned, `before` that, or `never`.",
+        default="auto",
+        counts_if_set=True,
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
+    stop_us: Duration | None = described(
+        "With `group.id`: when it is closed, and so leaves its group; by default not at all.",
+        default=None,
+        key="stop",
+        counts_if_set=True,
+    )
     poll_interval_us: Duration = described(
-        "How often it polls; by default 100ms.", default=100 * US_PER_MS, key="poll_interval", minimum=1
+        "How often it polls, which is how long it takes for what a poll returned; by default 100ms.",
+        default=100 * US_PER_MS,
+        key="poll_interval",
+        minimum=1,
     )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this consumer.", factory=dict, scope=CONSUMER)
+
+    @property
+    def group(self) -> str:
+        """The group that it is a member of, `NO_TEXT` for none."""
+        return str(self.settings.get(GROUP_ID, NO_TEXT))
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topic in which its group has what it has committed."""
+        return (CONSUMER_OFFSETS,) if self.group != NO_TEXT else ()
 
 
 def node_id(process: str) -> int | None:

@@ -17,6 +17,18 @@ class RecordSender(Protocol):
     ) -> None:
         """Hand it a record. A tombstone has no value, and *value* is what it is called."""
 
+    def begin_transaction(self) -> None:
+        """Begin a transaction."""
+        raise NotImplementedError(type(self).__name__)
+
+    def commit_transaction(self) -> None:
+        """Commit it."""
+        raise NotImplementedError(type(self).__name__)
+
+    def abort_transaction(self) -> None:
+        """Abort it."""
+        raise NotImplementedError(type(self).__name__)
+
     @abstractmethod
     def restart(self) -> None:
         """The application dies and starts again."""

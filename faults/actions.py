@@ -23,6 +23,7 @@ from harrow.faults.condition import ConditionField
 SENDS_MAX: Final = 10_000
 # So many numbered values, or more, are written as one `send` with a `count`.
 _SERIES_MIN: Final = 3
+_FIRST_TRANSACTIONS: Final = "0.11"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,56 @@ class Send(Action):
                 break
             length += 1
         return (replace(self, value=stem, count=length), length - 1) if length >= _SERIES_MIN else (self, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionAction(Action):
+    """A call of a producer with a `transactional.id`.
+
+    An application that waits for the call before makes it when that has returned.
+    """
+
+    short: ClassVar[str] = "producer"
+    is_noted: ClassVar[bool] = True
+    since: ClassVar[str] = _FIRST_TRANSACTIONS
+
+    producer: Producer = described("By whom; may be left out when there is one producer.", implied=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginTransaction(TransactionAction):
+    """A producer with a `transactional.id` begins a transaction: what it sends from then on takes effect with it, or not at all."""
+
+    name: ClassVar[str] = "begin_transaction"
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.sender(self.producer).begin_transaction()
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitTransaction(TransactionAction):
+    """A producer commits its transaction, once all that it has sent in it is in the logs.
+
+    Where that fails the transaction stays open, until the producer aborts it or its coordinator does.
+    """
+
+    name: ClassVar[str] = "commit_transaction"
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.sender(self.producer).commit_transaction()
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortTransaction(TransactionAction):
+    """A producer aborts its transaction; what it has not sent yet it drops."""
+
+    name: ClassVar[str] = "abort_transaction"
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.sender(self.producer).abort_transaction()
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +303,8 @@ class Wait(Action):
 ACTIONS: Final[Registry[str, type[Action]]] = Registry(
     (action.name, action)
     for action in (
-        *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
+        *(Send, BeginTransaction, CommitTransaction, AbortTransaction, RestartProducer),
+        *(ElectPreferredLeaders, ReassignPartition, CancelReassignment),
         *(AddBroker, ThrottleReplication, UnthrottleReplication, DeleteRecords, AddPartitions, Expect, Wait),
     )
 )

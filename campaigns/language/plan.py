@@ -428,7 +428,11 @@ _WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
 
 def _unset(value: Any) -> frozenset[str]:
     """Return the fields that do not count in the digest of a value, for they are as by default."""
-    if not isinstance(value, (Plan, Injection, topology.ClusterSpec, topology.BrokerSpec)):
+    counting = (
+        *(Plan, Injection, topology.ClusterSpec, topology.BrokerSpec),
+        *(topology.ProducerSpec, topology.ConsumerSpec),
+    )
+    if not isinstance(value, counting):
         return frozenset()
     counted = markers.counted_if_set(type(value))
     return frozenset(name for name, default in counted.items() if getattr(value, name) == default)

@@ -5,8 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from harrow.campaigns.language.spelling import suggestion
-from harrow.checks.history.index import ASSIGN, SUBSCRIBE
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN
+from harrow.cluster_model.history import (
+    ASSIGN,
+    COMMIT,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    SEND,
+    SUBSCRIBE,
+    TXN,
+)
 
 TYPES: Final = frozenset({INVOKE, OK, FAIL, INFO})
 JUDGED: Final = frozenset({SEND, POLL, TXN})
@@ -15,8 +25,8 @@ ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 NUMBER_END: Final = 2**63
 """Times and indices are below this."""
 
-_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", "commit")
-_OTHERS: Final = frozenset({"crash", "commit", "debug-topic-partitions"})
+_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT)
+_OTHERS: Final = frozenset({"crash", COMMIT, "debug-topic-partitions"})
 """Operations that change nothing that is judged; the last one is Jepsen's own."""
 _SHOWN_MAX: Final = 60
 _SEND_LENGTH: Final = 3

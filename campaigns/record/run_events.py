@@ -20,7 +20,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.replay.partition_state import ACKED, FAILED, UNKNOWN
 from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, event_fields
-from harrow.cluster_model.history import FAIL, INVOKE, OK
+from harrow.cluster_model.history import FAIL, INVOKE, OK, READING_OR_WRITING
 from harrow.cluster_model.trace import TraceEvent
 
 HISTORY: Final = "history.jsonl"
@@ -119,7 +119,7 @@ def _client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, 
         at_us = operation["time"] // 1_000
         process = operation["process"]
         client = names.get(process, f"process {process}")
-        for micro in operation["value"]:
+        for micro in operation["value"] if operation["f"] in READING_OR_WRITING else ():
             if micro[0] == "send":
                 yield _send_event(at_us, client, operation, micro)
             elif len(micro) > 1:

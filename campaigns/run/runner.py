@@ -318,7 +318,7 @@ class Run:
         """Read every partition from its beginning to its end, as a new consumer."""
         target = self.target
         reader = target.clients.start_reader()
-        deadline_us = target.now_us + READ_BACK_LIMIT_US
+        deadline_us = target.now_us + READ_BACK_LIMIT_US + target.clients.transactions_us
         while not self._is_read_back(reader) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
         self._read_back = frozenset(p for p in target.partition_names() if self._ends_at(reader, p))

@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.timeline import Moment, timeline, with_timeline
+from harrow.cluster_model.events import TransactionEnding, TransactionOpened
 from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.trace import select
 from harrow.faults.action import Action
-from harrow.faults.actions import Send
+from harrow.faults.actions import (
+    AbortTransaction,
+    BeginTransaction,
+    CommitTransaction,
+    Send,
+    TransactionAction,
+)
 from harrow.faults.fault import Fault
+
+_END: Final[dict[bool, type[TransactionAction]]] = {True: CommitTransaction, False: AbortTransaction}
 
 
 def explicit_plans(result: RunResult) -> Iterator[Plan]:
@@ -28,8 +39,10 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
         cluster=_assigned(plan.cluster, result),
         producers=tuple(replace(p, interval_us=None, start_us=0, stop_us=None) for p in plan.producers),
     )
+    begun, ended = _begun(result), _ended(result)
     for scripted in (True, False):
-        yield with_timeline(written, [*sends, *operated, *_faults(result, scripted=scripted)])
+        moments = [*begun, *sends, *ended, *operated, *_faults(result, scripted=scripted)]
+        yield with_timeline(written, moments)
     scripted_faults = any(isinstance(action, Fault) for step in plan.script for action in step.actions)
     if not scripted_faults:
         struck = with_timeline(replace(plan, script=(), faults=()), _faults(result, scripted=False))
@@ -62,6 +75,22 @@ def _sends(result: RunResult) -> Iterator[Moment]:
         for partition, _, value in operation.sends():
             send = Send(producer=names[operation.process], value=str(value), partition=partition)
             yield Moment(at_us=operation.time_us, action=send)
+
+
+def _begun(result: RunResult) -> list[Moment]:
+    """Return where transactions began: before what was sent in the same instant."""
+    return [
+        Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))
+        for begun in select(result.evidence.trace, TransactionOpened)
+    ]
+
+
+def _ended(result: RunResult) -> list[Moment]:
+    """Return where applications ended their transactions: behind what was sent in the same instant."""
+    return [
+        Moment(at_us=ending.at_us, action=_END[ending.committed](producer=ending.client))
+        for ending in select(result.evidence.trace, TransactionEnding)
+    ]
 
 
 def _faults(result: RunResult, *, scripted: bool) -> Iterator[Moment]:

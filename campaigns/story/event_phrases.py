@@ -15,6 +15,7 @@ from harrow.cluster_model.clients.consumer import NO_POSITION
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.record_batch import record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.topology import server_text
 from harrow.faults.links.network_split import NetworkSplit
@@ -75,7 +76,7 @@ _PROCESSES: Final = frozenset({FieldKind.BROKER, FieldKind.CLIENT, FieldKind.PRO
 
 
 class _Terms(dict[str, str]):
-    """What a template can name: the fields of an event, those of its context, and the ``offsets`` of a batch."""
+    """What a template can name: the fields of an event and those of its context."""
 
     def __init__(self, event: Event, context: EventContext) -> None:
         super().__init__()
@@ -84,8 +85,6 @@ class _Terms(dict[str, str]):
         self._kinds = event_fields(event.name)
 
     def __missing__(self, name: str) -> str:
-        if name == "offsets":
-            return _batch_offsets(self._event)
         value = self._value(name)
         return _TEXTS.get(self._kinds.get(name, FieldKind.TEXT), str)(value)
 
@@ -116,8 +115,8 @@ def _range(first: int, end: int) -> str:
     return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
 
 
-def _batch_offsets(event: Any) -> str:
-    return _range(event.base_offset, event.base_offset + len(event.values))
+def _batch_offsets(event: events.BatchAppended | events.BatchReplicated | events.BatchAcknowledged) -> str:
+    return _range(event.base_offset, event.base_offset + record_count(event.values))
 
 
 def _fields(event: Event, _context: EventContext) -> str:
@@ -199,10 +198,28 @@ def _election(event: events.LeaderElected, at: EventContext) -> str:
 
 
 def _appended(event: events.BatchAppended, at: EventContext) -> str:
-    text = f"appended {_records(event.values)}{at.on} at {_batch_offsets(event)}, epoch {event.leader_epoch}"
-    if event.producer_id < 0:
+    what = _records(event.values) or "a marker"
+    text = f"appended {what}{at.on} at {_batch_offsets(event)}, epoch {event.leader_epoch}"
+    if event.producer_id < 0 or event.base_sequence < 0:
         return text
     return f"{text}, producer id {event.producer_id} sequence {event.base_sequence}"
+
+
+def _copied(event: events.BatchReplicated, at: EventContext) -> str:
+    return f"copied {_records(event.values) or 'a marker'}{at.on} to {_batch_offsets(event)}"
+
+
+def _marker(event: events.TransactionMarkerWritten, at: EventContext) -> str:
+    ended = "COMMITTED" if event.committed else "ABORTED"
+    whose = f"producer id {event.producer_id} epoch {event.producer_epoch}"
+    began = "nothing" if event.first_offset < 0 else f"what it wrote from offset {event.first_offset} on"
+    return f"has at offset {event.offset}{at.on} that {whose} {ended} {began} (coordinator epoch {event.coordinator_epoch})"
+
+
+def _transaction_state(event: events.TransactionStateChanged, _context: EventContext) -> str:
+    partitions = f" in [{_records(event.partitions)}]" if event.partitions else ""
+    producer = f"producer id {event.producer_id} epoch {event.producer_epoch}"
+    return f"coordinates {event.transactional_id}: {event.state}{partitions}, {producer}"
 
 
 def _hw(event: events.HighWatermarkSet, at: EventContext) -> str:
@@ -286,6 +303,19 @@ def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
 def _keyed_send(event: events.KeyedRecordSent, at: EventContext) -> str:
     what = f"a tombstone, {event.value}," if event.tombstone else event.value
     return f"handed {what} with key {event.key} to its producer{at.of}"
+
+
+def _transaction_ending(event: events.TransactionEnding, _context: EventContext) -> str:
+    return "commits its transaction" if event.committed else "aborts its transaction"
+
+
+def _transaction_reported(event: events.TransactionReported, _context: EventContext) -> str:
+    return f"was told that its transaction is {'COMMITTED' if event.committed else 'ABORTED'}"
+
+
+def _transaction_error(event: events.TransactionError, _context: EventContext) -> str:
+    left = "can do NOTHING any more" if event.fatal else "can only abort its transaction"
+    return f"{left}: {event.error}"
 
 
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
@@ -431,7 +461,15 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         at_start=True,
     ),
     Phrase(events.BatchAppended, "log", _appended, "append", to="sender"),
-    Phrase(events.BatchReplicated, "log", "copied {values}{on} to {offsets}", "copy", to="leader"),
+    Phrase(events.BatchReplicated, "log", _copied, "copy", to="leader"),
+    Phrase(
+        events.TransactionBegun,
+        "log",
+        "has the first batch of a transaction of producer id {producer_id} epoch {producer_epoch}{on} at offset {first_offset}",
+        "begun transaction",
+    ),
+    Phrase(events.TransactionMarkerWritten, "log", _marker, "marker"),
+    Phrase(events.TransactionStateChanged, "epoch", _transaction_state, "transaction state"),
     Phrase(
         events.BatchDeduplicated,
         "log",
@@ -499,6 +537,16 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.KeyedRecordSent, "client", _keyed_send, "keyed record", routine=True),
     Phrase(
+        events.ProducerInitialized,
+        "client",
+        "got producer id {producer_id} epoch {producer_epoch} for its transactions",
+        "initialized producer",
+    ),
+    Phrase(events.TransactionOpened, "client", "began a transaction", "transaction", routine=True),
+    Phrase(events.TransactionEnding, "client", _transaction_ending, "end of a transaction", routine=True),
+    Phrase(events.TransactionReported, "client", _transaction_reported, "transaction's outcome"),
+    Phrase(events.TransactionError, "rejection", _transaction_error, "failed transaction"),
+    Phrase(
         events.OffsetReset,
         "rejection",
         _offset_reset,
@@ -526,6 +574,44 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.EpochEndAnswered, "epoch", _epoch_end, to="replica"),
 )
+
+
+def _pairs(offsets: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{partition} up to {offset}" for partition, offset in offsets) or "nothing"
+
+
+def _group_state(event: events.GroupStateChanged, _: EventContext) -> str:
+    members = ", ".join(event.members) or "nobody"
+    return f"group {event.group} is {event.state} in generation {event.generation}, with {members}: {event.reason}"
+
+
+def _group_assigned(event: events.GroupAssigned, _: EventContext) -> str:
+    reads = "; ".join(
+        f"{member} reads {', '.join(names) or 'nothing'}" for member, names in event.assignments
+    )
+    return f"in generation {event.generation} of group {event.group} {reads}"
+
+
+def _offsets_committed(event: events.OffsetsCommitted, _: EventContext) -> str:
+    who = f"{event.member} in generation {event.generation}" if event.member else "who is no member"
+    return f"has stored that group {event.group} has read {_pairs(event.offsets)}, says {who}"
+
+
+def _partitions_assigned(event: events.PartitionsAssigned, _: EventContext) -> str:
+    names = ", ".join(event.partitions) or "nothing more"
+    return f"READS {names} in generation {event.generation} of group {event.group}"
+
+
+def _partitions_revoked(event: events.PartitionsRevoked, _: EventContext) -> str:
+    why = "they may be others' by now" if event.lost else "others may get them"
+    return f"GIVES UP {', '.join(event.partitions) or 'nothing'} of group {event.group}: {why}"
+
+
+def _offset_found(event: events.GroupOffsetFound, _: EventContext) -> str:
+    if event.offset < 0:
+        return f"finds nothing committed of {event.partition}"
+    return f"begins with {event.partition} where its group has committed, at offset {event.offset}"
+
 
 _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
@@ -635,6 +721,36 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.ClientPolled, "read", _polled, "read", routine=lambda event, _: not event.records),
 )
 
+_GROUPS: Final[tuple[Phrase[Any], ...]] = (
+    Phrase(events.GroupStateChanged, "group", _group_state, "group state"),
+    Phrase(events.GroupAssigned, "group", _group_assigned, "assignment"),
+    Phrase(events.OffsetsCommitted, "commit", _offsets_committed, "commit", routine=True),
+    Phrase(
+        events.OffsetsExpired,
+        "group",
+        lambda event, _: f"FORGOT offsets of group {event.group}: {_pairs(event.offsets)}",
+    ),
+    Phrase(events.PartitionsAssigned, "group", _partitions_assigned, "assignment"),
+    Phrase(events.PartitionsRevoked, "group", _partitions_revoked, "revocation"),
+    Phrase(events.GroupOffsetFound, "commit", _offset_found, "committed offset"),
+    Phrase(
+        events.RecordsProcessed,
+        "commit",
+        "has processed {values} of {partition}",
+        "processed poll",
+        routine=True,
+    ),
+    Phrase(
+        events.CommitFailed,
+        "commit",
+        lambda event, _: f"could NOT commit {_pairs(event.offsets)}: {event.error}",
+        "failed commit",
+    ),
+    Phrase(
+        events.MembershipLost, "group", "is no member of group {group} any more: {reason}", "lost membership"
+    ),
+)
+
 PHRASES: Final[dict[type[Event], Phrase[Any]]] = {
-    phrase.event: phrase for phrase in (*_CLUSTER, *_REPLICAS, *_CLIENTS)
+    phrase.event: phrase for phrase in (*_CLUSTER, *_REPLICAS, *_CLIENTS, *_GROUPS)
 }

@@ -31,17 +31,26 @@ from harrow.checks.history.records import (
     Transaction,
     Value,
 )
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, Operation, columns_of
-
-ASSIGN: Final = "assign"
-SUBSCRIBE: Final = "subscribe"
+from harrow.cluster_model.history import (
+    ASSIGN,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    READING_OR_WRITING,
+    SEND,
+    SUBSCRIBE,
+    TXN,
+    Operation,
+    columns_of,
+)
 
 NO_PROCESS: Final = -1
 """What stands in the place of a process that is no client."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
-_READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 _SEND_OR_POLL: Final = frozenset({SEND, POLL})
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _PAIRS: Final = frozenset({tuple, list})
@@ -140,12 +149,15 @@ class HistoryIndex:
             )
             return
         for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
-            if f in _READING_OR_WRITING:
+            if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING)
                 if len(value) != 1:
                     self._add_several(process, type_, value, position, rebalanced)
                 elif value[0][0] == SEND:
                     self._add_sends(((process, type_, value[0], position),))
+                    if f == TXN and type_ == FAIL:
+                        partition = self.partitions[value[0][1]]
+                        partition.aborted[partition.failed[-1]] = None
                 else:
                     self._add_polls(((process, type_, value[0], position),), rebalanced)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
@@ -283,10 +295,10 @@ class HistoryIndex:
         for records in polls:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
-        self._add_transaction(
-            transaction,
-            [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends],
-        )
+        rows = [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends]
+        for name, row in rows if type_ == FAIL else ():
+            self.partitions[name].aborted[row] = None
+        self._add_transaction(transaction, rows)
 
     def _invoke(self, process: int, name: str, value: Value, position: int) -> int:
         partition = self.partitions.get(name) or self._partition(name)

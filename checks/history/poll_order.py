@@ -1,10 +1,10 @@
 """Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and within one operation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Jump, PartitionHistory
-from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled_pair
 from harrow.checks.promise import SUBSCRIBED
 
@@ -18,7 +18,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if jump.internal != internal or there <= here:
                 continue
             first, end = order.between(here, there)
-            if first < end:
+            if first < end and not (partition.aborted and _were_aborted(order, order.offsets[first:end])):
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                 values = [order.values_at[offset][0] for offset in shown]
                 # What no poll returned was lost: that it was skipped says the same once more.
@@ -27,6 +27,16 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
                 )
                 details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _finding(orders, partition, jump, details)
+
+
+def _were_aborted(order: VersionOrder, offsets: Iterable[int]) -> bool:
+    """Return whether nothing stands there but what was aborted, which nobody has to read."""
+    partition = order.partition
+    return all(
+        partition.rows.get(value) in partition.aborted
+        for offset in offsets
+        for value in order.values_at[offset]
+    )
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:

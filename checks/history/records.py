@@ -162,6 +162,7 @@ class PartitionHistory:
     second one inverted for a subscribed consumer. They are also kept where nothing may have been jumped over:
     that is known when all offsets are. ``read_dry`` is the position at which the last ok poll was invoked that
     returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by`` where it ended.
+    ``aborted`` are the rows of what a transaction has sent that failed.
     """
 
     name: str
@@ -174,6 +175,7 @@ class PartitionHistory:
     polled: "array[int]" = field(default_factory=lambda: array("I"))
     polled_in_vain: dict[int, int] = field(default_factory=dict)
     jumps: "array[int]" = field(default_factory=lambda: array("q"))
+    aborted: dict[int, None] = field(default_factory=dict)
     read_dry: int = UNKNOWN
     read_dry_by: int = UNKNOWN
 

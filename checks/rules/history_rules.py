@@ -17,11 +17,12 @@ from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.records import Pair, Value
-from harrow.checks.history.witness import AFTER_LOSS
+from harrow.checks.history.witness import AFTER_LOSS, polled_pair
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import (
     CLEAN_ELECTIONS,
+    COMMITTED_READS,
     EARLIEST_RESET,
     FLUSHING,
     IDEMPOTENCE,
@@ -44,19 +45,23 @@ from harrow.cluster_model.events import (
     ReadReplicaPreferred,
     RequestRejected,
 )
+from harrow.cluster_model.history import OK
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
 
 
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
-    """Leave out what a consumer skipped that compaction had removed for later records of the same keys, and permit the rest."""
+    """Leave out what a consumer skipped that compaction had removed, or that it need not have got, and permit the rest."""
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
     order = index.orders.of(finding.partition)
     first, end = order.between(*details["offsets"])
     skipped = [order.values_at[offset][0] for offset in order.offsets[first:end]]
     left = [
-        value for value in skipped if not compaction.was_compacted(index, finding.partition, value, until_us)
+        value
+        for value in skipped
+        if not compaction.was_compacted(index, finding.partition, value, until_us)
+        and not _is_left_out(index, details["process"], finding.partition, value)
     ]
     if skipped and not left:
         return None
@@ -72,6 +77,34 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
             prevented_by=(KEEPING_TOMBSTONES,),
         )
     return _by_loss(index, finding)
+
+
+def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bool:
+    """Return whether a read_committed consumer need not have read a record: no ack says that it is committed, nor another such read."""
+    consumer = index.evidence.consumers.get(process)
+    if consumer is None or not consumer.read_committed:
+        return False
+    sends = index.sends_of(partition, value)
+    if not sends or any(send.outcome == OK for send in sends):
+        return False
+    read = index.undecided_reads.get((partition, value))
+    return read is None or not read.is_read_committed
+
+
+def _by_isolation(index: Index, finding: Finding) -> Finding | None:
+    """Permit what was aborted to be read by who did not ask for read_committed; what only the run itself has read is nobody's."""
+    assert finding.value is not None, "an aborted read of nothing"
+    known = index.history.partitions[finding.partition]
+    if known.rows.get(finding.value) not in known.aborted:
+        return finding
+    read = index.undecided_reads.get((finding.partition, finding.value))
+    if read is None:
+        return None
+    poll = polled_pair(index.history, read.position, (read.offset, finding.value))
+    told = replace(finding, chain=(*finding.chain[:-1], poll))
+    if read.is_read_committed:
+        return told
+    return replace(told, permitted_by=promises.READ_UNCOMMITTED, prevented_by=(COMMITTED_READS,))
 
 
 def _by_loss(index: Index, finding: Finding) -> Finding:
@@ -300,6 +333,7 @@ HISTORY_RULES: Final = (
             releases="for transactions since 0.11 (KIP-98)",
         ),
         "read although the send had failed",
+        _by_isolation,
     ),
     _rule(
         promises.PRECOMMITTED_READ,

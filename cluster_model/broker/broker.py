@@ -20,8 +20,15 @@ from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.coordinators.coordinator import Coordinator
+from harrow.cluster_model.coordinators.groups.group_coordinator import GroupCoordinator
 from harrow.cluster_model.coordinators.internal_topics import partition_for
-from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest, FindCoordinatorResponse
+from harrow.cluster_model.coordinators.protocol import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    TxnMarker,
+)
+from harrow.cluster_model.coordinators.transactions.transaction_coordinator import TransactionCoordinator
+from harrow.cluster_model.coordinators.transactions.transaction_markers import write_txn_markers
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
@@ -36,7 +43,7 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.topology import CONSUMER_OFFSETS
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 _CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
@@ -90,7 +97,15 @@ class Broker:
             None if quotas is None else quotas.fetch,
         )
         self.replicas.on_unblocked = self._queue_again
-        self._coordinators: dict[str, Coordinator] = {}
+        self._transactions = TransactionCoordinator(
+            *(broker, host, config, behaviours, self.replicas, self.metadata),
+            self._lifecycle.generate_producer_id,
+        )
+        self.groups = GroupCoordinator(broker, host, config, behaviours, self.replicas, self.respond)
+        self._coordinators: dict[str, Coordinator] = {
+            TRANSACTION_STATE: self._transactions,
+            CONSUMER_OFFSETS: self.groups,
+        }
         self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
@@ -101,11 +116,16 @@ class Broker:
             "Metadata": self._handle_metadata,
             "InitProducerId": self._handle_init_producer_id,
             "FindCoordinator": self._handle_find_coordinator,
+            "AddPartitionsToTxn": self._handled_by(self._transactions.add_partitions),
+            "AddOffsetsToTxn": self._handled_by(self._transactions.add_offsets),
+            "EndTxn": self._handled_by(self._transactions.end_transaction),
+            "WriteTxnMarkers": self._handle_write_txn_markers,
             "LeaderAndIsr": self._handle_control,
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
             "ControlledShutdown": self._handle_controlled_shutdown,
             "AlterPartition": self._handle_alter_partition,
+            **self.groups.handlers,
         }
 
     @property
@@ -133,6 +153,7 @@ class Broker:
         if self._disk.write_us:
             self.disk_slowed()
         self.replicas.start()
+        self._transactions.start()
         self._lifecycle.start()
 
     @property
@@ -222,6 +243,7 @@ class Broker:
         if self._channels is not None:
             self._channels.close()
         self._is_shut_down = True
+        self._transactions.close()
         self.replicas.shutdown()
         if not self.replicas.hangs:
             self._lifecycle.close(lambda: end(SHUT_DOWN))
@@ -368,8 +390,37 @@ class Broker:
     def _handle_metadata(self, message: Message) -> None:
         self.respond(message, self.metadata.response())
 
+    def _handled_by(self, handle: Callable[[Any, Callable[[Any], None]], None]) -> Callable[[Message], None]:
+        """Return what handles requests to a coordinator that is told how to answer."""
+        return lambda message: handle(message[2], lambda answer: self.respond(message, answer))
+
     def _handle_init_producer_id(self, message: Message) -> None:
-        self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+        if message[2].transactional_id:
+            self._transactions.init_producer_id(message[2], lambda answer: self.respond(message, answer))
+        else:
+            self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+
+    def _handle_write_txn_markers(self, message: Message) -> None:
+        """End transactions in partitions that this broker leads (``handleWriteTxnMarkersRequest``).
+
+        A group coordinator learns here which of its offsets count.
+        """
+
+        def written(marker: TxnMarker, outcome: dict[str, str]) -> None:
+            for name, error in outcome.items():
+                topic, _, number = name.rpartition("-")
+                if topic == CONSUMER_OFFSETS and error == errors.NONE:
+                    self.groups.transaction_completed(
+                        int(number), marker.producer_id, committed=marker.committed
+                    )
+
+        write_txn_markers(
+            message[2],
+            self.replicas,
+            self._host.clock.now_us,
+            written,
+            lambda answer: self.respond(message, answer),
+        )
 
     def _handle_find_coordinator(self, message: Message) -> None:
         """Say who leads the partition of an internal topic that a key belongs to, as far as this broker knows."""

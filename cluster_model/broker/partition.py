@@ -10,7 +10,7 @@ from harrow.cluster_model.broker.replica import Replica
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
+from harrow.cluster_model.log.record_batch import COMMIT, NO_SEQUENCE, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import NO_LIMIT_US
@@ -202,6 +202,7 @@ class Partition:
             return refused, self.maybe_increment_hw()
         if not self.logs.can_append(self.name, batch.size_bytes):
             return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
+        opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
         result = self.log.append_validated(batch, self.leader_epoch)
         self.host.emit(
             events.BatchAppended,
@@ -213,6 +214,8 @@ class Partition:
             batch.base_sequence,
             batch.values,
         )
+        if batch.is_transactional and result.batch is not None:
+            self._tell_transaction(result.batch, opened_at)
         hw_rose = self.maybe_increment_hw()
         self.logs.appended(self.name)
         return result, hw_rose
@@ -334,20 +337,23 @@ class Partition:
         for batch in batches:
             if self._begins_with(batch):
                 self.logs.truncate_fully_and_start_at(self.name, batch.base_offset)
+            opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
             self.log.append_as_follower(batch)
             if batch.keyed is not None and batch.is_compacted:
                 self._tell_runs(batch)
-                continue
-            self.host.emit(
-                events.BatchReplicated,
-                self.broker,
-                self.name,
-                batch.base_offset,
-                batch.leader_epoch,
-                batch.producer_id,
-                batch.base_sequence,
-                batch.values,
-            )
+            else:
+                self.host.emit(
+                    events.BatchReplicated,
+                    self.broker,
+                    self.name,
+                    batch.base_offset,
+                    batch.leader_epoch,
+                    batch.producer_id,
+                    batch.base_sequence,
+                    batch.values,
+                )
+            if batch.is_transactional:
+                self._tell_transaction(batch, opened_at)
         if batches:
             self.logs.appended(self.name)
         hw_moved = self._update_hw(leader_hw)
@@ -356,6 +362,17 @@ class Partition:
         behaviours = self.behaviours
         limited = behaviours.follower_limited_by_hw and behaviours.consumer_limited_by_hw
         return hw_moved or (bool(batches) and not limited)
+
+    def _tell_transaction(self, stored: RecordBatch, opened_at: int) -> None:
+        """Tell of a transaction that has begun here with a batch, or ended; it was open since an offset, or not at all."""
+        about = (self.broker, self.name, stored.producer_id, stored.producer_epoch)
+        if isinstance(stored, ControlBatch):
+            is_committed, epoch = stored.control_type == COMMIT, stored.coordinator_epoch
+            self.host.emit(
+                events.TransactionMarkerWritten, *about, opened_at, stored.base_offset, is_committed, epoch
+            )
+        elif opened_at == NO_OFFSET:
+            self.host.emit(events.TransactionBegun, *about, stored.base_offset)
 
     def _begins_with(self, batch: RecordBatch) -> bool:
         """Return whether a log without records begins in the middle of a batch: it has to begin with that one (KAFKA-6975).

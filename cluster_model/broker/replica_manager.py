@@ -27,10 +27,11 @@ from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
 from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
+from harrow.cluster_model.broker.transaction_verification import TransactionVerification, Verified
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.record_batch import RecordBatch, record_count
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
 from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
@@ -44,6 +45,14 @@ _BOOTSTRAP_MAX_US: Final = 10**9
 
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
+_UNVERIFIED: Final = (
+    errors.CONCURRENT_TRANSACTIONS,
+    errors.NETWORK_EXCEPTION,
+    errors.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.COORDINATOR_NOT_AVAILABLE,
+    errors.NOT_COORDINATOR,
+)
+"""Why nobody knows whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
@@ -101,6 +110,14 @@ class ReplicaManager:
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
+        self._verification = TransactionVerification(
+            host,
+            metadata,
+            config.transaction_topic_partitions,
+            adds=behaviours.transactions_v2,
+        )
+        # What coordinators have answered about produces that wait to be handled again.
+        self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours, self.append_locks, self._replicated, self._fetch_watchers.note
@@ -149,6 +166,7 @@ class ReplicaManager:
         """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
         self._is_shut_down = True
         self._fetchers.shutdown()
+        self._verification.close()
         for timer in self._timers.values():
             timer.stop()
         if self.hangs:
@@ -168,7 +186,13 @@ class ReplicaManager:
         request: protocol.ProduceRequest = message[2]
         if self._blocked(request.batches, self.handle_produce, message):
             return
-        acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
+        if request.transactional_id:
+            if not self._is_verified(message):
+                return
+            acks = {name: self._append_of_transaction(message, name) for name in request.batches}
+            self._verified.pop(_key(message), None)
+        else:
+            acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
         self._answer_produce(message, acks)
         # Followers are woken after this request has its place in the purgatory: what
         # they fetch now may complete it.
@@ -180,6 +204,8 @@ class ReplicaManager:
         request: protocol.ProduceRequest = message[2]
         if self._blocked(request.batches, self.on_unblocked, message):
             return
+        if request.transactional_id and not self._is_verified(message):
+            return
         locks, acks = self.append_locks, {}
         for name, batch in request.batches.items():
             if name in self.partitions:
@@ -187,11 +213,12 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                acks[name] = self._append(name, batch, request.acks)
+                acks[name] = self._append_of_transaction(message, name)
                 locks.end_append(name)
                 self._fetch_watchers.check(name)
             else:
                 acks[name] = self._append(name, batch, request.acks)
+        self._verified.pop(_key(message), None)
         self._answer_produce(message, acks)
 
     def _answer_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
@@ -205,6 +232,80 @@ class ReplicaManager:
                 self._watch_deadline(message[0], delayed)
         else:
             self._complete_produce(message, acks)
+
+    # Transactions
+
+    def verify_transaction(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: tuple[str, ...],
+        on_verified: Verified,
+    ) -> None:
+        """Ask the coordinator whether partitions are in a transaction, or with transactions v2 add them (``maybeStartTransactionVerificationForPartitions``).
+
+        Of those in which it is open already nobody is asked, nor in releases that verify nothing. *on_verified* is told the errors.
+        """
+        unknown = tuple(
+            name
+            for name in partitions
+            if name in self.partitions
+            and producer_id not in self.partitions[name].log.producers.ongoing_transactions
+        )
+        if not unknown or not self._behaviours.transaction_verification:
+            on_verified({})
+        else:
+            self._verification.verify(transactional_id, producer_id, producer_epoch, unknown, on_verified)
+
+    def _is_verified(self, message: Message) -> bool:
+        """Return whether the partitions of a produce are known to be in its transaction; else ask, and handle it again then.
+
+        Of a partition in which the transaction is open already, the coordinator need not be asked.
+        """
+        key, request = _key(message), message[2]
+        if not self._behaviours.transaction_verification or key in self._verified:
+            return True
+        guards: dict[str, int] = {}
+        producer = (NO_PRODUCER_ID, protocol.NO_EPOCH)
+        for name, batch in request.batches.items():
+            partition = self.partitions.get(name)
+            if partition is not None and self._has_to_be_verified(partition, batch):
+                guards[name] = partition.log.producers.begin_verification(batch.producer_id)
+                producer = (batch.producer_id, batch.producer_epoch)
+        if not guards:
+            return True
+
+        def verified(found: dict[str, str]) -> None:
+            self._verified[key] = {name: (found.get(name, errors.NONE), guards[name]) for name in guards}
+            self.on_unblocked(message)
+
+        self._verification.verify(request.transactional_id, *producer, tuple(guards), verified)
+        return False
+
+    def _has_to_be_verified(self, partition: Partition, batch: RecordBatch) -> bool:
+        return (
+            batch.is_transactional
+            and partition.is_leader()
+            and batch.producer_id not in partition.log.producers.ongoing_transactions
+        )
+
+    def _append_of_transaction(self, message: Message, name: str) -> PendingAck:
+        """Append a batch of a produce, unless it begins a transaction of which the coordinator does not know."""
+        request: protocol.ProduceRequest = message[2]
+        batch, partition = request.batches[name], self.partitions.get(name)
+        if request.transactional_id and self._behaviours.transaction_verification and partition is not None:
+            error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, -1))
+            if error == errors.NONE and self._has_to_be_verified(partition, batch):
+                producers = partition.log.producers
+                if producers.verifications.get(batch.producer_id) != guard and (
+                    producers.find_duplicate(batch) is None
+                ):
+                    error = errors.INVALID_TXN_STATE
+            if error != errors.NONE:
+                unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
+                return PendingAck(unverified, -1, -1)
+        return self._append(name, batch, request.acks)
 
     def append_records(
         self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted
@@ -504,11 +605,15 @@ class ReplicaManager:
             )
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         readable_end = partition.readable_end(isolation)
+        stable = readable_end if isolation == protocol.READ_COMMITTED else -1
         if offset >= readable_end or (
             self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
         ):
             return protocol.FetchedPartition(
-                errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
+                errors.NONE,
+                log.high_watermark,
+                log_start_offset=log.log_start_offset,
+                last_stable_offset=stable,
             )
         batches = log.read(offset, readable_end, max_bytes)
         corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
@@ -518,6 +623,12 @@ class ReplicaManager:
             batches,
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
+            last_stable_offset=stable,
+            aborted=(
+                log.aborted_transactions(offset, batches[-1].next_offset)
+                if batches and isolation == protocol.READ_COMMITTED
+                else ()
+            ),
         )
 
     def _position_error(
@@ -1060,6 +1171,10 @@ class ReplicaManager:
 
     def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)
+
+
+def _key(message: Message) -> tuple[int, int]:
+    return message[0].id, message[1]
 
 
 def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:

@@ -9,7 +9,8 @@ from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.events import CorruptBatchFetched, OffsetReset, ReadReplicaCleared
 from harrow.cluster_model.history import History
-from harrow.cluster_model.settings import ConsumerConfig
+from harrow.cluster_model.log.record_batch import ABORT, RecordBatch
+from harrow.cluster_model.settings import READ_COMMITTED, ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
 
@@ -24,6 +25,28 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 NO_POSITION: Final = -1
 """Where a partition that a topic has got is before its end has been asked for."""
+
+
+def without_aborted(fetched: protocol.FetchedPartition) -> list[RecordBatch]:
+    """Return the batches without those of aborted transactions (``CompletedFetch.nextFetchedRecord``, read_committed).
+
+    An aborted transaction reaches from its first offset to its marker; its producer may have committed others in the same answer.
+    """
+    to_come = sorted(fetched.aborted, key=_first_offset, reverse=True)
+    aborted: dict[int, None] = {}
+    kept: list[RecordBatch] = []
+    for batch in fetched.batches:
+        while to_come and to_come[-1][1] < batch.next_offset:
+            aborted[to_come.pop()[0]] = None
+        if batch.control_type == ABORT:
+            aborted.pop(batch.producer_id, None)
+        if not (batch.is_transactional and batch.producer_id in aborted):
+            kept.append(batch)
+    return kept
+
+
+def _first_offset(transaction: tuple[int, int]) -> int:
+    return transaction[1]
 
 
 class Consumer:
@@ -66,6 +89,9 @@ class Consumer:
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
         self._skips_corrupt = skips_corrupt
+        self._isolation_level = (
+            protocol.READ_COMMITTED if config.isolation_level == READ_COMMITTED else protocol.READ_UNCOMMITTED
+        )
         self._topics = frozenset(topics)
         # Without a rack it says nothing of racks, so that only leaders answer it.
         self._rack = config.client_rack or None
@@ -146,6 +172,7 @@ class Consumer:
                 protocol.CONSUMER_REPLICA_ID,
                 self._config.fetch_max_wait_us,
                 self._config.max_partition_fetch_bytes,
+                self._isolation_level,
             )
             request.rack = self._rack
             connection.send(request, self._fetched, leader, session.repetition(request))
@@ -223,7 +250,7 @@ class Consumer:
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
                 asked = session.asked.get(partition)
-                if asked is None or self.position[partition] != asked[0]:
+                if asked is None or self.position.get(partition) != asked[0]:
                     continue
                 if fetched.error != errors.NONE:
                     self._refused(leader, partition, fetched)
@@ -262,18 +289,24 @@ class Consumer:
         """Keep what was fetched for the next polls; the next fetch begins behind it."""
         self.end_seen[partition] = fetched.hw
         if not fetched.batches and fetched.corrupt_offset < 0 and fetched.hw > self.position[partition]:
-            self._hole_end[partition] = fetched.hw
+            # With read_committed a transaction that is open may stand there as well.
+            self._hole_end[partition] = (
+                fetched.last_stable_offset if self._isolation_level == protocol.READ_COMMITTED else fetched.hw
+            )
         elif self._hole_end:
             self._hole_end.pop(partition, None)
         if self._at_beginning:
             self._at_beginning.pop(partition, None)
-        for batch in fetched.batches:
+        batches = without_aborted(fetched) if fetched.aborted else fetched.batches
+        for batch in batches:
             keyed = batch.keyed
             records = enumerate(batch.values, batch.base_offset) if keyed is None else batch.records()
             for offset, value in records:
                 if offset >= self.position[partition]:
                     self._buffer.append((partition, offset, value))
             self._move_to(partition, batch.next_offset)
+        if fetched.aborted and fetched.batches:
+            self._move_to(partition, fetched.batches[-1].next_offset)
 
     # Reading from followers
 
@@ -385,12 +418,15 @@ class Consumer:
         request = protocol.ListOffsetsRequest(
             protocol.CONSUMER_REPLICA_ID,
             {partition: self._epoch_of(partition)},
+            isolation_level=self._isolation_level,
             timestamp=protocol.EARLIEST_TIMESTAMP if policy == EARLIEST else protocol.LATEST_TIMESTAMP,
         )
         self._metadata.connections[leader].send(request, self._reset, partition)
 
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
-        del self._resetting[partition]
+        self._resetting.pop(partition, None)
+        if partition not in self.position:
+            return  # It was given up meanwhile.
         self._changed[partition] = None
         if response is None and self.position[partition] == NO_POSITION:
             self._metadata.request_update()

@@ -8,10 +8,13 @@ timeout, ends the connection, and whatever was in flight with it.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+
+_WATCHED_APART_US: Final = 1 << 62
+"""When a request times out that has a timeout, and a timer, of its own."""
 
 OnComplete = Callable[[Any, Any], None]
 """Called with (answer, context); the answer is None when the connection was lost."""
@@ -60,8 +63,11 @@ class NetworkClient:
         on_complete: OnComplete,
         context: Any = None,
         count_repetitions: Callable[[int], None] | None = None,
+        timeout_us: int | None = None,
     ) -> None:
         """Send a request; *on_complete* is called once, with its answer or with None.
+
+        One that takes longer than others may be given a *timeout_us* of its own (KIP-266).
 
         With *count_repetitions* the same request would follow an empty answer, and may do so by itself
         (`harrow.cluster_model.sim.idle_fetch`). Then it is called with how many requests have followed, unless something
@@ -77,8 +83,12 @@ class NetworkClient:
             self.stop_repeating()
         correlation_id = self._correlation_id
         self._correlation_id = correlation_id + 1
-        self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
-        if not self._timer_armed and not self._is_idle():
+        if timeout_us is not None:
+            self.in_flight.append((correlation_id, _WATCHED_APART_US, on_complete, context))
+            host.set_timer(timeout_us, self._check_long_request, correlation_id)
+        else:
+            self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
+        if timeout_us is None and not self._timer_armed and not self._is_idle():
             self._timer_armed = True
             host.set_timer(self.timeout_us, self._check_timeouts)
         if connection is None:
@@ -209,11 +219,20 @@ class NetworkClient:
         self._timer_armed = False
         if self._is_idle():
             return
-        if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
+        if self._deadline_us() <= self.host.clock.now_us:
             self.disconnect()
         self._watch_timeouts()
 
+    def _deadline_us(self) -> int:
+        """Return when the oldest request in flight times out that has no timeout of its own."""
+        return next((due for _, due, _, _ in self.in_flight if due != _WATCHED_APART_US), _WATCHED_APART_US)
+
     def _watch_timeouts(self) -> None:
-        if self.in_flight and not self._timer_armed:
+        deadline_us = self._deadline_us()
+        if deadline_us != _WATCHED_APART_US and not self._timer_armed:
             self._timer_armed = True
-            self.host.set_timer(self.in_flight[0][1] - self.host.clock.now_us, self._check_timeouts)
+            self.host.set_timer(deadline_us - self.host.clock.now_us, self._check_timeouts)
+
+    def _check_long_request(self, correlation_id: int) -> None:
+        if any(number == correlation_id for number, _, _, _ in self.in_flight):
+            self.disconnect()

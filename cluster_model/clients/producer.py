@@ -19,7 +19,7 @@ from harrow.cluster_model.clients.producer_sequences import (
     ProducerSequences,
 )
 from harrow.cluster_model.events import KeyedRecordSent, SendFailed, SentAgain
-from harrow.cluster_model.history import History
+from harrow.cluster_model.history import INVOKE, SEND, History
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import ProducerConfig
@@ -70,6 +70,10 @@ class Producer:
         self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
         self._sequences = EpochBumps() if behaviours.producer_bumps_epoch else ProducerSequences()
+        # What a send is part of: an operation of its own, or a transaction.
+        self._operation = SEND
+        # Whether batches are sent that could wait for more records.
+        self._flushes = False
         self._asking_for_id = False
         self._wake_at_us: int | None = None
         self._expiry_timer_set = False
@@ -97,7 +101,7 @@ class Producer:
         now_us = self._host.clock.now_us
         if key is not None:
             self._host.emit(KeyedRecordSent, self._host.name, name, value, key, tombstone)
-        self._history.send_invoked(self._process, name, value, now_us)
+        self._history.add(self._process, INVOKE, self._operation, ((SEND, name, value),), now_us)
         self.unfinished += 1
         queue = self._queues.get(name)
         if queue is None:
@@ -207,7 +211,11 @@ class Producer:
         if batch.in_retry and not self._has_another_leader(batch):
             return max(ready_at_us, batch.retry_at_us)
         is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._config.batch_size_bytes
-        return ready_at_us if is_full else max(ready_at_us, batch.created_us + self._config.linger_us)
+        return (
+            ready_at_us
+            if is_full or self._flushes
+            else max(ready_at_us, batch.created_us + self._config.linger_us)
+        )
 
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
         """Return whether a batch that was refused goes to a new leader now (``hasLeaderChangedForTheOngoingRetry``)."""

@@ -30,6 +30,7 @@ class ProducerBatch:
     done: bool = False
     maybe_appended: bool = False
     sequence_was_reset: bool = False
+    is_transactional: bool = False
 
     def has_sequence(self) -> bool:
         return self.base_sequence != NO_SEQUENCE
@@ -47,6 +48,7 @@ class ProducerBatch:
             self.producer_epoch if has_producer else -1,
             self.base_sequence,
             size_bytes=self.size_bytes,
+            is_transactional=self.is_transactional,
             max_timestamp_us=self.max_timestamp_us + skew_us,
             keyed=self._keyed() if self.keys else None,
         )

@@ -10,7 +10,7 @@ from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedReplica
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.producer_state import ProducerStateEntry
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 
 
 class HwMonotonic:
@@ -107,8 +107,8 @@ class ProducerStateMatchesLog:
     def _check_append(self, replica: WatchedReplica) -> None:
         log = replica.log
         batch = replica.file.batches[-1]
-        if log is None or batch.producer_id == NO_PRODUCER_ID or batch.control_type is not None:
-            return
+        if log is None or batch.producer_id == NO_PRODUCER_ID or batch.base_sequence == NO_SEQUENCE:
+            return  # Transactions end without one, and coordinators append without one.
         replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:
@@ -180,7 +180,7 @@ def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bo
     """Return whether a log has a batch of the same producer id and epoch below an offset."""
     place = bisect_left(replica.file.base_offsets, offset)
     for earlier in reversed(replica.file.batches[:place]):
-        if earlier.producer_id == batch.producer_id and earlier.control_type is None:
+        if earlier.producer_id == batch.producer_id and earlier.base_sequence != NO_SEQUENCE:
             return earlier.producer_epoch == batch.producer_epoch
     return False
 
@@ -209,7 +209,7 @@ def _forget_what_is_cut(replica: WatchedReplica) -> None:
     for batch in reversed(file.batches):
         if not cut:
             return
-        if batch.producer_id in cut and batch.control_type is None:
+        if batch.producer_id in cut and batch.base_sequence != NO_SEQUENCE:
             known[batch.producer_id] = batch.base_offset
             cut.remove(batch.producer_id)
     for producer_id in cut:

@@ -9,9 +9,10 @@ A batch may be damaged: its bytes are there and do not match its CRC.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
-from harrow.cluster_model.log.producer_state import ProducerSnapshot
+from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerSnapshot
 from harrow.cluster_model.log.record_batch import RecordBatch
 
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
@@ -31,6 +32,9 @@ TORN: Final = "torn"
 """A batch of which power loss has left a part: it was being written back, and nobody had flushed it."""
 ROTTEN: Final = "rotten"
 """A batch that the disk has damaged after it was stored."""
+
+
+_last_offset: Final = attrgetter("last_offset")
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +77,8 @@ class LogFile:
     damaged: dict[int, str] = field(default_factory=dict)
     log_start_offset: int = 0
     """Where the log began for the last process that had it open, whatever the checkpoint says."""
+    aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
+    """The transaction indexes of the segments (``TransactionIndex.java``), in the order of the markers."""
 
     def append(self, batch: RecordBatch) -> None:
         """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
@@ -118,6 +124,8 @@ class LogFile:
             self.damaged = {place: how for place, how in self.damaged.items() if place < self.log_end_offset}
         while self.producer_snapshots and self.producer_snapshots[-1].offset > self.log_end_offset:
             self.producer_snapshots.pop()
+        while self.aborted_transactions and self.aborted_transactions[-1].last_offset >= self.log_end_offset:
+            self.aborted_transactions.pop()
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
@@ -126,6 +134,7 @@ class LogFile:
         self.batches.clear()
         self.base_offsets.clear()
         self.producer_snapshots.clear()
+        self.aborted_transactions.clear()
         self.damaged.clear()
         self.segments[:] = [LogSegment(offset)]
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
@@ -142,7 +151,25 @@ class LogFile:
         del self.base_offsets[:gone]
         if self.damaged:
             self.damaged = {place: how for place, how in self.damaged.items() if place >= begin}
+        if self.aborted_transactions:
+            known = bisect_left(self.aborted_transactions, begin, key=_last_offset)
+            del self.aborted_transactions[:known]
         self.flushed_offset = max(self.flushed_offset, begin)
+
+    def aborted_between(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
+        """Return the aborted transactions that reach into a range of offsets, as producer id and first offset.
+
+        After ``TransactionIndex.collectAbortedTxns``: it looks no further than to one of which the log says that nothing before the
+        end was open any more.
+        """
+        known = self.aborted_transactions
+        found = []
+        for place in range(bisect_left(known, offset, key=_last_offset), len(known)):
+            if known[place].first_offset < end_offset:
+                found.append((known[place].producer_id, known[place].first_offset))
+            if known[place].last_stable_offset >= end_offset:
+                break
+        return tuple(found)
 
     def largest_timestamp_us(self, number: int) -> int:
         """Return of when the latest batch in a segment is (``LogSegment.largestTimestamp``)."""

@@ -12,7 +12,7 @@ from typing import Final
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import CheckpointWritten, LogCleaned, LogFlushed
 from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
-from harrow.cluster_model.log.producer_state import SNAPSHOTS_KEPT, ProducerStates
+from harrow.cluster_model.log.producer_state import SNAPSHOTS_KEPT, AbortedTransaction, ProducerStates
 from harrow.cluster_model.log.record_batch import NO_TIME, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
@@ -103,6 +103,7 @@ class Cleaner:
     """One cleaning of a log (``Cleaner.doClean``)."""
 
     __slots__ = (
+        "_aborted",
         "_behaviours",
         "_config",
         "_file",
@@ -129,6 +130,9 @@ class Cleaner:
         self._config = config
         self._now_us = now_us
         self._behaviours = behaviours
+        self._aborted: dict[int, list[AbortedTransaction]] = {}
+        for transaction in file.aborted_transactions:
+            self._aborted.setdefault(transaction.producer_id, []).append(transaction)
         self._latest = self._offset_map()
         # Of each producer the last record: its batch stays, be it empty, for the sequence number (KAFKA-5490).
         self._last_offsets = {
@@ -145,7 +149,7 @@ class Cleaner:
         for batch in self._file.batches[self._file.place_at(begin) :]:
             if batch.base_offset >= end:
                 break
-            if batch.keyed is None:
+            if batch.keyed is None or self._is_aborted(batch):
                 continue
             for key, delta in zip(batch.keyed.keys, batch.keyed.offset_deltas, strict=True):
                 offset = batch.base_offset + delta
@@ -156,6 +160,13 @@ class Cleaner:
                 ):
                     found[key] = offset
         return found
+
+    def _is_aborted(self, batch: RecordBatch) -> bool:
+        """Return whether a batch is of a transaction that was aborted: its records go, and none goes for their sake (``CleanedTransactionMetadata``)."""
+        return bool(self._aborted) and any(
+            known.first_offset <= batch.base_offset < known.last_offset
+            for known in self._aborted.get(batch.producer_id, ())
+        )
 
     def clean(self) -> None:
         """Clean all segments up to the end, those that were cleaned before as well: several that fit become one."""
@@ -208,6 +219,8 @@ class Cleaner:
             if self._is_retained(key, batch.base_offset + keyed.offset_deltas[place])
             and (retains_deletes or not keyed.tombstones[place])
         ]
+        if self._is_aborted(batch):
+            places = []
         horizon_us = keyed.delete_horizon_us
         if horizon_us == NO_TIME and any(keyed.tombstones[place] for place in places):
             horizon_us = self._now_us + self._config.delete_retention_us

@@ -8,31 +8,55 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.log.record_batch import (
+    ABORT,
+    NO_COORDINATOR_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    ControlBatch,
+    RecordBatch,
+)
 from harrow.cluster_model.release import Behaviours
 
 SNAPSHOTS_KEPT: Final = 8
 _base_offset: Final = attrgetter("base_offset")
 
 
-class ProducerStateEntry:
-    """The epoch of a producer id and its last batches as (first, last sequence, base offset)."""
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted in a log (``AbortedTxn.java``).
 
-    __slots__ = ("batches", "last_sequence", "producer_epoch")
+    Its producer, its first offset and that of its marker, and below which offset nothing was open once that was there.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class ProducerStateEntry:
+    """The epoch of a producer id and its last batches as (first, last sequence, base offset).
+
+    ``coordinator_epoch`` is that of the last marker: coordinators of older epochs end no transaction of this producer any more.
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "last_sequence", "producer_epoch")
 
     def __init__(self, producer_epoch: int, batches_retained: int) -> None:
         self.producer_epoch = producer_epoch
         self.batches: deque[tuple[int, int, int]] = deque(maxlen=batches_retained)
-        self.last_sequence = -1
+        self.last_sequence = NO_SEQUENCE
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
 
     def copy(self) -> "ProducerStateEntry":
         """Return one that is the same now and goes its own way."""
         copied = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
         copied.batches.extend(self.batches)
         copied.last_sequence = self.last_sequence
+        copied.coordinator_epoch = self.coordinator_epoch
         return copied
 
 
@@ -51,16 +75,29 @@ class ProducerStates:
 
     ``ongoing_transactions`` has the first offset of each open transaction, by producer id;
     ``unreplicated_transactions`` those that have ended, as first offset and offset of the control batch, until
-    the high watermark has passed that.
+    the high watermark has passed that. Both are in the order in which they were appended. What is aborted goes into an index,
+    *aborted*, of the log itself. ``verifications`` are those of producers whose transactions the coordinator is asked about
+    (``VerificationStateEntry.java``).
     """
 
-    __slots__ = ("_behaviours", "entries", "ongoing_transactions", "unreplicated_transactions")
+    __slots__ = (
+        "_aborted",
+        "_behaviours",
+        "_verifications_begun",
+        "entries",
+        "ongoing_transactions",
+        "unreplicated_transactions",
+        "verifications",
+    )
 
-    def __init__(self, behaviours: Behaviours) -> None:
+    def __init__(self, behaviours: Behaviours, aborted: list[AbortedTransaction] | None = None) -> None:
         self._behaviours = behaviours
+        self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
         self.unreplicated_transactions: list[tuple[int, int]] = []
+        self.verifications: dict[int, int] = {}
+        self._verifications_begun = 0
 
     @property
     def batches_retained(self) -> int:
@@ -91,53 +128,100 @@ class ProducerStates:
     def check(self, batch: RecordBatch, *, is_first: bool = False) -> str:
         """Return the error that a leader answers to a batch that cannot follow the last one.
 
-        *is_first* says that the log has never had a record.
+        *is_first* says that the log has never had a record. What a coordinator appends for a producer has no sequence number, so that
+        only the epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self._behaviours.producer_batches_retained:
             return errors.NONE  # It keeps no producer state at all, as before KIP-98.
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
-            is_older = entry is not None and batch.producer_epoch < entry.producer_epoch
-            return errors.INVALID_PRODUCER_EPOCH if is_older else errors.NONE
+            return _check_marker(batch, entry)
         if entry is None:
-            if batch.base_sequence == 0 or not self._behaviours.sequence_check:
-                return errors.NONE
-            if self.begin_anywhere and not (is_first and self._behaviours.empty_log_begins_at_zero):
-                return errors.NONE
-            if self._behaviours.unknown_producer_id_error and not self.begin_anywhere:
-                return errors.UNKNOWN_PRODUCER_ID
-            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-        if batch.producer_epoch < entry.producer_epoch:
+            return self._check_first(batch, is_first=is_first)
+        if batch.producer_epoch < entry.producer_epoch and self._is_fenced(batch):
             return errors.INVALID_PRODUCER_EPOCH
-        if not self._behaviours.sequence_check:
+        if not batch.is_transactional and batch.producer_id in self.ongoing_transactions:
+            return errors.INVALID_TXN_STATE
+        if batch.base_sequence == NO_SEQUENCE or not self._behaviours.sequence_check:
             return errors.NONE
         new_epoch = batch.producer_epoch != entry.producer_epoch
         expected = 0 if new_epoch else entry.last_sequence + 1
         if batch.base_sequence == expected:
             return errors.NONE
+        if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.begin_anywhere:
+            return self._unknown_producer_error()  # Of its epoch there is a marker and nothing else.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _check_first(self, batch: RecordBatch, *, is_first: bool) -> str:
+        if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
+            return errors.NONE
+        if not self.begin_anywhere:
+            return self._unknown_producer_error()
+        if is_first and self._behaviours.empty_log_begins_at_zero:
+            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return errors.NONE
+
+    def _unknown_producer_error(self) -> str:
+        is_told = self._behaviours.unknown_producer_id_error
+        return errors.UNKNOWN_PRODUCER_ID if is_told else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _is_fenced(self, batch: RecordBatch) -> bool:
+        """Return whether a batch of an older epoch is refused: known-bad leaders take it from a transactional producer."""
+        return self._behaviours.transactional_epoch_checked or not batch.is_transactional
 
     def append(self, batch: RecordBatch) -> None:
         if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
             return
         entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
+            known = entry
             entry = ProducerStateEntry(batch.producer_epoch, self._behaviours.producer_batches_retained)
+            if known is not None:
+                entry.coordinator_epoch = known.coordinator_epoch
             self.entries[batch.producer_id] = entry
         if batch.is_transactional:
-            self._follow_transaction(batch)
-            if batch.control_type is not None:
-                return  # It has no sequence number.
+            self._follow_transaction(batch, entry)
+        if batch.base_sequence == NO_SEQUENCE:
+            return  # It ends a transaction, or a coordinator has written it.
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
-    def _follow_transaction(self, batch: RecordBatch) -> None:
+    def begin_verification(self, producer_id: int) -> int:
+        """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
+
+        A transaction that begins or ends meanwhile makes the answer one about the past.
+        """
+        self._verifications_begun += 1
+        return self.verifications.setdefault(producer_id, self._verifications_begun)
+
+    def _follow_transaction(self, batch: RecordBatch, entry: ProducerStateEntry) -> None:
+        if self.verifications:
+            self.verifications.pop(batch.producer_id, None)
         if batch.control_type is None:
             self.ongoing_transactions.setdefault(batch.producer_id, batch.base_offset)
             return
+        if isinstance(batch, ControlBatch):
+            entry.coordinator_epoch = batch.coordinator_epoch
         first_offset = self.ongoing_transactions.pop(batch.producer_id, None)
-        if first_offset is not None:
-            self.unreplicated_transactions.append((first_offset, batch.base_offset))
+        if first_offset is None:
+            return
+        self.unreplicated_transactions.append((first_offset, batch.base_offset))
+        # What is read again after a truncation may be in the index already.
+        if batch.control_type == ABORT and (
+            not self._aborted or self._aborted[-1].last_offset < batch.base_offset
+        ):
+            stable = next(iter(self.ongoing_transactions.values()), batch.next_offset)
+            self._aborted.append(
+                AbortedTransaction(batch.producer_id, first_offset, batch.base_offset, stable)
+            )
+
+    def high_watermark_updated(self, high_watermark: int) -> None:
+        """Forget the transactions that have ended below the high watermark (``onHighWatermarkUpdated``)."""
+        ended = self.unreplicated_transactions
+        count = 0
+        while count < len(ended) and ended[count][1] < high_watermark:
+            count += 1
+        del ended[:count]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return the first offset of which it may yet change whether it counts; None when all is decided.
@@ -145,9 +229,14 @@ class ProducerStates:
         A transaction is open until its control batch is below the high watermark: before, its end may be lost
         with the leader.
         """
-        ended = [known for known in self.unreplicated_transactions if known[1] >= high_watermark]
-        self.unreplicated_transactions = ended
-        return min((*self.ongoing_transactions.values(), *(first for first, _ in ended)), default=None)
+        undecided = next(iter(self.ongoing_transactions.values()), None)
+        if not self.unreplicated_transactions:
+            return undecided
+        self.high_watermark_updated(high_watermark)
+        unreplicated = min([first for first, _ in self.unreplicated_transactions], default=None)
+        if unreplicated is None or undecided is None:
+            return undecided if unreplicated is None else unreplicated
+        return min(undecided, unreplicated)
 
     def rebuild(self, batches: Sequence[RecordBatch], snapshots: list[ProducerSnapshot]) -> None:
         """Learn everything again from a log, as after a truncation: from its newest snapshot on.
@@ -194,6 +283,17 @@ class ProducerStates:
             dict(self.ongoing_transactions),
             tuple(self.unreplicated_transactions),
         )
+
+
+def _check_marker(batch: RecordBatch, entry: ProducerStateEntry | None) -> str:
+    """Return why the end of a transaction is refused: another coordinator has ended one since, or the producer has gone on."""
+    if entry is None:
+        return errors.NONE
+    if batch.producer_epoch < entry.producer_epoch:
+        return errors.INVALID_PRODUCER_EPOCH
+    if isinstance(batch, ControlBatch) and batch.coordinator_epoch < entry.coordinator_epoch:
+        return errors.TRANSACTION_COORDINATOR_FENCED
+    return errors.NONE
 
 
 def _copies(entries: dict[int, ProducerStateEntry]) -> dict[int, ProducerStateEntry]:

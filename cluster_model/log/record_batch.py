@@ -17,6 +17,11 @@ ABORT: Final = "abort"
 """The types of control records: how a transaction has ended (``ControlRecordType.java``)."""
 
 
+NO_COORDINATOR_EPOCH: Final = -1
+MARKER_BYTES: Final = 78
+"""The size of a batch with the marker of a transaction's end and nothing else (``EndTransactionMarker``)."""
+
+
 def record_count(values: Sequence[str]) -> int:
     """Return how many offsets a batch with these values takes.
 
@@ -179,3 +184,45 @@ class RecordBatch:
     def is_control(self) -> bool:
         """Whether this is a transaction's end, and nothing that a client sent."""
         return self.control_type is not None
+
+
+@dataclass(slots=True, eq=False)
+class ControlBatch(RecordBatch):
+    """The marker of a transaction's end, as a coordinator of an epoch has had it written (``EndTransactionMarker.java``)."""
+
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+
+    def __post_init__(self) -> None:
+        """Count once, as for any batch."""
+        RecordBatch.__post_init__(self)
+
+    def stored_at(self, base_offset: int, leader_epoch: int) -> RecordBatch:
+        return ControlBatch(
+            (),
+            self.producer_id,
+            self.producer_epoch,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            size_bytes=self.size_bytes,
+            is_transactional=True,
+            control_type=self.control_type,
+            max_timestamp_us=self.max_timestamp_us,
+            coordinator_epoch=self.coordinator_epoch,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by its fields, as any batch."""
+        return ControlBatch, (
+            self.values,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.base_offset,
+            self.leader_epoch,
+            self.size_bytes,
+            self.is_transactional,
+            self.control_type,
+            self.max_timestamp_us,
+            self.keyed,
+            self.coordinator_epoch,
+        )

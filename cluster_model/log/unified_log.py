@@ -86,7 +86,7 @@ class UnifiedLog:
         if behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        self.producers = ProducerStates(behaviours)
+        self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         if behaviours.hw_limited_to_log_end:
@@ -108,8 +108,18 @@ class UnifiedLog:
 
         After ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
         """
+        if not self._behaviours.lso_below_open_transactions:
+            return self.high_watermark
         unstable = self.producers.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def open_transaction(self, batch: RecordBatch) -> int:
+        """Return since which offset the producer of a batch has a transaction open, `NO_OFFSET` if it has none."""
+        return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
+        """Return the aborted transactions that reach into a range of offsets, as producer id and first offset."""
+        return self._file.aborted_between(offset, end_offset) if self._file.aborted_transactions else ()
 
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
         """Validate a producer's batch, give it offsets and the leader epoch, and append it.
@@ -121,7 +131,7 @@ class UnifiedLog:
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
         """Return what becomes of a producer's batch that is refused, or was there already; None of one that is to be appended."""
-        if self.compacts and (batch.keyed is None or None in batch.keyed.keys):
+        if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
         if batch.producer_id == NO_PRODUCER_ID:
@@ -168,6 +178,8 @@ class UnifiedLog:
         if high_watermark == self.high_watermark:
             return False
         self.high_watermark = high_watermark
+        if self.producers.unreplicated_transactions:
+            self.producers.high_watermark_updated(high_watermark)
         return True
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:

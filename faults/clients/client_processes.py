@@ -62,15 +62,16 @@ class ClientPause(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientZombie(LastingFault):
-    """A producer's process stands still, is taken for dead, and a new one is started; then the old one goes on.
+    """The process of a producer, or of a member of a group, stands still, is taken for dead, and a new one is started; then the old one goes on.
 
-    From then on both send, as two instances do that a scheduler has lost track of. Without a `transactional.id`
-    nothing fences the old one: what it had buffered arrives behind what the new one has sent.
+    From then on both work, as two instances do that a scheduler has lost track of. Without a `transactional.id`
+    nothing fences an old producer: what it had buffered arrives behind what the new one has sent. An old member of a group processes what it
+    had fetched, and finds that it cannot commit that.
     """
 
     name: ClassVar[str] = "client_zombie"
 
-    client: StruckClient = described("Which producer.")
+    client: StruckClient = described("Which producer or member of a group.")
     duration: Lasts | None = described(
         "How long the old process stands still; by default until the cluster is healed.", default=None
     )

@@ -58,6 +58,10 @@ ARRIVED: dict[str, dict[str, object]] = {
     "producer_bumps_epoch": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
     "empty_log_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5, until KAFKA-15591, 4.5
     "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
+    "producer_fenced_error": {"0.10.2": False, "2.8": True},  # KIP-588, 2.7
+    "transaction_verification": {"0.10.2": False, "3.6": True},  # KIP-890, 3.6
+    "transaction_abortable_error": {"0.10.2": False, "3.9": True},  # KAFKA-16314, 3.8
+    "transactions_v2": {"0.10.2": False, "4.0": True},  # KIP-890, 4.0
     "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
@@ -94,6 +98,10 @@ IN_EVERY_RELEASE = [
     "one_vote_per_epoch",
     "snapshot_cuts_shorter_log_only",
     "snapshot_of_committed_metadata",
+    "transactional_epoch_checked",
+    "lso_below_open_transactions",
+    "markers_to_all_partitions",
+    "prepared_commit_finished",
 ]
 
 IN_NO_RELEASE = ["reelected_leader_forgets_positions"]
@@ -174,6 +182,8 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "hw_checks_registration": True,
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,
+        "transaction_verification": True,
+        "transactions_v2": True,
         "unknown_producer_begins_anywhere": True,
     }
 

@@ -20,6 +20,7 @@ from harrow.cluster_model.settings import (
     broker_config,
     conflicts,
     consumer_config,
+    consumer_conflicts,
     producer_config,
     reconciled,
     scopes_of,
@@ -143,9 +144,30 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
     (PRODUCER, "linger.ms"): changed_in("4.0", 0, 5),  # KIP-1030
     (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
+    (PRODUCER, "transactional.id"): by_release((ALL, "")),
+    (PRODUCER, "transaction.timeout.ms"): by_release((ALL, 60_000)),
+    (PRODUCER, "max.block.ms"): by_release((ALL, 60_000)),
+    (CONSUMER, "isolation.level"): by_release((ALL, "read_uncommitted")),
     (BROKER, "offsets.topic.num.partitions"): by_release((ALL, 50)),
     (BROKER, "offsets.topic.replication.factor"): by_release((ALL, 3)),
     (BROKER, "offsets.topic.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
+    (BROKER, "offsets.commit.timeout.ms"): by_release((ALL, 5_000)),
+    (BROKER, "offsets.retention.minutes"): changed_in("2.0", 1_440, 10_080),  # KIP-186
+    (BROKER, "offsets.retention.check.interval.ms"): by_release((ALL, 600_000)),
+    (BROKER, "group.min.session.timeout.ms"): by_release((ALL, 6_000)),
+    (BROKER, "group.max.session.timeout.ms"): changed_in("2.4", 300_000, 1_800_000),
+    (BROKER, "group.initial.rebalance.delay.ms"): changed_in("0.11", 0, 3_000),  # KIP-134
+    (CONSUMER, "group.id"): by_release((ALL, "")),
+    (CONSUMER, "group.instance.id"): by_release((ALL, "")),
+    (CONSUMER, "session.timeout.ms"): changed_in("3.6", 10_000, 45_000),  # KIP-735, 3.0
+    (CONSUMER, "heartbeat.interval.ms"): by_release((ALL, 3_000)),
+    (CONSUMER, "max.poll.interval.ms"): by_release((ALL, 300_000)),
+    (CONSUMER, "partition.assignment.strategy"): changed_in(
+        "3.6", "range", "range,cooperative-sticky"
+    ),  # KIP-726, 3.0
+    (CONSUMER, "enable.auto.commit"): by_release((ALL, True)),
+    (CONSUMER, "auto.commit.interval.ms"): by_release((ALL, 5_000)),
+    (CONSUMER, "default.api.timeout.ms"): by_release((ALL, 60_000)),
     (BROKER, "transaction.state.log.num.partitions"): by_release((ALL, 50)),
     (BROKER, "transaction.state.log.replication.factor"): by_release((ALL, 3)),
     (BROKER, "transaction.state.log.min.isr"): by_release((ALL, 2)),
@@ -388,6 +410,31 @@ def test_what_kafka_refuses_gives_way_to_what_asks_for_it(
     assert list(conflicts("2.4", {**fixed, **settled}, LATEST)) == []
 
 
+ORDERS: dict[str, Value] = {"transactional.id": "orders"}
+
+
+def test_a_transactional_id_makes_a_producer_idempotent_in_every_release() -> None:
+    for release in since("0.11"):
+        config = producer_config(release, ORDERS)
+        assert (config.idempotence, config.acks, config.transactional_id) == (True, -1, "orders")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"enable.idempotence": False},
+        {"acks": "1"},
+        {"retries": 0},
+        {"max.in.flight.requests.per.connection": 6},
+    ],
+)
+def test_a_transactional_id_is_refused_with_what_idempotence_is_refused_with(given: dict[str, Value]) -> None:
+    refused = list(conflicts("2.4", {**ORDERS, **given}, LATEST))
+    assert [conflict.setting for conflict in refused] == list(given)
+    settled = reconciled("2.4", given, LATEST, fixed=ORDERS)
+    assert list(conflicts("2.4", {**ORDERS, **settled}, LATEST)) == []
+
+
 def test_no_release_reconciles_to_what_it_refuses() -> None:
     chosen: dict[str, Value] = {
         "enable.idempotence": True,
@@ -472,3 +519,28 @@ def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_defa
     config = topic_config(given, broker_config(release, {}))
     limits = (config.timestamp_before_max_us, config.timestamp_after_max_us)
     assert limits == tuple(NO_LIMIT_US if limit is None else limit * MS for limit in wanted_ms)
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "refused"),
+    [
+        ("3.9", {"group.id": "g", "heartbeat.interval.ms": 45_000}, ["heartbeat.interval.ms"]),
+        ("2.4", {"group.id": "g", "session.timeout.ms": 3_000}, ["session.timeout.ms"]),
+        (
+            "2.0",
+            {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"},
+            ["partition.assignment.strategy"],
+        ),
+        ("2.4", {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}, []),
+        ("2.4", {"enable.auto.commit": True}, ["enable.auto.commit"]),
+        ("2.0", {"enable.auto.commit": True}, []),
+        ("3.9", {"session.timeout.ms": 1, "heartbeat.interval.ms": 3}, []),
+    ],
+)
+def test_what_kafka_refuses_of_a_consumer(release: str, given: dict[str, Value], refused: list[str]) -> None:
+    assert [conflict.setting for conflict in consumer_conflicts(release, given)] == refused
+
+
+def test_a_consumer_that_commits_gives_up_from_2_0_on() -> None:
+    assert consumer_config("0.11", {}).api_timeout_us is None
+    assert consumer_config("2.0", {}).api_timeout_us == 60 * SECOND

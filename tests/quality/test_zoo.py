@@ -21,6 +21,9 @@ RARE = {
     *("former-life-joins-isr", "reelected-leader-keeps-positions", "retention-ignores-age"),
     *("deletion-takes-whole-batches", "follower-serves-to-log-end"),
     *("cleaner-ignores-hw", "cleaner-keeps-earliest", "tombstones-go-at-once"),
+    # Of transactions, which the swarm does not have.
+    *("zombie-producer-accepted", "lso-is-hw", "marker-to-one-partition"),
+    *("coordinator-forgets-prepare-commit", "delayed-end-txn"),
 }
 """Flaws that the swarm has not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""
 

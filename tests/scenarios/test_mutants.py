@@ -53,6 +53,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
+    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
 }
 
@@ -92,6 +93,11 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
+BY_REQUESTS = (
+    *("zombie-producer-accepted", "lso-is-hw", "marker-to-one-partition"),
+    *("coordinator-forgets-prepare-commit", "delayed-end-txn"),
+)
+"""Those of transactions: tests that send single requests notice them (`tests/cluster_model/coordinators/test_transactions.py`)."""
 SEEDS = 20
 """So many seeds are tried."""
 
@@ -141,7 +147,7 @@ def test_dense_faults_accuse_no_sound_configuration() -> None:
 
 
 def test_nothing_goes_unnoticed() -> None:
-    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND} == set(MUTANTS)
+    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND, *BY_REQUESTS} == set(MUTANTS)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

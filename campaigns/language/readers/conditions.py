@@ -100,7 +100,7 @@ class ConditionReader:
     ) -> bool:
         """Check what a value refers to; a broker beside a partition has a replica of it."""
         if item.kind is kinds.PartitionMarker:
-            return self._references.partition(path, value, at_key=at_key)
+            return self._references.seen_partition(path, value, at_key=at_key)
         if item.kind in (kinds.BrokerIdMarker, kinds.BrokerOrNoneMarker):
             if value != _NO_LEADER and "partition" in known:
                 self._references.replica(path, known["partition"], value, at_key=at_key)
@@ -136,7 +136,7 @@ class ConditionReader:
         for name, value in fields.items():
             place = (*path, name)
             if declared[name] is FieldKind.PARTITION and isinstance(value, str):
-                self._references.partition(place, value)
+                self._references.seen_partition(place, value)
             elif declared[name] is FieldKind.BROKER and isinstance(value, int) and value != _NO_LEADER:
                 self._references.broker(place, value)
         return tuple(fields.items())

@@ -9,7 +9,17 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
-from harrow.cluster_model.settings import BROKER, IDEMPOTENCE, MIN_ISR, PRODUCER, SCOPES, SETTINGS, Value
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    IDEMPOTENCE,
+    MIN_ISR,
+    PRODUCER,
+    SCOPES,
+    SETTINGS,
+    TRANSACTIONAL_ID,
+    Value,
+)
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 
@@ -45,6 +55,9 @@ class EffectiveSettings:
         settings = {**self._known_to(scope), **self._read(owner, path, (scope,))}
         if scope == PRODUCER:
             self._check(settings)
+        elif scope == CONSUMER and self._checks_release:
+            for conflict in catalogue.consumer_conflicts(self.release, plain(settings)):
+                self._draft.problem(settings[conflict.setting].path, conflict.needed)
         return settings
 
     def _known_to(self, scope: str) -> dict[str, Given]:
@@ -77,9 +90,10 @@ class EffectiveSettings:
             needed = conflict.needed
             if isinstance(conflict.remedy, int):
                 needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))
-            if conflict.others == (IDEMPOTENCE,):
-                place = self._draft.place(settings[IDEMPOTENCE].path)
-                needed = f"{IDEMPOTENCE} ({place}) {needed}"
+            if conflict.others in ((IDEMPOTENCE,), (TRANSACTIONAL_ID,)):
+                (asked_for,) = conflict.others
+                place = self._draft.place(settings[asked_for].path)
+                needed = f"{asked_for} ({place}) {needed}"
             self._draft.problem(settings[conflict.setting].path, needed)
 
     def acks_all(self, settings: GivenSettings) -> bool:

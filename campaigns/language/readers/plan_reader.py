@@ -1,6 +1,6 @@
 """A campaign, or one of its variants, from its sections to the plan."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,7 @@ from harrow.campaigns.language.readers.faults import FaultReader
 from harrow.campaigns.language.readers.script import ScriptReader
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.readers.swarm import read_swarm
+from harrow.campaigns.language.readers.transactions import ScriptedTransactions, check_internal_topics
 from harrow.campaigns.language.readers.workload import WorkloadReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
@@ -68,17 +69,23 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         expect=judgement.read_expectation(body.expect, draft, judged_by, sections),
         found=judgement.read_found(body.found, draft, judged_by, sections),
     )
+    if draft.is_intact("workload") and draft.is_intact("script"):
+        places = [path for _, path in _of_variant(draft, "script", variants)]
+        ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places, strict=True))
+    check_internal_topics(draft, plan)
     return plan
+
+
+def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> Iterator[tuple[Section, Path]]:
+    for index, section in enumerate(getattr(draft.body, key) or ()):
+        if _is_meant(draft, section.given().get("only"), (key, index, "only"), variants):
+            yield section, (key, index)
 
 
 def _for_variant(
     draft: Draft, key: str, read: Callable[[Section, Path], Any], variants: Collection[str]
 ) -> tuple[Any, ...]:
-    return tuple(
-        read(section, (key, index))
-        for index, section in enumerate(getattr(draft.body, key) or ())
-        if _is_meant(draft, section.given().get("only"), (key, index, "only"), variants)
-    )
+    return tuple(read(section, path) for section, path in _of_variant(draft, key, variants))
 
 
 def _is_meant(draft: Draft, only: list[str] | None, path: Path, variants: Collection[str]) -> bool:

@@ -46,6 +46,7 @@ class References:
         )
         # Unknown until the whole section has been read.
         self._servers: tuple[int, ...] | None = None
+        self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
         self._checks_brokers = has_all and draft.is_intact("cluster", "brokers")
@@ -120,6 +121,17 @@ class References:
             return False
         self._draft.problem(path, message, at_key=at_key)
         return False
+
+    def add_internal_topic(self, name: str, partitions: int) -> None:
+        """Note that a client needs an internal topic: what becomes of its partitions can be seen, and nothing else be done with them."""
+        self._internal[name] = partitions
+
+    def seen_partition(self, path: Path, name: str, *, at_key: bool = False) -> bool:
+        """Check the name of a partition that is only looked at; return whether it can be one."""
+        topic, _, number = name.rpartition("-")
+        if number.isdecimal() and int(number) < self._internal.get(topic, 0):
+            return True
+        return self.partition(path, name, at_key=at_key)
 
     def topic(self, path: Path, name: str) -> bool:
         """Check a topic's name; return whether it can be one."""

@@ -1,8 +1,9 @@
 """The section ``workload``: producers, consumers, and how long they work."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.readers.cluster import CheckedCluster
@@ -14,13 +15,16 @@ from harrow.campaigns.language.readers.effective_settings import (
     plain,
 )
 from harrow.campaigns.language.readers.section import SectionReader
+from harrow.campaigns.language.readers.transactions import check_producer
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
+from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ProducerMarker, fields_of
-from harrow.cluster_model.settings import CONSUMER, MIN_ISR, PRODUCER
-from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import AUTO_COMMIT, CONSUMER, GROUP_ID, MIN_ISR, PRODUCER, broker_config
+from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, Coordinated, ProducerSpec, TopicSpec
 from harrow.faults.actions import ACTIONS
 
 T = TypeVar("T")
@@ -45,7 +49,7 @@ class WorkloadReader:
             # The workload that a campaign does not mention is one producer for its script.
             needed = self._draft.body.workload is None or _script_needs_producer(self._draft.body)
             sections = [None] if needed else []
-        return {
+        clients = {
             PRODUCERS: self._clients(PRODUCERS, sections, self._producer),
             CONSUMERS: self._clients(CONSUMERS, self._given.get(CONSUMERS, []), self._consumer),
             "applications": tuple(
@@ -54,6 +58,8 @@ class WorkloadReader:
                 for client in self._clients(key, self._given.get(key, []), partial(self._application, kind))
             ),
         }
+        self._add_internal_topics(chain.from_iterable(clients.values()))
+        return clients
 
     def _clients(
         self,
@@ -69,6 +75,15 @@ class WorkloadReader:
             read(section, names[index], (*path, index))
             for index, section in enumerate(sections[:CLIENTS_MAX])
         )
+
+    def _add_internal_topics(self, clients: Iterable[Any]) -> None:
+        """Note which internal topics clients need: what becomes of their partitions can be seen."""
+        if self._settings.release not in RELEASES:
+            return
+        config = broker_config(self._settings.release, plain(self._settings.broker()))
+        for client in clients:
+            for name in client.internal_topics() if isinstance(client, Coordinated) else ():
+                self._references.add_internal_topic(name, internal_topic(name, config).partitions)
 
     def _check_number(self, number: int, path: Path) -> None:
         if number > CLIENTS_MAX:
@@ -98,6 +113,7 @@ class WorkloadReader:
             ProducerSpec, section, path, name=name, settings=plain(settings), stop_us=stop_us
         )
         self._check_min_isr(settings, spec.partitions)
+        check_producer(self._draft, spec, given, path)
         return spec
 
     def _application(self, kind: ClientKind, section: Section | None, name: str, path: Path) -> Any:
@@ -146,10 +162,43 @@ class WorkloadReader:
         )
 
     def _consumer(self, section: Section | None, name: str, path: Path) -> ConsumerSpec:
-        self._check_has_some({} if section is None else section.given(), path)
-        settings = plain(self._settings.own(CONSUMER, section, path))
-        spec: ConsumerSpec = self._reader.read(ConsumerSpec, section, path, name=name, settings=settings)
+        given = {} if section is None else section.given()
+        self._check_has_some(given, path)
+        settings = self._settings.own(CONSUMER, section, path)
+        spec: ConsumerSpec = self._reader.read(
+            ConsumerSpec, section, path, name=name, settings=plain(settings)
+        )
+        self._check_group(spec, settings, given, path)
         return spec
+
+    def _check_group(
+        self, spec: ConsumerSpec, settings: GivenSettings, given: Mapping[str, Any], path: Path
+    ) -> None:
+        """Check that what is said of a member of a group is said of one, and agrees."""
+        if not spec.group:
+            for key in _OF_GROUPS:
+                if key in given:
+                    message = f"`{key}` is for consumers with the setting {GROUP_ID}"
+                    self._draft.problem((*path, key), message, at_key=True)
+            return
+        if spec.topics and spec.partitions:
+            message = "a consumer subscribes to topics, or assigns itself partitions"
+            self._draft.problem((*path, "topics"), message, at_key=True)
+        auto_commit = settings.get(AUTO_COMMIT)
+        if spec.commit != "auto" and auto_commit is not None and auto_commit.value:
+            place = self._draft.place(auto_commit.path)
+            message = f"`commit: {spec.commit}` and {AUTO_COMMIT}={str(auto_commit.value).lower()} ({place}): one of them commits"
+            self._draft.problem((*path, "commit"), message)
+        if spec.stop_us is not None and spec.stop_us <= spec.start_us:
+            message = (
+                f"the consumer stops at {duration_text(spec.stop_us)}, which is not after its start at "
+                f"{duration_text(spec.start_us)}"
+            )
+            self._draft.problem((*path, "stop"), message)
+
+
+_OF_GROUPS: Final = ("topics", "commit", "stop")
+"""What is said of members of groups alone."""
 
 
 def _stop_message(start_us: int, stop_us: int) -> str:

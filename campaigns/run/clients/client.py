@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from harrow.checks.evidence import ProducerSettings
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.faults.action import RecordSender
 
 
@@ -67,6 +67,10 @@ class Client(ABC):
 
     def producer_settings(self) -> Mapping[int, ProducerSettings]:
         """Return what was promised to each session in which it sent records, by history process."""
+        return {}
+
+    def consumer_settings(self) -> Mapping[int, ConsumerSettings]:
+        """Return what was promised to each session in which it read, by history process."""
         return {}
 
 

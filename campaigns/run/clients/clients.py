@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
-from harrow.checks.evidence import ProducerSettings
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.registry import Registry
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.settings import (
+    ISOLATION_LEVEL,
+    PRODUCER,
+    READ_COMMITTED,
+    SETTINGS,
+    TRANSACTION_TIMEOUT,
+    Value,
+)
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
@@ -84,7 +91,8 @@ class Clients:
     def __init__(self, specs: Iterable[Any], target: str, host: Any) -> None:
         self._target = target
         self._host = host
-        self._clients = {spec.name: make_client(spec, target, host) for spec in specs}
+        self._specs = tuple(specs)
+        self._clients = {spec.name: make_client(spec, target, host) for spec in self._specs}
 
     def start(self) -> None:
         for client in self._clients.values():
@@ -127,9 +135,19 @@ class Clients:
         for client in self._clients.values():
             if isinstance(client, Reader):
                 client.stop()
-        reader = self._reader(READER)
+        reader = self._reader(READER, {ISOLATION_LEVEL: READ_COMMITTED} if self.transactions_us else None)
         reader.skip_corrupt()
         return reader
+
+    @property
+    def transactions_us(self) -> int:
+        """How long transactions may stay open that nobody ends, 0 where no client has any."""
+        default = SETTINGS[PRODUCER, TRANSACTION_TIMEOUT].defaults[-1][1]
+        specs = [spec for spec in self._specs if isinstance(spec, ProducerSpec) and spec.transactional_id]
+        return (
+            max((int(spec.settings.get(TRANSACTION_TIMEOUT, default)) for spec in specs), default=0)
+            * US_PER_MS
+        )
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, and knows these brokers at first."""
@@ -143,6 +161,13 @@ class Clients:
         reader = cast("Reader", make_client(spec, self._target, self._host, **given))
         reader.start()
         return reader
+
+    def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        return {
+            number: settings
+            for client in self._clients.values()
+            for number, settings in client.consumer_settings().items()
+        }
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         return {

@@ -1,11 +1,26 @@
 """Clients on the model: their processes, their sessions, and the records that they generate."""
 
+from collections import deque
+from collections.abc import Callable
+from typing import ClassVar
+
 from harrow.campaigns.run.clients.client import Reader, Sender
-from harrow.checks.evidence import ProducerSettings
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
+from harrow.cluster_model.clients.group_consumer import GroupConsumer
 from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.clients.transaction_manager import (
+    ABORTABLE_ERROR,
+    CALL_TIMED_OUT,
+    IN_TRANSACTION,
+    READY,
+    OnDone,
+)
+from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
+from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import ClientStopped, ClockStepped
-from harrow.cluster_model.settings import consumer_config, producer_config
+from harrow.cluster_model.history import History
+from harrow.cluster_model.settings import READ_COMMITTED, consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
@@ -22,6 +37,7 @@ class ProducerClient(Sender):
         self._sessions: list[_Session] = []
         self._generated = 0
         self._skew_us = 0
+        self._transactions = 0
 
     def start(self) -> None:
         session = self._begin_session()
@@ -30,7 +46,8 @@ class ProducerClient(Sender):
             session.schedule(first_us)
 
     def _begin_session(self) -> "_Session":
-        session = _Session(self, self._cluster, self._skew_us)
+        kind = TransactionalSession if self.config.transactional_id else _Session
+        session = kind(self, self._cluster, self._skew_us)
         self._sessions.append(session)
         return session
 
@@ -48,7 +65,22 @@ class ProducerClient(Sender):
     ) -> None:
         # An application that is down takes no records.
         if self._sessions[-1].process.running:
-            self._sessions[-1].producer.send(value, partition, key, tombstone=tombstone)
+            self._sessions[-1].send(value, partition, key, tombstone=tombstone)
+
+    def begin_transaction(self) -> None:
+        self._sessions[-1].begin_transaction()
+
+    def commit_transaction(self) -> None:
+        self._sessions[-1].commit_transaction()
+
+    def abort_transaction(self) -> None:
+        self._sessions[-1].abort_transaction()
+
+    def aborts_next(self) -> bool:
+        """Return whether the transaction that is generated next is one of those to be aborted."""
+        every = self.spec.transaction_abort_every
+        self._transactions += 1
+        return every > 0 and self._transactions % every == 0
 
     def restart(self) -> None:
         self.stop()
@@ -61,7 +93,7 @@ class ProducerClient(Sender):
             session.stop()
 
     def unfinished(self) -> int:
-        return sum(session.producer.unfinished for session in self._sessions)
+        return sum(session.unfinished() for session in self._sessions)
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         return {session.history_process: _settings(self) for session in self._sessions}
@@ -109,13 +141,15 @@ class ProducerClient(Sender):
 class _Session:
     """A process of a producer application, with its producer."""
 
+    _PRODUCER: ClassVar[type[Producer]] = Producer
+
     def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
         spec = client.spec
         self.process = Process(spec.name, skew_us=skew_us)
         self.history_process = cluster.history.new_process(spec.name)
         self._client = client
         self._cluster = cluster
-        self.producer = Producer(
+        self.producer = self._PRODUCER(
             cluster.host(self.process),
             self.history_process,
             tuple(cluster.processes),
@@ -128,6 +162,18 @@ class _Session:
             later=cluster.absent_ids(),
         )
         self.producer.start()
+
+    def unfinished(self) -> int:
+        """Return how many records it has not reported on."""
+        return self.producer.unfinished
+
+    def send(self, value: str, partition: str | None, key: str | None, *, tombstone: bool) -> None:
+        self.producer.send(value, partition, key, tombstone=tombstone)
+
+    def begin_transaction(self) -> None:
+        raise NotImplementedError("a producer without a transactional.id")
+
+    commit_transaction = abort_transaction = begin_transaction
 
     def stop(self) -> None:
         if self.process.running:
@@ -147,18 +193,124 @@ class _Session:
         stop_us = self._client.spec.stop_us
         if stop_us is None or at_us < stop_us:
             self._cluster.simulator.schedule(at_us, self.process, self._generate, None)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        """There is no more to generate."""
 
     def _generate(self, _: None) -> None:
+        self._send_next()
         interval_us = self._client.spec.interval_us
         assert interval_us is not None
+        # Gaps between half and one and a half times the mean.
+        gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
+        self.schedule(self._cluster.simulator.now_us + gap_us)
+
+    def _send_next(self) -> None:
         value, spec, key = self._client.next_value(), self._client.spec, None
         if spec.keys:
             key = f"k{self._cluster.choices.workload.below(spec.keys)}"
         every = spec.tombstone_every
         self.producer.send(value, None, key, tombstone=bool(key and every) and self._client.is_nth(every))
-        # Gaps between half and one and a half times the mean.
-        gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
-        self.schedule(self._cluster.simulator.now_us + gap_us)
+
+
+class TransactionalSession(_Session):
+    """A process of an application with transactions.
+
+    It calls its producer from one thread: what comes while it waits for a call is done when that has returned. A call that
+    times out it makes again. Of generated records none is made while it waits; what cannot be committed it aborts, and
+    where its producer has failed for good it ends, as one does whose successor has fenced it.
+    """
+
+    _PRODUCER = TransactionalProducer
+    producer: TransactionalProducer
+
+    def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
+        super().__init__(client, cluster, skew_us)
+        self._is_waiting = False
+        self._calls: deque[Callable[[], None]] = deque()
+        self._records = 0
+        self._aborts = False
+        self._wait_for(self.producer.init_transactions)
+
+    def unfinished(self) -> int:
+        """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
+        return super().unfinished() + self._is_waiting + len(self._calls)
+
+    # Scripts
+
+    def send(self, value: str, partition: str | None, key: str | None, *, tombstone: bool) -> None:
+        self._call(lambda: self.producer.send(value, partition, key, tombstone=tombstone))
+
+    def begin_transaction(self) -> None:
+        self._call(self._begin)
+
+    def commit_transaction(self) -> None:
+        self._call(lambda: self._wait_for(self.producer.commit_transaction))
+
+    def abort_transaction(self) -> None:
+        self._call(lambda: self._wait_for(self.producer.abort_transaction))
+
+    def _call(self, call: Callable[[], None]) -> None:
+        if self._is_waiting:
+            self._calls.append(call)
+        elif self.process.running:
+            call()
+
+    def _begin(self) -> None:
+        self.producer.begin_transaction()
+
+    def _wait_for(self, call: Callable[[OnDone], None]) -> None:
+        self._is_waiting = True
+        call(lambda error: self._returned(call, error))
+
+    def _returned(self, call: Callable[[OnDone], None], error: str) -> None:
+        if error == CALL_TIMED_OUT:
+            self._wait_for(call)
+            return
+        self._is_waiting = False
+        if error != NONE and self._is_generating and self._may_abort():
+            self._wait_for(self.producer.abort_transaction)
+        while self._calls and not self._is_waiting:
+            self._calls.popleft()()
+
+    # Generated records
+
+    @property
+    def _is_generating(self) -> bool:
+        return self._client.spec.interval_us is not None
+
+    def _may_abort(self) -> bool:
+        return self.producer.transactions.state == ABORTABLE_ERROR
+
+    def _send_next(self) -> None:
+        if self._is_waiting:
+            return
+        if self._may_abort():
+            self._wait_for(self.producer.abort_transaction)
+            return
+        if self.producer.transactions.state == READY:
+            self.producer.begin_transaction()
+            self._records, self._aborts = 0, self._client.aborts_next()
+        if self.producer.transactions.state != IN_TRANSACTION:
+            return
+        super()._send_next()
+        self._records += 1
+        if self._records >= self._client.spec.transaction_records:
+            self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        self._wait_for(self.producer.abort_transaction if self._aborts else self.producer.commit_transaction)
+
+    def _finish(self) -> None:
+        """End the last transaction, however few records it has."""
+        if self._is_waiting:
+            return
+        if self._may_abort():
+            self._wait_for(self.producer.abort_transaction)
+        elif self.producer.transactions.state == IN_TRANSACTION:
+            self._end_transaction()
 
 
 def pause(cluster: Cluster, process: Process) -> None:
@@ -175,8 +327,10 @@ class ConsumerClient(Reader):
         self._config = consumer_config(cluster.release, spec.settings)
         self._bootstrap = bootstrap
         self._process = Process(spec.name)
+        self._left_behind: list[Process] = []
         self._consumer: Consumer | None = None
         self._history_process = -1
+        self._history_processes: list[int] = []
         self._operations_seen = 0
         self._consumed: set[str] = set()
         self._skips_corrupt = False
@@ -185,14 +339,34 @@ class ConsumerClient(Reader):
         self._skips_corrupt = True
 
     def start(self) -> None:
-        self._cluster.simulator.schedule(
-            max(self.spec.start_us, self._cluster.simulator.now_us), self._process, self._begin, None
-        )
+        now_us = self._cluster.simulator.now_us
+        self._cluster.simulator.schedule(max(self.spec.start_us, now_us), self._process, self._begin, None)
+        if self.spec.group and self.spec.stop_us is not None:
+            self._cluster.at(max(self.spec.stop_us, now_us), self._close)
+
+    def _close(self, _: None) -> None:
+        """Have the application close its consumer, and end when that is done; one that stands still does so when it goes on."""
+        if isinstance(self._consumer, GroupConsumer) and self._process.running:
+            simulator = self._cluster.simulator
+            leaving = self._consumer, self._process
+            simulator.schedule(simulator.now_us, self._process, self._leave, leaving)
+
+    def _leave(self, leaving: tuple[GroupConsumer, Process]) -> None:
+        consumer, process = leaving
+        consumer.close(lambda: self._end(process))
+
+    def _end(self, process: Process) -> None:
+        self._cluster.trace.emit(ClientStopped, self.spec.name)
+        self._kill(process)
 
     def _begin(self, _: None) -> None:
         history = self._cluster.history
         self._history_process = history.new_process(self.spec.name)
+        self._history_processes.append(self._history_process)
         self._operations_seen = len(history.operations)
+        if self.spec.group:
+            self._begin_in_group(history)
+            return
         self._consumer = Consumer(
             self._cluster.host(self._process),
             self._history_process,
@@ -210,12 +384,45 @@ class ConsumerClient(Reader):
         )
         self._consumer.start()
 
+    def _begin_in_group(self, history: History) -> None:
+        spec, cluster = self.spec, self._cluster
+        topics = spec.topics or cluster.topic_names()
+        self._consumer = GroupConsumer(
+            cluster.host(self._process),
+            self._history_process,
+            tuple(cluster.processes),
+            self._config,
+            cluster.behaviours,
+            history,
+            spec.poll_interval_us,
+            topics=topics,
+            topic_partitions=tuple(
+                name for name in cluster.partition_names() if name.rpartition("-")[0] in topics
+            ),
+            partitions=spec.partitions,
+            commit=spec.commit,
+        )
+        self._consumer.start()
+
     def stop(self) -> None:
-        self._process.kill()
-        self._cluster.network.process_died(self._process, power_loss=False)
+        for process in (*self._left_behind, self._process):
+            self._kill(process)
+
+    def _kill(self, process: Process) -> None:
+        process.kill()
+        self._cluster.network.process_died(process, power_loss=False)
 
     def is_running(self) -> bool:
         return self._consumer is not None and self._process.running
+
+    def can_be_left_behind(self) -> bool:
+        return bool(self.spec.group)
+
+    def leave_behind(self) -> None:
+        self.pause()
+        self._left_behind.append(self._process)
+        self._process = Process(self.spec.name)
+        self._begin(None)
 
     def is_paused(self) -> bool:
         return self._process.paused
@@ -232,8 +439,9 @@ class ConsumerClient(Reader):
         pause(self._cluster, self._process)
 
     def resume(self) -> None:
-        if self._process.paused:
-            self._cluster.simulator.resume(self._process)
+        for process in (*self._left_behind, self._process):
+            if process.paused:
+                self._cluster.simulator.resume(process)
 
     def step_clock(self, by_us: int) -> None:
         self._process.skew_us += by_us
@@ -255,6 +463,12 @@ class ConsumerClient(Reader):
             self._operations_seen = len(operations)
         return value in self._consumed
 
+    def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        known = ConsumerSettings(
+            name=self.spec.name, read_committed=self._config.isolation_level == READ_COMMITTED
+        )
+        return dict.fromkeys(self._history_processes, known)
+
     def position(self, partition: str) -> int | None:
         return None if self._consumer is None else self._consumer.reached(partition)
 
@@ -270,4 +484,5 @@ def _settings(producer: ProducerClient) -> ProducerSettings:
         idempotence=config.idempotence,
         max_in_flight=config.max_in_flight,
         retries=config.retries,
+        transactional_id=config.transactional_id,
     )

@@ -403,4 +403,39 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "cluster: {brokers: 3, controller: 9}\nscript:\n  - {at: 1, do: {broker_crash: {broker: 8}}}\n",
         [("1:35", "unknown broker 9"), ("3:10", "1 has no unit"), ("3:41", "unknown broker 8")],
     ),
+    # Groups
+    "a group on too few brokers": (
+        "settings: {group.id: g}\ncluster: {brokers: 2}\nworkload:\n  consumers: [{}]\n",
+        [
+            (
+                "4:15",
+                "the brokers cannot create __consumer_offsets with 3 replicas",
+            )
+        ],
+    ),
+    "what groups alone have": (
+        "workload:\n  consumers: [{commit: after, topics: [t]}]\n",
+        [
+            ("2:16", "`commit` is for consumers with the setting group.id"),
+            ("2:31", "`topics` is for consumers with the setting group.id"),
+        ],
+    ),
+    "a member that contradicts itself": (
+        (
+            "settings: {group.id: g}\nworkload:\n  consumers:\n"
+            "    - {commit: after, settings: {enable.auto.commit: true}}\n"
+            "    - {topics: [t], partitions: [t-0]}\n"
+            "    - {start: 3s, stop: 2s, settings: {heartbeat.interval.ms: 10s}}\n"
+        ),
+        [
+            ("4:16", "one of them commits"),
+            ("5:8", "a consumer subscribes to topics, or assigns itself partitions"),
+            ("6:25", "the consumer stops at 2s, which is not after its start at 3s"),
+            ("6:63", "heartbeat.interval.ms has to be less than session.timeout.ms"),
+        ],
+    ),
+    "a partition of an internal topic that nobody needs": (
+        "script: [{when: {leader: {__consumer_offsets-1: 0}}}]\n",
+        [("1:27", "unknown partition `__consumer_offsets-1`")],
+    ),
 }

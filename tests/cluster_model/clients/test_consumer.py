@@ -12,6 +12,7 @@ from harrow.cluster_model.protocol import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     NO_EPOCH,
+    READ_COMMITTED,
     FetchedPartition,
     FetchRequest,
     FetchResponse,
@@ -166,6 +167,44 @@ def test_control_batches_are_passed_over_and_no_record_of_the_application() -> N
     assert history.operations[-1].value == (("poll", {"t-0": [(0, "a"), (1, "b"), (3, "c")]}),)
     assert made.position == {"t-0": 5}
     assert made.has_read_to_end()
+
+
+def read_by(isolation_level: str, fetched: FetchedPartition) -> tuple[list[Any], Consumer, FakeHost]:
+    """Return what a consumer polls of a fetch."""
+    host, history = FakeHost(), History()
+    config = consumer_config("2.4", {"isolation.level": isolation_level})
+    made = Consumer(host, 0, (0, 1), ("t-0",), config, history, 1_000)
+    made.start()
+    told(host, 1, 3)
+    newest(host, FetchRequest).answer(FetchResponse({"t-0": fetched}))
+    host.advance(10_000)
+    polled = [read for operation in history.operations for _, _, read in operation.polls()]
+    return polled, made, host
+
+
+def test_read_committed_leaves_out_what_was_aborted_and_no_more() -> None:
+    stored = (
+        transactional("a", producer_id=8).stored_at(0, 3),
+        transactional("b", producer_id=9).stored_at(1, 3),
+        control(ABORT, producer_id=8).stored_at(2, 3),
+        transactional("c", producer_id=8).stored_at(3, 3),
+        batch("d", at=4, leader_epoch=3),
+        control(COMMIT, producer_id=8).stored_at(5, 3),
+        control(COMMIT, producer_id=9).stored_at(6, 3),
+        transactional("e", producer_id=8).stored_at(7, 3),
+    )
+    fetched = FetchedPartition(errors.NONE, 9, stored, aborted=((8, 7), (8, 0)), last_stable_offset=9)
+    polled, made, host = read_by("read_committed", fetched)
+    assert polled == ["b", "c", "d"]
+    assert made.position == {"t-0": 8}
+    assert newest(host, FetchRequest).body.isolation_level == READ_COMMITTED
+
+
+def test_read_committed_has_not_read_to_the_end_while_a_transaction_is_open() -> None:
+    open_ = FetchedPartition(errors.NONE, 3, last_stable_offset=0)
+    assert not read_by("read_committed", open_)[1].has_read_to_end()
+    hole = FetchedPartition(errors.NONE, 3, last_stable_offset=3)
+    assert read_by("read_committed", hole)[1].has_read_to_end()
 
 
 class Subscribed:

@@ -1,5 +1,6 @@
 """Logs on a disk: append, read, truncate, flush, power loss, and what a restart finds."""
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -13,8 +14,8 @@ from harrow.cluster_model.log.disk import (
     Disk,
 )
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.producer_state import ProducerStates
-from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerStates
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
@@ -277,6 +278,64 @@ def test_a_transaction_is_unstable_until_its_control_batch_is_below_the_high_wat
     assert found == [0, 0, 0, 1, 4]
 
 
+def test_a_log_knows_what_was_aborted_in_it_as_far_as_it_goes() -> None:
+    disk = Disk()
+    log = log_on(disk)
+    for number, control_type in enumerate((ABORT, COMMIT, ABORT)):
+        log.append_as_leader(transactional("a", producer_id=7, sequence=number), 0)
+        log.append_as_leader(control(control_type, producer_id=7), 0)
+    assert log.aborted_transactions(0, 6) == ((7, 0), (7, 4))
+    assert log.aborted_transactions(0, 4) == ((7, 0),)
+    assert log.aborted_transactions(2, 5) == ((7, 4),)
+    assert log_on(disk).aborted_transactions(0, 6) == ((7, 0), (7, 4))
+    log.truncate_to(5)
+    assert log.aborted_transactions(0, 6) == ((7, 0),)
+    log.truncate_fully_and_start_at(9)
+    assert log.aborted_transactions(0, 9) == ()
+
+
+def test_a_transaction_that_is_aborted_later_is_found_behind_others() -> None:
+    log = log_on(Disk())
+    log.append_as_leader(transactional("a", producer_id=7), 0)
+    log.append_as_leader(transactional("b", producer_id=8), 0)
+    log.append_as_leader(control(ABORT, producer_id=8), 0)
+    log.append_as_leader(control(ABORT, producer_id=7), 0)
+    assert log.aborted_transactions(0, 2) == ((8, 1), (7, 0))
+
+
+def test_a_coordinator_that_was_succeeded_ends_no_transaction_that_its_successor_has_ended() -> None:
+    log = log_on(Disk())
+
+    def end(coordinator_epoch: int, epoch: int = 0) -> str:
+        marker = ControlBatch(
+            (), 9, epoch, is_transactional=True, control_type=COMMIT, coordinator_epoch=coordinator_epoch
+        )
+        return log.append_as_leader(marker, 0).error
+
+    assert end(3) == end(3) == end(4) == errors.NONE
+    assert end(3) == end(3, epoch=1) == errors.TRANSACTION_COORDINATOR_FENCED
+    assert end(4, epoch=1) == errors.NONE
+    assert end(5, epoch=0) == errors.INVALID_PRODUCER_EPOCH
+    stored = log.batches[-1]
+    assert isinstance(stored, ControlBatch)
+    assert (stored.base_offset, stored.next_offset, stored.coordinator_epoch) == (3, 4, 4)
+    copied = pickle.loads(pickle.dumps(stored))
+    assert (copied.coordinator_epoch, copied.next_offset) == (4, 4)
+
+
+@pytest.mark.parametrize("behaviours", [V2_4, RELEASES["4.3"].behaviours])
+def test_a_marker_of_a_newer_epoch_fences_the_producer_and_lets_the_new_one_begin(
+    behaviours: Behaviours,
+) -> None:
+    log = log_on(Disk(), behaviours)
+    log.append_as_leader(transactional("a"), 0)
+    assert log.append_as_leader(control(ABORT, epoch=1), 0).error == errors.NONE
+    late = log.append_as_leader(transactional("b", sequence=1), 0).error
+    assert late == errors.INVALID_PRODUCER_EPOCH
+    new = RecordBatch(("c",), 9, 1, 0, is_transactional=True)
+    assert log.append_as_leader(new, 0).error == errors.NONE
+
+
 def test_transactions_are_learned_again_when_a_log_is_cut_or_opened() -> None:
     disk = Disk()
     log = log_on(disk)
@@ -440,9 +499,11 @@ def test_what_is_told_of_producers_is_what_reading_the_whole_log_tells(
         else:
             log = log_on(disk, behaviours)
         if step == "open" or follows_log:
-            whole = ProducerStates(behaviours)
+            index: list[AbortedTransaction] = []
+            whole = ProducerStates(behaviours, index)
             whole.rebuild(log.batches, [])
             assert told(log.producers) == told(whole)
+            assert not follows_log or disk.log_file(P).aborted_transactions == index
 
 
 def test_a_batch_is_read_again_once_however_often_a_log_is_opened() -> None:

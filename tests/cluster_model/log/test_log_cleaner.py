@@ -10,7 +10,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
 from harrow.cluster_model.log.log_cleaner import Cleaner, cleanable
 from harrow.cluster_model.log.log_manager import LogManager
-from harrow.cluster_model.log.record_batch import KeyedRecords, RecordBatch
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, KeyedRecords, RecordBatch
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset, UnifiedLog
 from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
@@ -387,3 +387,19 @@ def _table(file: LogFile) -> dict[str, str]:
             if not gone:
                 table[key] = value
     return table
+
+
+def test_what_was_aborted_goes_and_takes_the_place_of_nothing() -> None:
+    def ended(control_type: str) -> RecordBatch:
+        return RecordBatch((), 9, 0, size_bytes=78, is_transactional=True, control_type=control_type)
+
+    def written(record: Record) -> RecordBatch:
+        batch = keyed(record, producer_id=9)
+        return RecordBatch(
+            batch.values, 9, 0, size_bytes=batch.size_bytes, is_transactional=True, keyed=batch.keyed
+        )
+
+    log, file = log_of(keyed(A1), written(A2), ended(ABORT), written(B1), ended(COMMIT), keyed(C1))
+    assert clean(log, file) == [1]
+    assert records(file) == {0: "a1", 3: "b1", 5: "c1"}
+    assert [batch.base_offset for batch in file.batches if batch.is_control] == [2, 4]

@@ -156,3 +156,25 @@ def test_between_kip_360_and_kafka_15591_the_first_batch_in_a_log_may_have_any_s
 ) -> None:
     batch = RecordBatch(("m",), 1, 0, 3)
     assert states_after(release=release).check(batch, is_first=is_first) == error
+
+
+def coordinated(epoch: int = 0, at: int = -1) -> RecordBatch:
+    """Return what a group coordinator appends in a producer's transaction."""
+    return RecordBatch(("g t-0",), PID, epoch, base_offset=at, is_transactional=True)
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4", "4.5"])
+def test_of_what_a_coordinator_appends_only_the_epoch_is_checked(release: str) -> None:
+    states = states_after(release=release)
+    assert states.check(coordinated(), is_first=True) == errors.NONE
+    states = states_after(coordinated(1, at=0), coordinated(1, at=1), release=release)
+    assert states.find_duplicate(coordinated(1)) is None
+    assert states.check(coordinated(1)) == errors.NONE
+    assert states.check(coordinated(2)) == errors.NONE
+    assert states.check(coordinated(0)) == errors.INVALID_PRODUCER_EPOCH
+
+
+def test_a_producer_writes_nothing_beside_its_open_transaction() -> None:
+    states = states_after(coordinated(at=0))
+    assert states.check(sent(0)) == errors.INVALID_TXN_STATE
+    assert states.check(sent(0, producer_id=PID + 1)) == errors.NONE

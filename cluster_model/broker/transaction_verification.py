@@ -1,0 +1,96 @@
+"""A leader asks coordinators whether transactions have its partitions, or adds these to them (``AddPartitionsToTxnManager.scala``, KIP-890)."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import TRANSACTION_STATE
+
+_LISTENER: Final = "replication"
+_REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
+"""Kafka's default of a broker's ``request.timeout.ms``."""
+
+Verified = Callable[[dict[str, str]], None]
+"""Told of each partition the error."""
+
+
+class TransactionVerification:
+    """The questions of one broker, one at a time under way to each coordinator."""
+
+    def __init__(self, host: Host, metadata: MetadataCache, partitions: int, *, adds: bool) -> None:
+        """With *adds* a partition that is not in a transaction becomes a part of it (transactions v2)."""
+        self._host = host
+        self._metadata = metadata
+        self._partitions = partitions
+        self._adds = adds
+        self._clients: dict[int, NetworkClient] = {}
+        self._queues: dict[int, list[tuple[AddPartitionsToTxnRequest, Verified]]] = {}
+        self._busy: dict[int, None] = {}
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._is_closed = True
+        for client in self._clients.values():
+            client.close()
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: tuple[str, ...],
+        on_verified: Verified,
+    ) -> None:
+        """Ask the coordinator of a transactional id about partitions."""
+        number = partition_for(transactional_id, self._partitions)
+        coordinator = self._metadata.live_leader(f"{TRANSACTION_STATE}-{number}")
+        if coordinator == NO_LEADER:
+            on_verified(dict.fromkeys(partitions, errors.COORDINATOR_NOT_AVAILABLE))
+            return
+        request = AddPartitionsToTxnRequest(
+            *(transactional_id, producer_id, producer_epoch, partitions),
+            verify_only=not self._adds,
+        )
+        self._queues.setdefault(coordinator, []).append((request, on_verified))
+        self._send(coordinator)
+
+    def _send(self, coordinator: int) -> None:
+        queue = self._queues.get(coordinator)
+        if not queue or coordinator in self._busy or self._is_closed:
+            return
+        client = self._clients.get(coordinator)
+        if client is None:
+            client = self._clients[coordinator] = NetworkClient(
+                self._host, f"broker-{coordinator}", _LISTENER, _REQUEST_TIMEOUT_US
+            )
+        self._busy[coordinator] = None
+        asked = queue.pop(0)
+        client.send(asked[0], partial(self._answered, coordinator), asked)
+
+    def _answered(
+        self,
+        coordinator: int,
+        answer: AddPartitionsToTxnResponse | None,
+        asked: tuple[AddPartitionsToTxnRequest, Verified],
+    ) -> None:
+        self._busy.pop(coordinator, None)
+        request, on_verified = asked
+        if answer is None:
+            on_verified(dict.fromkeys(request.partitions, errors.NETWORK_EXCEPTION))
+        else:
+            on_verified({name: _producer_error(error) for name, error in answer.partitions.items()})
+        self._send(coordinator)
+
+
+def _producer_error(error: str) -> str:
+    """Return what producers expect to hear: of leaders they know no PRODUCER_FENCED."""
+    return errors.INVALID_PRODUCER_EPOCH if error == errors.PRODUCER_FENCED else error

@@ -1,0 +1,121 @@
+"""How a client finds the coordinator of its group or of its transactional id.
+
+After ``AbstractCoordinator.ensureCoordinatorReady`` and ``TransactionManager.lookupCoordinator``: any broker says who leads the key's
+partition of the internal topic. Who that is may have died, or may be about to be deposed, without that broker knowing.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.client_metadata import CLIENT_LISTENER, ClientMetadata
+from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest, FindCoordinatorResponse
+from harrow.cluster_model.settings import ConsumerConfig, ProducerConfig
+from harrow.cluster_model.sim.host import Host
+
+_SOON_US: Final = 1
+
+
+class CoordinatorLookup:
+    """The coordinator as a client knows it, and the connection to it.
+
+    *on_found* is called when it has been found, *on_failure* each time that it was asked for in vain; then it is asked for again by
+    itself. A member of a group has a connection to its coordinator that nothing else goes over, so that no fetch that
+    waits holds a heartbeat up (``coordinator = new Node(Integer.MAX_VALUE - id)``); a producer has one for all.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClientMetadata,
+        config: ConsumerConfig | ProducerConfig,
+        topic: str,
+        key: str,
+        backoff: ExponentialBackoff,
+        on_found: Callable[[], None],
+        *,
+        on_failure: Callable[[], None] | None = None,
+        has_own_connection: bool = False,
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._config = config
+        self._topic = topic
+        self._key = key
+        self._backoff = backoff
+        self._on_found = on_found
+        self._on_failure = on_failure
+        self._own_connections: dict[int, NetworkClient] | None = {} if has_own_connection else None
+        self._node: int | None = None
+        self._is_asking = False
+        self._failures = 0
+
+    @property
+    def node(self) -> int | None:
+        """The broker that is the coordinator, as far as the client knows."""
+        return self._node
+
+    def connection(self) -> NetworkClient | None:
+        """Return the connection to the coordinator; None, and forget it, where it cannot be reached just now."""
+        if self._node is None:
+            return None
+        connection = self._connection_to(self._node)
+        if not connection.is_usable():
+            self._node = None
+            return None
+        return connection
+
+    def find(self) -> None:
+        """Ask for the coordinator, unless it is known or has been asked for."""
+        if self._node is None and not self._is_asking:
+            self._is_asking = True
+            self._ask(None)
+
+    def forget(self) -> None:
+        """Take the coordinator for another broker than the one that is known: it has said so, or is gone."""
+        self._node = None
+
+    def _connection_to(self, node: int) -> NetworkClient:
+        if self._own_connections is None:
+            return self._metadata.connections[node]
+        connection = self._own_connections.get(node)
+        if connection is None:
+            config = self._config
+            connection = self._own_connections[node] = NetworkClient(
+                self._host,
+                f"broker-{node}",
+                CLIENT_LISTENER,
+                config.request_timeout_us,
+                config.reconnect_backoff_us,
+                config.reconnect_backoff_max_us,
+                on_disconnect=self._metadata.request_update,
+            )
+        return connection
+
+    def _ask(self, _: None) -> None:
+        connection = self._metadata.least_loaded()
+        if connection is None:
+            self._failed(self._metadata.usable_in_us())
+        else:
+            connection.send(FindCoordinatorRequest(self._topic, self._key), self._answered)
+
+    def _answered(self, response: FindCoordinatorResponse | None, _: None) -> None:
+        if response is None or response.error != errors.NONE:
+            self._failed(_SOON_US)
+        elif not self._connection_to(response.node).is_usable():
+            # Whoever was asked does not know yet that it is gone.
+            self._failed(_SOON_US)
+        else:
+            self._node = response.node
+            self._is_asking = False
+            self._failures = 0
+            self._on_found()
+
+    def _failed(self, least_us: int) -> None:
+        wait_us = max(self._backoff.backoff_us(self._failures), least_us)
+        self._failures += 1
+        self._host.set_timer(wait_us, self._ask)
+        if self._on_failure is not None:
+            self._on_failure()

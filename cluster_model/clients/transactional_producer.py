@@ -1,0 +1,188 @@
+"""A producer with a transactional id: what it sends takes effect with its transaction, all of it or nothing."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.clients.producer_batch import ProducerBatch
+from harrow.cluster_model.clients.transaction_manager import OnDone, TransactionManager
+from harrow.cluster_model.events import TransactionReported
+from harrow.cluster_model.history import FAIL, INFO, OK, SEND, TXN, MicroOperation
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+
+
+@dataclass(slots=True, eq=False)
+class _Transaction:
+    """What an application has sent in a transaction, and the offsets that it was told."""
+
+    sends: list[tuple[str, str]] = field(default_factory=list)
+    offsets: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+class TransactionalProducer(Producer):
+    """One session of a producer with a transactional id.
+
+    In the history a transaction is one operation: each send is invoked when the application sends it, and all of them are
+    completed together. It fails where it is aborted, or the producer fails before it has asked for a commit: then nobody
+    can commit it any more. Where a commit was asked for, and not answered, nobody knows.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.transactions = TransactionManager(
+            self._host, self._metadata, self._config, self._behaviours, self
+        )
+        self._sequences = self.transactions.sequences
+        self._operation = TXN
+        self._transaction: _Transaction | None = None
+
+    # The application's side
+
+    def init_transactions(self, on_done: OnDone) -> None:
+        """Fence former sessions and get an epoch: this comes first."""
+        self.transactions.init_transactions(on_done)
+
+    def begin_transaction(self) -> str:
+        """Begin a transaction; return the error."""
+        error = self.transactions.begin_transaction()
+        if error == errors.NONE:
+            self._transaction = _Transaction()
+        return error
+
+    def commit_transaction(self, on_done: OnDone) -> None:
+        self.transactions.commit_transaction(on_done)
+
+    def abort_transaction(self, on_done: OnDone) -> None:
+        self.transactions.abort_transaction(on_done)
+
+    def send_offsets(
+        self,
+        offsets: Mapping[str, int],
+        group: str,
+        member: str,
+        generation: int,
+        instance: str,
+        on_done: OnDone,
+    ) -> None:
+        """Commit offsets of a group with the transaction."""
+        self.transactions.send_offsets(offsets, group, member, generation, instance, on_done)
+
+    def send(
+        self, value: str, partition: str | None = None, key: str | None = None, *, tombstone: bool = False
+    ) -> None:
+        """Take a record for the transaction; without one, or after an error, it is thrown back at once."""
+        name = partition
+        if name is None:
+            name = self._partitioner.partition() if key is None else self._partitioner.partition_of(key)
+        error = self.transactions.add_partition(name)
+        transaction = self._transaction
+        if error != errors.NONE or transaction is None:
+            now_us = self._host.clock.now_us
+            self._history.send_invoked(self._process, name, value, now_us)
+            self._history.send_failed(self._process, name, value, now_us, error, definite=True)
+            return
+        transaction.sends.append((name, value))
+        super().send(value, name, key, tombstone=tombstone)
+
+    def abandon(self) -> None:
+        """The application dies: what it had not asked to be committed never is."""
+        self.abort_all("CRASHED")
+        self._report("CRASHED", is_certain=not self.transactions.commit_sent)
+
+    # The batches, as the transaction manager sees them
+
+    def has_incomplete(self) -> bool:
+        return any(self._queues.values()) or any(self._in_flight.values())
+
+    def abort_undrained(self, error: str) -> None:
+        for queue in self._queues.values():
+            for batch in [batch for batch in queue if not batch.has_sequence()]:
+                queue.remove(batch)
+                self._drop(batch)
+
+    def abort_all(self, error: str) -> None:
+        for queue in self._queues.values():
+            for batch in queue:
+                self._drop(batch)
+            queue.clear()
+        for batches in self._in_flight.values():
+            for batch in batches:
+                self._drop(batch)
+            batches.clear()
+
+    def _drop(self, batch: ProducerBatch) -> None:
+        if not batch.done:
+            batch.done = True
+            self.unfinished -= len(batch.values)
+
+    def wake(self) -> None:
+        self._run()
+
+    def transaction_ended(self, *, committed: bool) -> None:
+        self._host.emit(TransactionReported, self._host.name, committed)
+        transaction, self._transaction = self._transaction, None
+        if transaction is None or not transaction.sends:
+            return
+        if not committed:
+            self._complete_operation(transaction, FAIL, "ABORTED")
+            return
+        written: list[MicroOperation] = []
+        for name, value in transaction.sends:
+            offset = transaction.offsets.get((name, value))
+            written.append((SEND, name, value if offset is None else (offset, value)))
+        self._history.add(self._process, OK, TXN, tuple(written), self._host.clock.now_us)
+
+    def transaction_failed(self, error: str) -> None:
+        self._report(error, is_certain=not self.transactions.commit_sent)
+
+    def _report(self, error: str, *, is_certain: bool) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None and transaction.sends:
+            self._complete_operation(transaction, FAIL if is_certain else INFO, error)
+
+    def _complete_operation(self, transaction: _Transaction, type_: str, error: str) -> None:
+        sent = tuple([(SEND, name, value) for name, value in transaction.sends])
+        self._history.add(self._process, type_, TXN, sent, self._host.clock.now_us, error)
+
+    # The sender's side
+
+    def _run_once(self) -> None:
+        """Do first what the transaction needs; what is being ended waits for no more records."""
+        self._sequences.settle(self._outstanding)
+        if self.transactions.run():
+            self._flushes = self.transactions.is_completing()
+            super()._run_once()
+
+    def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
+        """Ask for no leader of a partition that is not a part of the transaction yet."""
+        if name not in self.transactions.partitions:
+            return None
+        return super()._ready_at_us(name, queue, now_us)
+
+    def _can_retry(self, batch: ProducerBatch, error: str) -> bool:
+        """With transactions v2 a leader may find that the transaction before is still being completed (KIP-890)."""
+        if error == errors.CONCURRENT_TRANSACTIONS:
+            error = errors.NOT_ENOUGH_REPLICAS
+        return super()._can_retry(batch, error)
+
+    def _succeed(self, batch: ProducerBatch, offset: int | None) -> None:
+        batch.done = True
+        self.unfinished -= len(batch.values)
+        transaction = self._transaction
+        if transaction is not None and offset is not None and offset >= 0:
+            for place, value in enumerate(batch.values):
+                transaction.offsets[batch.partition, value] = offset + place
+
+    def _fail(self, batch: ProducerBatch, error: str) -> None:
+        self._drop(batch)
+        self.transactions.batch_failed(error)
+        if batch.has_sequence() and self._sequences.producer_id != NO_PRODUCER_ID:
+            self._sequences.failed(
+                batch,
+                error,
+                retries_left=batch.attempts <= self._config.retries,
+                others=self._other_batches(batch),
+            )

@@ -1,0 +1,832 @@
+"""The coordinator of consumer groups on one broker (``GroupCoordinator.scala``, ``GroupMetadataManager.scala``).
+
+It has the groups of those partitions of ``__consumer_offsets`` that its broker leads. Each group is a state machine, which moves when a member
+asks for something, or is not heard of in time. What outlives the broker is in the log before anybody is told: a generation when it is
+stable, and each commit.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.coordinators.coordinator_log import NO_EPOCH, CoordinatorLog, CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.group import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    CommittedOffset,
+    Group,
+    Member,
+)
+from harrow.cluster_model.coordinators.groups.group_records import (
+    group_record,
+    group_tombstone,
+    groups_in,
+    offset_record,
+    offset_tombstone,
+)
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import (
+    NO_GENERATION,
+    NO_INSTANCE,
+    NO_MEMBER,
+    NO_OFFSET_COMMITTED,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from harrow.cluster_model.events import (
+    GroupAssigned,
+    GroupStateChanged,
+    OffsetsCommitted,
+    OffsetsExpired,
+    RequestRejected,
+)
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.topology import CONSUMER_OFFSETS
+
+_NOT_COORDINATING: Final = frozenset({errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR})
+_NOT_AVAILABLE: Final = frozenset(
+    {
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.NOT_ENOUGH_REPLICAS,
+        errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+_ID_END: Final = 1 << 32
+
+
+def _error_of_append(error: str) -> str:
+    """Return what a client is told of an append that failed (``GroupMetadataManager.storeOffsets``)."""
+    if error in _NOT_AVAILABLE:
+        return errors.COORDINATOR_NOT_AVAILABLE
+    return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
+
+
+class GroupCoordinator:
+    """Coordinates the groups whose partitions this broker leads.
+
+    *respond* answers a request. Nothing is watched, and no timer set, of a group that has no members and no offsets.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        replicas: ReplicaManager,
+        respond: Callable[[Message, Any], None],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._respond = respond
+        self._log = CoordinatorLog(CONSUMER_OFFSETS, host, replicas)
+        self._epochs: dict[int, int] = {}
+        self._loading: dict[int, None] = {}
+        self._groups: dict[str, Group] = {}
+        self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
+        self._expiry.start()
+        self.handlers: dict[str, Callable[[Message], None]] = {
+            "JoinGroup": self._handle_join,
+            "SyncGroup": self._handle_sync,
+            "Heartbeat": self._handle_heartbeat,
+            "LeaveGroup": self._handle_leave,
+            "OffsetCommit": self._handle_offset_commit,
+            "OffsetFetch": self._handle_offset_fetch,
+            "TxnOffsetCommit": self._handle_txn_offset_commit,
+        }
+
+    # Elections
+
+    def elected(self, partition: int, leader_epoch: int) -> None:
+        """Load the groups of a partition, unless they are here: another thread reads the log, and until then nobody is served."""
+        is_new = partition not in self._epochs
+        self._epochs[partition] = leader_epoch
+        if is_new and next(self._log.batches(partition), None) is not None:
+            self._loading[partition] = None
+            self._host.set_timer(0, self._load, partition)
+
+    def _load(self, partition: int) -> None:
+        if partition not in self._loading:
+            return
+        del self._loading[partition]
+        for group in groups_in(partition, self._log.batches(partition)).values():
+            self._groups[group.id] = group
+            if group.offsets:
+                self._expiry.request()
+            for member in group.members.values():
+                self._heard_of(group, member)
+            self._tell(group, "loaded")
+
+    def resigned(self, partition: int) -> None:
+        """Forget the groups of a partition; who waits for an answer is sent to look for its coordinator (``onGroupUnloaded``)."""
+        self._epochs.pop(partition, None)
+        self._loading.pop(partition, None)
+        for group in [each for each in self._groups.values() if each.partition == partition]:
+            del self._groups[group.id]
+            group.state = DEAD
+            for member in group.members.values():
+                self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
+                self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
+
+    def transaction_completed(self, partition: int, producer_id: int, *, committed: bool) -> None:
+        """Do with the offsets of a transaction what its marker says, which is in the partition (``handleTxnCompletion``)."""
+        for group in self._groups.values():
+            if group.partition == partition and producer_id in group.pending_offsets:
+                taken = group.end_transaction(producer_id, committed=committed)
+                if taken:
+                    self._expiry.request()
+                    offsets = tuple((name, each.offset) for name, each in taken.items())
+                    self._host.emit(
+                        OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets
+                    )
+
+    def _partition_error(self, group: str) -> str:
+        """Return why this broker does not coordinate a group."""
+        partition = partition_for(group, self._config.offsets_topic_partitions)
+        if partition in self._loading:
+            return errors.COORDINATOR_LOAD_IN_PROGRESS
+        return errors.NONE if partition in self._epochs else errors.NOT_COORDINATOR
+
+    def _new_group(self, name: str) -> Group:
+        group = self._groups[name] = Group(name, partition_for(name, self._config.offsets_topic_partitions))
+        group.empty_since_us = self._host.clock.now_us
+        return group
+
+    def _reject(self, message: Message, error: str) -> None:
+        if error != errors.NONE:
+            request = message[2]
+            self._host.emit(RequestRejected, self._broker, request.api, "", message[0].client.name, error)
+
+    def _tell(self, group: Group, reason: str) -> None:
+        members = tuple(group.members)
+        self._host.emit(
+            GroupStateChanged, self._broker, group.id, group.state, group.generation, members, reason
+        )
+
+    # Joining
+
+    def _handle_join(self, message: Message) -> None:
+        request: JoinGroupRequest = message[2]
+
+        def answer(response: JoinGroupResponse) -> None:
+            if response.error != errors.MEMBER_ID_REQUIRED:
+                self._reject(message, response.error)
+            self._respond(message, response)
+
+        error = self._partition_error(request.group)
+        config = self._config
+        if error == errors.NONE and not (
+            config.group_min_session_timeout_us
+            <= request.session_timeout_us
+            <= config.group_max_session_timeout_us
+        ):
+            error = errors.INVALID_SESSION_TIMEOUT
+        group = self._groups.get(request.group)
+        if error == errors.NONE and group is None and request.member != NO_MEMBER:
+            error = errors.UNKNOWN_MEMBER_ID
+        if error != errors.NONE:
+            answer(JoinGroupResponse(error, member=request.member))
+            return
+        if group is None:
+            group = self._new_group(request.group)
+        if not group.supports(request.protocols):
+            answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
+        elif request.member == NO_MEMBER:
+            self._join_new(group, request, message[0].client.name, answer)
+        else:
+            self._join_known(group, request, message[0].client.name, answer)
+
+    def _join_new(
+        self,
+        group: Group,
+        request: JoinGroupRequest,
+        client: str,
+        answer: Callable[[JoinGroupResponse], None],
+    ) -> None:
+        """Take who has no member id yet: at once, or when it comes with the one that it is given (KIP-394)."""
+        prefix = client if request.instance == NO_INSTANCE else request.instance
+        member_id = f"{prefix}-{self._host.choices.network.below(_ID_END):08x}"
+        if request.instance != NO_INSTANCE and request.instance in group.static_members:
+            self._replace_static(group, request, member_id, answer)
+        elif request.instance == NO_INSTANCE and self._behaviours.member_id_required:
+            group.pending_members[member_id] = None
+            self._host.set_timer(request.session_timeout_us, self._expire_pending, (group, member_id))
+            answer(JoinGroupResponse(errors.MEMBER_ID_REQUIRED, member=member_id))
+        else:
+            self._add_member(group, request, member_id, client, answer)
+
+    def _expire_pending(self, task: tuple[Group, str]) -> None:
+        group, member_id = task
+        if self._is_here(group) and member_id in group.pending_members:
+            del group.pending_members[member_id]
+            self._try_complete_join(group)
+
+    def _add_member(
+        self,
+        group: Group,
+        request: JoinGroupRequest,
+        member_id: str,
+        client: str,
+        answer: Callable[[JoinGroupResponse], None],
+    ) -> None:
+        member = Member(
+            member_id,
+            request.instance,
+            client,
+            request.session_timeout_us,
+            request.rebalance_timeout_us,
+            request.protocols,
+            on_join=answer,
+        )
+        group.add(member)
+        group.has_new_members = True
+        self._prepare_rebalance(group, f"{client} joins")
+
+    def _join_known(
+        self,
+        group: Group,
+        request: JoinGroupRequest,
+        client: str,
+        answer: Callable[[JoinGroupResponse], None],
+    ) -> None:
+        """Take who has a member id (``doCurrentMemberJoinGroup``)."""
+        if request.member in group.pending_members:
+            self._add_member(group, request, request.member, client, answer)
+            return
+        error = self._member_error(group, request.member, request.instance)
+        if error != errors.NONE:
+            answer(JoinGroupResponse(error, member=request.member))
+            return
+        member = group.members[request.member]
+        is_same = member.protocols == request.protocols
+        leads_stable = group.state == STABLE and member.id == group.leader
+        if group.state == PREPARING_REBALANCE or not is_same or leads_stable:
+            member.protocols = request.protocols
+            member.session_timeout_us = request.session_timeout_us
+            member.rebalance_timeout_us = request.rebalance_timeout_us
+            member.on_join = answer
+            if group.state == PREPARING_REBALANCE:
+                self._try_complete_join(group)
+            else:
+                self._prepare_rebalance(group, f"{member.client} joins again")
+        elif group.state in (COMPLETING_REBALANCE, STABLE):
+            # It has not got the answer, or joins without need: the generation goes on.
+            self._heard_of(group, member)
+            answer(self._joined(group, member))
+        else:
+            answer(JoinGroupResponse(errors.UNKNOWN_MEMBER_ID, member=request.member))
+
+    def _replace_static(
+        self,
+        group: Group,
+        request: JoinGroupRequest,
+        member_id: str,
+        answer: Callable[[JoinGroupResponse], None],
+    ) -> None:
+        """Have who has come back take the place of its former life, which is fenced (``updateStaticMemberAndRebalance``).
+
+        In a stable group it gets the same partitions again, and nobody else notices.
+        """
+        member = group.members[group.static_members[request.instance]]
+        fenced = errors.FENCED_INSTANCE_ID
+        self._answer_join(member, JoinGroupResponse(fenced, member=member.id))
+        self._answer_sync(member, SyncGroupResponse(fenced))
+        led = group.leader == member.id
+        former, before = member.id, member.protocols
+        group.replace_static(member, member_id)
+        member.session_timeout_us = request.session_timeout_us
+        member.rebalance_timeout_us = request.rebalance_timeout_us
+        self._heard_of(group, member)
+        selected = group.protocol
+        member.protocols = request.protocols
+        if group.state == STABLE and selected == group.selected_protocol() and before == request.protocols:
+            if self._behaviours.static_leader_skips_assignment:
+                response = self._joined(group, member)
+                response.skip_assignment = led
+            else:
+                # Its former life is said to lead, so that it does not assign.
+                response = self._joined(group, member)
+                response.leader, response.members = (former, ()) if led else (group.leader, ())
+            self._store(group, lambda error: answer(self._or_refused(response, error)))
+        else:
+            member.on_join = answer
+            if group.state == PREPARING_REBALANCE:
+                self._try_complete_join(group)
+            else:
+                self._prepare_rebalance(group, f"{member.client} comes back")
+
+    @staticmethod
+    def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
+        if error == errors.NONE:
+            return response
+        return JoinGroupResponse(_error_of_append(error), member=response.member)
+
+    def _member_error(self, group: Group, member: str, instance: str) -> str:
+        """Return why a request is not one of a member's (``validateCurrentMember``)."""
+        if instance != NO_INSTANCE and self._behaviours.static_members_fenced:
+            known = group.static_members.get(instance)
+            if known is None:
+                return errors.UNKNOWN_MEMBER_ID
+            if known != member:
+                return errors.FENCED_INSTANCE_ID
+        return errors.NONE if member in group.members else errors.UNKNOWN_MEMBER_ID
+
+    def _is_here(self, group: Group) -> bool:
+        return self._groups.get(group.id) is group
+
+    # Rebalances
+
+    def _maybe_rebalance(self, group: Group, reason: str) -> None:
+        if group.state in (STABLE, COMPLETING_REBALANCE, EMPTY):
+            self._prepare_rebalance(group, reason)
+        elif group.state == PREPARING_REBALANCE:
+            self._try_complete_join(group)
+
+    def _prepare_rebalance(self, group: Group, reason: str) -> None:
+        """Have all members join again, and wait for them (``prepareRebalance``, ``DelayedJoin``, ``InitialDelayedJoin``).
+
+        An empty group waits a moment for others that are about to start (KIP-134).
+        """
+        if group.state == PREPARING_REBALANCE:
+            self._try_complete_join(group)
+            return
+        if group.state == COMPLETING_REBALANCE:
+            self._fail_syncs(group, errors.REBALANCE_IN_PROGRESS)
+        was_empty = group.state == EMPTY
+        group.state = PREPARING_REBALANCE
+        group.rebalances += 1
+        self._tell(group, reason)
+        delay_us = self._config.group_initial_rebalance_delay_us if was_empty else 0
+        timeout_us = group.rebalance_timeout_us()
+        if delay_us:
+            group.initial_wait_us = max(timeout_us - delay_us, 0)
+            group.has_new_members = False
+            self._host.set_timer(delay_us, self._end_initial_delay, (group, group.rebalances))
+            return
+        self._try_complete_join(group)
+        if group.state == PREPARING_REBALANCE:
+            self._host.set_timer(timeout_us, self._expire_join, (group, group.rebalances))
+
+    def _end_initial_delay(self, task: tuple[Group, int]) -> None:
+        group, rebalance = task
+        if not self._is_current(group, rebalance):
+            return
+        left_us = group.initial_wait_us
+        assert left_us is not None, "the end of a wait that has not begun"
+        if group.has_new_members and left_us:
+            delay_us = min(self._config.group_initial_rebalance_delay_us, left_us)
+            group.has_new_members = False
+            group.initial_wait_us = left_us - delay_us
+            self._host.set_timer(delay_us, self._end_initial_delay, task)
+        else:
+            group.initial_wait_us = None
+            self._complete_join(group)
+
+    def _is_current(self, group: Group, rebalance: int) -> bool:
+        return self._is_here(group) and group.rebalances == rebalance and group.state == PREPARING_REBALANCE
+
+    def _try_complete_join(self, group: Group) -> None:
+        waits = group.initial_wait_us is not None
+        if group.state == PREPARING_REBALANCE and not waits and group.have_all_joined():
+            self._complete_join(group)
+
+    def _expire_join(self, task: tuple[Group, int]) -> None:
+        group, rebalance = task
+        if self._is_current(group, rebalance):
+            self._complete_join(group)
+
+    def _complete_join(self, group: Group) -> None:
+        """Begin a generation with those that have joined (``onCompleteJoin``). A static member has as long as its session."""
+        for member in [each for each in group.members.values() if each.on_join is None]:
+            if member.instance == NO_INSTANCE or not self._behaviours.static_members_fenced:
+                group.remove(member)
+        group.has_new_members = False
+        joined = [member for member in group.members.values() if member.on_join is not None]
+        if group.members and not joined:
+            self._host.set_timer(group.rebalance_timeout_us(), self._expire_join, (group, group.rebalances))
+            return
+        group.elect_joined_leader()
+        group.generation += 1
+        if not group.members:
+            self._become_empty(group)
+            return
+        group.protocol = group.selected_protocol()
+        group.state = COMPLETING_REBALANCE
+        group.pending_sync = dict.fromkeys(group.members)
+        self._tell(group, f"{group.members[group.leader].client} leads")
+        if self._behaviours.syncs_expire:
+            self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
+        for member in list(group.members.values()):
+            if member.on_join is not None:
+                response = self._joined(group, member)
+                self._answer_join(member, response)
+            self._heard_of(group, member)
+
+    def _become_empty(self, group: Group) -> None:
+        group.state, group.protocol = EMPTY, ""
+        group.empty_since_us = self._host.clock.now_us
+        self._tell(group, "no members are left")
+        self._store(group, lambda _: None)
+        self._expiry.request()
+
+    def _joined(self, group: Group, member: Member) -> JoinGroupResponse:
+        leads = member.id == group.leader
+        return JoinGroupResponse(
+            errors.NONE,
+            group.generation,
+            group.protocol,
+            group.leader,
+            member.id,
+            tuple(group.subscribed()) if leads else (),
+        )
+
+    def _expire_sync(self, task: tuple[Group, int]) -> None:
+        """Remove who has joined and does not ask for its partitions: the others would wait for ever (KAFKA-12890)."""
+        group, generation = task
+        if (
+            not self._is_here(group)
+            or group.generation != generation
+            or group.state not in (COMPLETING_REBALANCE, STABLE)
+        ):
+            return
+        late = [group.members[name] for name in group.pending_sync if name in group.members]
+        for member in late:
+            self._remove(group, member)
+        if late:
+            self._maybe_rebalance(group, f"{late[0].client} does not sync")
+
+    @staticmethod
+    def _answer_join(member: Member, response: JoinGroupResponse) -> None:
+        if member.on_join is not None:
+            answer, member.on_join = member.on_join, None
+            answer(response)
+
+    @staticmethod
+    def _answer_sync(member: Member, response: SyncGroupResponse) -> None:
+        if member.on_sync is not None:
+            answer, member.on_sync = member.on_sync, None
+            answer(response)
+
+    def _fail_syncs(self, group: Group, error: str) -> None:
+        for member in list(group.members.values()):
+            member.partitions = ()
+            if member.on_sync is not None:
+                self._answer_sync(member, SyncGroupResponse(error))
+                self._heard_of(group, member)
+
+    # Partitions of members
+
+    def _handle_sync(self, message: Message) -> None:
+        request: SyncGroupRequest = message[2]
+
+        def answer(response: SyncGroupResponse) -> None:
+            self._reject(message, response.error)
+            self._respond(message, response)
+
+        error = self._partition_error(request.group)
+        if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
+            # The generation under way was in memory alone: it has to join again (``handleSyncGroup``).
+            error = errors.REBALANCE_IN_PROGRESS
+        group = self._groups.get(request.group)
+        if error == errors.NONE:
+            error = self._generation_error(group, request.member, request.instance, request.generation)
+        if error == errors.NONE and group is not None and group.state == PREPARING_REBALANCE:
+            error = errors.REBALANCE_IN_PROGRESS
+        if error != errors.NONE or group is None:
+            answer(SyncGroupResponse(error))
+            return
+        member = group.members[request.member]
+        group.pending_sync.pop(member.id, None)
+        if group.state == STABLE:
+            self._heard_of(group, member)
+            answer(SyncGroupResponse(errors.NONE, member.partitions))
+            return
+        member.on_sync = answer
+        if member.id == group.leader:
+            self._store_assignment(group, request.assignments)
+
+    def _store_assignment(self, group: Group, assignments: Mapping[str, tuple[str, ...]]) -> None:
+        generation = group.generation
+
+        def stored(error: str) -> None:
+            if not self._is_here(group) or (group.state, group.generation) != (
+                COMPLETING_REBALANCE,
+                generation,
+            ):
+                return
+            if error == errors.NONE:
+                self._become_stable(group)
+            else:
+                is_late = error == errors.REQUEST_TIMED_OUT
+                self._fail_syncs(group, errors.REBALANCE_IN_PROGRESS if is_late else _error_of_append(error))
+                self._maybe_rebalance(group, "its assignment was not stored")
+
+        for member in group.members.values():
+            member.partitions = assignments.get(member.id, ())
+        self._store(group, stored)
+
+    def _become_stable(self, group: Group) -> None:
+        group.state = STABLE
+        self._tell(group, "its members know what they read")
+        assigned = tuple((member.id, member.partitions) for member in group.members.values())
+        self._host.emit(GroupAssigned, self._broker, group.id, group.generation, assigned)
+        for member in list(group.members.values()):
+            self._heard_of(group, member)
+            self._answer_sync(member, SyncGroupResponse(errors.NONE, member.partitions))
+
+    def _store(self, group: Group, on_complete: Callable[[str], None]) -> None:
+        self._append(group, (group_record(group, self._host.clock.now_us),), on_complete)
+
+    def _append(
+        self,
+        group: Group,
+        records: Iterable[CoordinatorRecord],
+        on_complete: Callable[[str], None],
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_EPOCH,
+    ) -> None:
+        self._log.append(
+            group.partition,
+            tuple(records),
+            self._config.offsets_commit_timeout_us,
+            on_complete,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+        )
+
+    # Sessions
+
+    def _handle_heartbeat(self, message: Message) -> None:
+        request: HeartbeatRequest = message[2]
+        error = self._partition_error(request.group)
+        group = self._groups.get(request.group)
+        if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
+            # Nobody's session runs while groups are loaded.
+            error = errors.NONE
+        elif error == errors.NONE:
+            error = self._generation_error(group, request.member, request.instance, request.generation)
+            if error == errors.NONE and group is not None:
+                self._heard_of(group, group.members[request.member])
+                if group.state == PREPARING_REBALANCE:
+                    error = errors.REBALANCE_IN_PROGRESS
+        self._reject(message, error)
+        self._respond(message, HeartbeatResponse(error))
+
+    def _generation_error(self, group: Group | None, member: str, instance: str, generation: int) -> str:
+        if group is None or group.state in (EMPTY, DEAD):
+            return errors.UNKNOWN_MEMBER_ID
+        error = self._member_error(group, member, instance)
+        if error == errors.NONE and generation != group.generation:
+            return errors.ILLEGAL_GENERATION
+        return error
+
+    def _heard_of(self, group: Group, member: Member) -> None:
+        """Give a member a whole session from now on."""
+        member.deadline_us = self._host.clock.now_us + member.session_timeout_us
+        self._watch(group, member)
+
+    def _watch(self, group: Group, member: Member) -> None:
+        if not member.is_watched:
+            member.is_watched = True
+            wait_us = member.deadline_us - self._host.clock.now_us
+            self._host.set_timer(wait_us, self._check_session, (group, member))
+
+    def _check_session(self, task: tuple[Group, Member]) -> None:
+        """Remove a member that was not heard of; of who awaits an answer nothing can be heard."""
+        group, member = task
+        member.is_watched = False
+        if not self._is_here(group) or group.members.get(member.id) is not member or member.awaits():
+            return
+        if self._host.clock.now_us < member.deadline_us:
+            self._watch(group, member)
+        else:
+            self._remove(group, member)
+            self._maybe_rebalance(group, f"the session of {member.client} has expired")
+
+    def _remove(self, group: Group, member: Member) -> None:
+        group.remove(member)
+        self._answer_join(member, JoinGroupResponse(errors.UNKNOWN_MEMBER_ID))
+        self._answer_sync(member, SyncGroupResponse(errors.UNKNOWN_MEMBER_ID))
+
+    def _handle_leave(self, message: Message) -> None:
+        request: LeaveGroupRequest = message[2]
+        error = self._partition_error(request.group)
+        group = self._groups.get(request.group)
+        if error == errors.NONE and group is None:
+            error = errors.UNKNOWN_MEMBER_ID
+        if error == errors.NONE and group is not None:
+            if request.member in group.pending_members:
+                del group.pending_members[request.member]
+                self._try_complete_join(group)
+            else:
+                error = self._member_error(group, request.member, request.instance)
+                if error == errors.NONE:
+                    member = group.members[request.member]
+                    self._remove(group, member)
+                    self._maybe_rebalance(group, f"{member.client} leaves")
+        self._reject(message, error)
+        self._respond(message, LeaveGroupResponse(error))
+
+    # Offsets
+
+    def _handle_offset_commit(self, message: Message) -> None:
+        request: OffsetCommitRequest = message[2]
+        error = self._partition_error(request.group)
+        group = self._groups.get(request.group)
+        if error == errors.NONE:
+            if group is not None:
+                error = self._commit_error(group, request)
+            elif request.generation == NO_GENERATION:
+                group = self._new_group(request.group)
+            else:
+                error = errors.ILLEGAL_GENERATION
+        if error != errors.NONE or group is None:
+            self._reject(message, error)
+            self._respond(message, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+            return
+        member = group.members.get(request.member)
+        if member is not None:
+            self._heard_of(group, member)
+
+        def stored(error: str) -> None:
+            self._reject(message, error)
+            self._respond(message, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+
+        self._store_offsets(group, request.member, request.generation, request.offsets, stored)
+
+    def _commit_error(self, group: Group, request: OffsetCommitRequest) -> str:
+        """Return why a commit is not taken (``validateOffsetCommit``)."""
+        no_member = request.generation == NO_GENERATION and group.state == EMPTY
+        if no_member or not self._behaviours.commits_fenced:
+            return errors.NONE
+        error = self._member_error(group, request.member, request.instance)
+        if error != errors.NONE:
+            return error
+        if request.generation != group.generation:
+            return errors.ILLEGAL_GENERATION
+        return errors.REBALANCE_IN_PROGRESS if group.state == COMPLETING_REBALANCE else errors.NONE
+
+    def _store_offsets(
+        self,
+        group: Group,
+        member: str,
+        generation: int,
+        offsets: Mapping[str, int],
+        on_complete: Callable[[str], None],
+    ) -> None:
+        now_us = self._host.clock.now_us
+        committed = self._placed(group, offsets)
+        for name in offsets:
+            group.in_flight[name] = group.in_flight.get(name, 0) + 1
+
+        def stored(error: str) -> None:
+            for name in offsets:
+                group.in_flight[name] -= 1
+                if not group.in_flight[name]:
+                    del group.in_flight[name]
+                if error == errors.NONE:
+                    group.take_offset(name, committed[name])
+            if error == errors.NONE and self._is_here(group):
+                pairs = tuple(offsets.items())
+                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, pairs)
+                self._expiry.request()
+            on_complete(_error_of_append(error))
+
+        records = (offset_record(group.id, name, offset, now_us) for name, offset in offsets.items())
+        self._append(group, records, stored)
+
+    def _placed(self, group: Group, offsets: Mapping[str, int]) -> dict[str, CommittedOffset]:
+        """Return commits with their places in the log, as far as that orders them."""
+        now_us = self._host.clock.now_us
+        placed = {}
+        for name, offset in offsets.items():
+            placed[name] = CommittedOffset(offset, now_us, group.appended)
+            group.appended += 1
+        return placed
+
+    def _handle_txn_offset_commit(self, message: Message) -> None:
+        """Take what a transaction commits: it counts when its marker comes (``doTxnCommitOffsets``, KIP-447)."""
+        request: TxnOffsetCommitRequest = message[2]
+
+        def answer(error: str) -> None:
+            self._reject(message, error)
+            self._respond(message, TxnOffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+
+        error = self._partition_error(request.group)
+        if error != errors.NONE:
+            answer(error)
+            return
+        group = self._groups.get(request.group)
+        if request.generation != NO_GENERATION or request.member != NO_MEMBER:
+            error = errors.ILLEGAL_GENERATION
+            if group is not None:
+                error = self._member_error(group, request.member, request.instance)
+                if error == errors.NONE and request.generation != group.generation:
+                    error = errors.ILLEGAL_GENERATION
+            if error != errors.NONE and self._behaviours.commits_fenced:
+                answer(error)
+                return
+        if group is None:
+            group = self._new_group(request.group)
+        self._store_pending(group, request, answer)
+
+    def _store_pending(
+        self, group: Group, request: TxnOffsetCommitRequest, answer: Callable[[str], None]
+    ) -> None:
+        now_us = self._host.clock.now_us
+        committed = self._placed(group, request.offsets)
+        pending = group.pending_offsets.setdefault(request.producer_id, {})
+        pending.update(committed)
+
+        def stored(error: str) -> None:
+            if error != errors.NONE:
+                kept = group.pending_offsets.get(request.producer_id, {})
+                for name, offset in committed.items():
+                    if kept.get(name) is offset:
+                        del kept[name]
+                if not kept:
+                    group.pending_offsets.pop(request.producer_id, None)
+            answer(_error_of_append(error))
+
+        records = (offset_record(group.id, name, offset, now_us) for name, offset in request.offsets.items())
+        self._append(
+            group,
+            records,
+            stored,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+        )
+
+    def _handle_offset_fetch(self, message: Message) -> None:
+        request: OffsetFetchRequest = message[2]
+        error = self._partition_error(request.group)
+        if error != errors.NONE:
+            self._reject(message, error)
+            nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
+            self._respond(message, OffsetFetchResponse(nothing, error))
+            return
+        group = self._groups.get(request.group)
+        found = {}
+        for name in request.partitions:
+            committed = None if group is None else group.offsets.get(name)
+            if group is not None and request.require_stable and group.is_unstable(name):
+                found[name] = (errors.UNSTABLE_OFFSET_COMMIT, NO_OFFSET_COMMITTED)
+            else:
+                found[name] = (
+                    errors.NONE,
+                    NO_OFFSET_COMMITTED if committed is None else committed.offset,
+                )
+        self._respond(message, OffsetFetchResponse(found))
+
+    def _expire_offsets(self) -> bool:
+        """Forget old offsets, and groups of which nothing is left (``cleanupGroupMetadata``); return whether any are left.
+
+        Before KIP-211 those of a group with members were forgotten as well.
+        """
+        now_us = self._host.clock.now_us
+        retention_us = self._config.offsets_retention_us
+        for group in list(self._groups.values()):
+            spared = self._behaviours.offsets_kept_while_read
+            if spared and (group.state != EMPTY or now_us - group.empty_since_us < retention_us):
+                continue
+            expired = {
+                name: each.offset
+                for name, each in group.offsets.items()
+                if now_us - each.committed_us >= retention_us and not group.is_unstable(name)
+            }
+            for name in expired:
+                del group.offsets[name]
+            records = [offset_tombstone(group.id, name) for name in expired]
+            if group.is_idle():
+                group.state = DEAD
+                del self._groups[group.id]
+                records.append(group_tombstone(group))
+            if records:
+                self._append(group, records, lambda _: None)
+            if expired:
+                self._host.emit(OffsetsExpired, self._broker, group.id, tuple(expired.items()))
+        return any(group.offsets for group in self._groups.values())

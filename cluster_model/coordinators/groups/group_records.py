@@ -1,0 +1,119 @@
+"""What the coordinator of groups writes to ``__consumer_offsets``, and what an elected one makes of it (``GroupMetadataManager.scala``).
+
+There are two kinds of records: what a group is, in each generation, and what it has committed of a partition.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord, records_of
+from harrow.cluster_model.coordinators.groups.group import EMPTY, STABLE, CommittedOffset, Group, Member
+from harrow.cluster_model.coordinators.protocol import Subscription
+from harrow.cluster_model.log.record_batch import COMMIT, RecordBatch
+
+_GROUP: Final = "group"
+_OFFSET: Final = "offset"
+
+
+def group_record(group: Group, now_us: int) -> CoordinatorRecord:
+    """Return what a group is: its generation with its members and what each of them reads."""
+    members = [
+        {
+            "id": member.id,
+            "instance": member.instance,
+            "client": member.client,
+            "session_timeout": member.session_timeout_us,
+            "rebalance_timeout": member.rebalance_timeout_us,
+            "subscription": list(member.subscription(group.protocol)),
+            "partitions": list(member.partitions),
+        }
+        for member in group.members.values()
+    ]
+    value = {
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "at": now_us,
+        "members": members,
+    }
+    return CoordinatorRecord(f"{_GROUP} {group.id}", value)
+
+
+def group_tombstone(group: Group) -> CoordinatorRecord:
+    return CoordinatorRecord(f"{_GROUP} {group.id}", None)
+
+
+def offset_record(group: str, partition: str, offset: int, now_us: int) -> CoordinatorRecord:
+    return CoordinatorRecord(f"{_OFFSET} {partition} {group}", {"offset": offset, "at": now_us})
+
+
+def offset_tombstone(group: str, partition: str) -> CoordinatorRecord:
+    return CoordinatorRecord(f"{_OFFSET} {partition} {group}", None)
+
+
+def groups_in(number: int, batches: Iterable[RecordBatch]) -> dict[str, Group]:
+    """Return the groups of which a partition of ``__consumer_offsets`` tells (``doLoadGroupsAndOffsets``)."""
+    groups: dict[str, Group] = {}
+
+    def known(name: str) -> Group:
+        if name not in groups:
+            groups[name] = Group(name, number)
+        return groups[name]
+
+    end = 0
+    for batch in batches:
+        end = batch.next_offset
+        if batch.is_control:
+            for group in groups.values():
+                group.end_transaction(batch.producer_id, committed=batch.control_type == COMMIT)
+            continue
+        for (place, _), record in zip(batch.records(), records_of(batch), strict=True):
+            kind, _, rest = record.key.partition(" ")
+            if kind == _GROUP:
+                _load_group(known(rest), record.value)
+            else:
+                partition, _, name = rest.partition(" ")
+                _load_offset(known(name), partition, record.value, place, batch)
+    for group in groups.values():
+        group.appended = end
+    return {
+        name: group
+        for name, group in groups.items()
+        if group.members or group.offsets or group.pending_offsets or group.generation
+    }
+
+
+def _load_group(group: Group, value: Any) -> None:
+    group.members, group.static_members = {}, {}
+    if value is None:
+        group.state, group.generation = EMPTY, 0
+        return
+    group.generation, group.protocol = value["generation"], value["protocol"]
+    for told in value["members"]:
+        topics, owned, generation, rack = told["subscription"]
+        subscription = Subscription(tuple(topics), tuple(owned), generation, rack)
+        group.add(
+            Member(
+                told["id"],
+                told["instance"],
+                told["client"],
+                told["session_timeout"],
+                told["rebalance_timeout"],
+                ((group.protocol, subscription),),
+                tuple(told["partitions"]),
+            )
+        )
+    group.leader = value["leader"]
+    group.state = STABLE if group.members else EMPTY
+    group.empty_since_us = value["at"]
+
+
+def _load_offset(group: Group, partition: str, value: Any, place: int, batch: RecordBatch) -> None:
+    if value is None:
+        group.offsets.pop(partition, None)
+        return
+    committed = CommittedOffset(value["offset"], value["at"], place)
+    if batch.is_transactional:
+        group.pending_offsets.setdefault(batch.producer_id, {})[partition] = committed
+    else:
+        group.take_offset(partition, committed)

@@ -1,0 +1,485 @@
+"""The coordinator of transactions (``TransactionCoordinator.scala``): one on each broker, for the transactional ids that it leads."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.coordinators.coordinator_log import CoordinatorLog
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+)
+from harrow.cluster_model.coordinators.transactions.transaction_marker_channel import TransactionMarkerChannel
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
+    AT_REST,
+    COMPLETE,
+    COMPLETE_COMMIT,
+    EPOCH_MAX,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARE_EPOCH_FENCE,
+    PREPARED,
+    TransactionMetadata,
+    Transition,
+    is_epoch_exhausted,
+)
+from harrow.cluster_model.coordinators.transactions.transaction_state_manager import (
+    Found,
+    TransactionStateManager,
+)
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
+
+GenerateProducerId = Callable[[Callable[[InitProducerIdResponse], None]], None]
+EndTxnAnswered = Callable[[EndTxnResponse], None]
+
+_ANSWERED: Final = "ANSWERED"
+
+
+class TransactionCoordinator:
+    """Coordinates the transactional ids of the partitions of ``__transaction_state`` that its broker leads."""
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        generate_producer_id: GenerateProducerId,
+    ) -> None:
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._metadata = metadata
+        self._generate_producer_id = generate_producer_id
+        self._states = TransactionStateManager(
+            broker,
+            host,
+            CoordinatorLog(TRANSACTION_STATE, host, replicas),
+            config.transaction_topic_partitions,
+            self._transaction_opened,
+            self._finish,
+        )
+        self._markers = TransactionMarkerChannel(host, metadata, self._states, behaviours)
+        self._aborting = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)
+        self._expiring = PeriodicTask(host, config.transactional_id_cleanup_interval_us, self._expire)
+
+    def start(self) -> None:
+        """Begin to look for transactions that have been open for too long, as long as any is open."""
+        self._aborting.start()
+        self._expiring.start()
+
+    def close(self) -> None:
+        """Coordinate nothing any more."""
+        self._states.unload_all()
+        self._markers.close()
+
+    # Elections
+
+    def elected(self, partition: int, leader_epoch: int) -> None:
+        """Load what a partition says, and finish what its former coordinator has prepared."""
+        if self._states.load(partition, leader_epoch):
+            self._markers.forget(partition)
+
+    def resigned(self, partition: int) -> None:
+        """Forget what a partition says."""
+        self._states.unload(partition)
+        self._markers.forget(partition)
+
+    def _finish(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
+        if metadata.state == PREPARE_COMMIT and not self._behaviours.prepared_commit_finished:
+            metadata.known = replace(metadata.known, state=PREPARE_ABORT)
+        transition = metadata.prepare_complete(self._host.clock.now_us)
+        self._markers.end(coordinator_epoch, metadata, transition)
+
+    # InitProducerId
+
+    def init_producer_id(
+        self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]
+    ) -> None:
+        """Give a producer its id and epoch; what its predecessor has left open is aborted first."""
+        if not 0 < request.transaction_timeout_us <= self._config.transaction_max_timeout_us:
+            respond(_no_producer(errors.INVALID_TRANSACTION_TIMEOUT))
+        else:
+            self._init(request, respond, NO_PRODUCER_ID)
+
+    def _init(
+        self,
+        request: InitProducerIdRequest,
+        respond: Callable[[InitProducerIdResponse], None],
+        new_producer_id: int,
+    ) -> None:
+        """Do that; *new_producer_id* is one that has been fetched, for the last time it turned out that one is needed."""
+        now_us = self._host.clock.now_us
+        found = self._states.find(request.transactional_id)
+        if found.error == errors.NONE and found.metadata is None and new_producer_id != NO_PRODUCER_ID:
+            created = TransactionMetadata.created(
+                request.transactional_id, new_producer_id, request.transaction_timeout_us, now_us
+            )
+            found = self._states.put_if_absent(created)
+            self._expiring.request()
+        if found.error != errors.NONE:
+            respond(_no_producer(found.error))
+            return
+        metadata = found.metadata
+        if metadata is None:
+            self._init_with_new_id(request, respond)
+            return
+        error = self._init_error(request, metadata)
+        if error != errors.NONE:
+            respond(_no_producer(error))
+            return
+        if metadata.state == ONGOING:
+            self._fence(metadata, partial(_retry_after_abort, respond))
+            return
+        expected = request.producer_epoch if request.producer_id != NO_PRODUCER_ID else None
+        transition: Transition | str
+        if is_epoch_exhausted(metadata.producer_epoch) and expected in (None, metadata.producer_epoch):
+            if new_producer_id == NO_PRODUCER_ID:
+                self._init_with_new_id(request, respond)
+                return
+            transition = metadata.prepare_rotation(
+                new_producer_id,
+                request.transaction_timeout_us,
+                now_us,
+                keeps_last_epoch=expected is not None,
+            )
+        else:
+            transition = metadata.prepare_new_epoch(request.transaction_timeout_us, expected, now_us)
+        if isinstance(transition, str):
+            respond(_no_producer(self._fenced_error()))
+        else:
+            self._states.append(
+                request.transactional_id,
+                found.coordinator_epoch,
+                transition,
+                partial(_initialised, respond, transition),
+            )
+
+    def _init_with_new_id(
+        self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]
+    ) -> None:
+        def generated(answer: InitProducerIdResponse) -> None:
+            if answer.error != errors.NONE:
+                respond(_no_producer(answer.error))
+            else:
+                self._init(request, respond, answer.producer_id)
+
+        self._generate_producer_id(generated)
+
+    def _init_error(self, request: InitProducerIdRequest, metadata: TransactionMetadata) -> str:
+        if metadata.pending_state is not None:
+            return errors.CONCURRENT_TRANSACTIONS
+        known = metadata.known
+        if (
+            request.producer_id not in (NO_PRODUCER_ID, known.producer_id)
+            and known.producer_epoch != NO_EPOCH
+            and not (
+                request.producer_id == known.previous_producer_id
+                and is_epoch_exhausted(request.producer_epoch)
+            )
+        ):
+            return self._fenced_error()
+        return errors.CONCURRENT_TRANSACTIONS if metadata.state in PREPARED else errors.NONE
+
+    # Partitions
+
+    def add_partitions(
+        self, request: AddPartitionsToTxnRequest, respond: Callable[[AddPartitionsToTxnResponse], None]
+    ) -> None:
+        """Add partitions to a transaction, or say whether they are in it."""
+        if request.verify_only:
+            respond(AddPartitionsToTxnResponse(self._verified(request)))
+            return
+        unknown = [name for name in request.partitions if self._metadata.leader_and_epoch(name) is None]
+        if unknown:
+            respond(
+                AddPartitionsToTxnResponse(
+                    {
+                        name: errors.UNKNOWN_TOPIC_OR_PARTITION
+                        if name in unknown
+                        else errors.OPERATION_NOT_ATTEMPTED
+                        for name in request.partitions
+                    }
+                )
+            )
+            return
+        self._add(
+            *(request.transactional_id, request.producer_id, request.producer_epoch, request.partitions),
+            lambda error: respond(AddPartitionsToTxnResponse(dict.fromkeys(request.partitions, error))),
+        )
+
+    def add_offsets(
+        self, request: AddOffsetsToTxnRequest, respond: Callable[[AddOffsetsToTxnResponse], None]
+    ) -> None:
+        """Add the partition that has the offsets of a group."""
+        number = partition_for(request.group, self._config.offsets_topic_partitions)
+        self._add(
+            *(request.transactional_id, request.producer_id, request.producer_epoch),
+            (f"{CONSUMER_OFFSETS}-{number}",),
+            lambda error: respond(AddOffsetsToTxnResponse(error)),
+        )
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: tuple[str, ...],
+        on_complete: Callable[[str], None],
+    ) -> None:
+        found = self._states.find(transactional_id)
+        metadata = found.metadata
+        error = self._producer_error(found, producer_id, producer_epoch)
+        if metadata is None or error != errors.NONE:
+            on_complete(error)
+        elif metadata.pending_state is not None or metadata.state in PREPARED:
+            on_complete(errors.CONCURRENT_TRANSACTIONS)
+        elif metadata.state == ONGOING and all(name in metadata.partitions for name in partitions):
+            on_complete(errors.NONE)
+        else:
+            transition = metadata.prepare_add(
+                partitions, self._host.clock.now_us, is_v2=self._behaviours.transactions_v2
+            )
+            self._states.append(transactional_id, found.coordinator_epoch, transition, on_complete)
+
+    def _verified(self, request: AddPartitionsToTxnRequest) -> dict[str, str]:
+        """Return of each partition whether it is in the transaction (``handleVerifyPartitionsInTransaction``)."""
+        found = self._states.find(request.transactional_id)
+        metadata = found.metadata
+        error = self._producer_error(found, request.producer_id, request.producer_epoch)
+        if metadata is None or error != errors.NONE:
+            return dict.fromkeys(request.partitions, error)
+        if metadata.state in PREPARED:
+            return dict.fromkeys(request.partitions, errors.CONCURRENT_TRANSACTIONS)
+        is_abortable = self._behaviours.transaction_abortable_error
+        missing = errors.TRANSACTION_ABORTABLE if is_abortable else errors.INVALID_TXN_STATE
+        return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
+
+    def _producer_error(self, found: Found, producer_id: int, producer_epoch: int) -> str:
+        """Return why a producer may not change a transaction: it is another one's, or nobody here knows."""
+        if found.error != errors.NONE:
+            return found.error
+        if found.metadata is None or found.metadata.producer_id != producer_id:
+            return errors.INVALID_PRODUCER_ID_MAPPING
+        if self._is_fenced(found.metadata, producer_epoch):
+            return self._fenced_error()
+        return errors.NONE
+
+    def _is_fenced(self, metadata: TransactionMetadata, producer_epoch: int) -> bool:
+        if not self._behaviours.transactional_epoch_checked:
+            return producer_epoch > metadata.producer_epoch
+        return producer_epoch != metadata.producer_epoch
+
+    def _fenced_error(self) -> str:
+        is_told = self._behaviours.producer_fenced_error
+        return errors.PRODUCER_FENCED if is_told else errors.INVALID_PRODUCER_EPOCH
+
+    # EndTxn
+
+    def end_transaction(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
+        """Commit or abort: once that is in the log it is so, and the producer is answered before its partitions have the markers."""
+        self._end(request, respond, is_from_client=True)
+
+    def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered) -> None:
+        """Abort what is open in the name of a newer epoch."""
+        fence = metadata.prepare_fence()
+        request = EndTxnRequest(
+            metadata.transactional_id, fence.producer_id, fence.producer_epoch, committed=False
+        )
+        self._end(request, respond, is_from_client=False)
+
+    def _end(
+        self,
+        request: EndTxnRequest,
+        respond: EndTxnAnswered,
+        *,
+        is_from_client: bool,
+        next_producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        found = self._states.find(request.transactional_id)
+        metadata = found.metadata
+        if metadata is None:
+            respond(
+                EndTxnResponse(
+                    found.error if found.error != errors.NONE else errors.INVALID_PRODUCER_ID_MAPPING
+                )
+            )
+            return
+        error = self._end_error(metadata, request, is_from_client=is_from_client)
+        if error == _ANSWERED:
+            respond(EndTxnResponse(errors.NONE, metadata.producer_id, metadata.producer_epoch))
+            return
+        if error != errors.NONE:
+            respond(EndTxnResponse(error))
+            return
+        is_v2 = self._behaviours.transactions_v2
+        is_fence = metadata.pending_state == PREPARE_EPOCH_FENCE
+        if (
+            is_v2
+            and not is_fence
+            and is_epoch_exhausted(metadata.producer_epoch)
+            and next_producer_id == NO_PRODUCER_ID
+        ):
+            self._end_with_new_id(request, respond)
+            return
+        if is_fence:
+            metadata.begin_abort_of_fenced(request.producer_epoch)
+        transition = metadata.prepare_end(
+            PREPARE_COMMIT if request.committed else PREPARE_ABORT,
+            next_producer_id,
+            self._host.clock.now_us,
+            is_v2=is_v2,
+        )
+        self._states.append(
+            request.transactional_id,
+            found.coordinator_epoch,
+            transition,
+            partial(self._prepared, request, respond, found.coordinator_epoch, metadata, is_fence),
+        )
+
+    def _end_with_new_id(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
+        def generated(answer: InitProducerIdResponse) -> None:
+            if answer.error != errors.NONE:
+                respond(EndTxnResponse(answer.error))
+            else:
+                self._end(request, respond, is_from_client=True, next_producer_id=answer.producer_id)
+
+        self._generate_producer_id(generated)
+
+    def _end_error(
+        self, metadata: TransactionMetadata, request: EndTxnRequest, *, is_from_client: bool
+    ) -> str:
+        """Return why a transaction cannot end so, `_ANSWERED` where it has done so already."""
+        known, epoch = metadata.known, request.producer_epoch
+        is_v2 = known.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
+        is_repeated = is_v2 and (
+            (known.producer_id == request.producer_id and known.producer_epoch == epoch + 1)
+            or (
+                known.previous_producer_id == request.producer_id
+                and epoch == EPOCH_MAX - 1
+                and known.producer_epoch == 0
+            )
+        )
+        if known.producer_id != request.producer_id and not is_repeated:
+            return errors.INVALID_PRODUCER_ID_MAPPING
+        if self._is_end_fenced(
+            metadata, epoch, is_from_client=is_from_client, is_repeated=is_repeated, is_v2=is_v2
+        ):
+            return self._fenced_error()
+        if metadata.pending_state not in (None, PREPARE_EPOCH_FENCE):
+            return errors.CONCURRENT_TRANSACTIONS
+        return self._state_error(metadata, committed=request.committed, is_repeated=is_repeated, is_v2=is_v2)
+
+    def _is_end_fenced(
+        self,
+        metadata: TransactionMetadata,
+        epoch: int,
+        *,
+        is_from_client: bool,
+        is_repeated: bool,
+        is_v2: bool,
+    ) -> bool:
+        """Return whether a producer has been succeeded; with transactions v2 also by itself, in a later transaction."""
+        if not self._behaviours.transactional_epoch_checked:
+            return False
+        if not is_v2:
+            if is_from_client:
+                return epoch != metadata.producer_epoch
+            return epoch < metadata.producer_epoch
+        if metadata.state in PREPARED:
+            return not is_repeated
+        return epoch != metadata.producer_epoch and not (metadata.state in COMPLETE and is_repeated)
+
+    def _state_error(
+        self, metadata: TransactionMetadata, *, committed: bool, is_repeated: bool, is_v2: bool
+    ) -> str:
+        """Return why the state of a transaction does not let it end so."""
+        state = metadata.state
+        if state == ONGOING:
+            return errors.NONE
+        if state in PREPARED:
+            is_same = committed == (state == PREPARE_COMMIT)
+            return errors.CONCURRENT_TRANSACTIONS if is_same else errors.INVALID_TXN_STATE
+        if state in COMPLETE and (is_repeated or not is_v2):
+            is_same = committed == (state == COMPLETE_COMMIT)
+            return _ANSWERED if is_same else errors.INVALID_TXN_STATE
+        # With transactions v2 a producer may abort what it does not know to be empty.
+        may_abort = self._behaviours.transactions_v2 and state in AT_REST and not committed
+        return errors.NONE if may_abort else errors.INVALID_TXN_STATE
+
+    def _prepared(
+        self,
+        request: EndTxnRequest,
+        respond: EndTxnAnswered,
+        coordinator_epoch: int,
+        metadata: TransactionMetadata,
+        is_fence: bool,
+        error: str,
+    ) -> None:
+        """Answer, and have the markers written, now that it is in the log how the transaction ends."""
+        found = self._states.find(request.transactional_id)
+        is_current = found.metadata is metadata and found.coordinator_epoch == coordinator_epoch
+        if error != errors.NONE:
+            if is_fence and is_current:
+                metadata.has_failed_epoch_fence = True
+            respond(EndTxnResponse(error))
+            return
+        assert is_current, "a transition of another coordinator epoch"
+        completion = metadata.prepare_complete(self._host.clock.now_us)
+        respond(EndTxnResponse(errors.NONE, completion.producer_id, completion.producer_epoch))
+        self._markers.end(coordinator_epoch, metadata, completion)
+
+    # Time
+
+    def _transaction_opened(self) -> None:
+        self._aborting.request()
+
+    def _abort_timed_out(self) -> bool:
+        """Abort what has been open for too long; return whether anything is open."""
+        is_any_open = False
+        for _, metadata in self._states.all():
+            if metadata.state == ONGOING:
+                is_any_open = True
+                if metadata.pending_state is None and metadata.is_timed_out(self._host.clock.now_us):
+                    self._fence(metadata, lambda _: None)
+        return is_any_open
+
+    def _expire(self) -> bool:
+        return self._states.expire(self._config.transactional_id_expiration_us)
+
+
+def _no_producer(error: str) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error, NO_PRODUCER_ID, NO_EPOCH)
+
+
+def _initialised(
+    respond: Callable[[InitProducerIdResponse], None], transition: Transition, error: str
+) -> None:
+    if error == errors.NONE:
+        respond(InitProducerIdResponse(errors.NONE, transition.producer_id, transition.producer_epoch))
+    else:
+        respond(_no_producer(error))
+
+
+def _retry_after_abort(respond: Callable[[InitProducerIdResponse], None], answer: EndTxnResponse) -> None:
+    """Have a producer ask again when what was open has been aborted: its epoch is raised once more then."""
+    error = errors.CONCURRENT_TRANSACTIONS if answer.error == errors.NONE else answer.error
+    respond(_no_producer(error))

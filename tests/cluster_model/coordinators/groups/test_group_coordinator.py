@@ -1,0 +1,362 @@
+"""The coordinator of groups, asked by single requests: its states, who is refused, what a successor knows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.groups.group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from harrow.cluster_model.coordinators.internal_topics import internal_topic, partition_for
+from harrow.cluster_model.coordinators.protocol import (
+    NO_GENERATION,
+    NO_INSTANCE,
+    NO_MEMBER,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    Subscription,
+    SyncGroupRequest,
+    TxnOffsetCommitRequest,
+)
+from harrow.cluster_model.events import GroupStateChanged, OffsetsExpired
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import Value, broker_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.trace import select
+
+SETTINGS: dict[str, Value] = {"offsets.topic.num.partitions": 1}
+RANGE = (("range", Subscription(("t",))),)
+SESSION_US = 10 * US_PER_SECOND
+REBALANCE_US = 60 * US_PER_SECOND
+PARTITION = f"{CONSUMER_OFFSETS}-0"
+
+
+class Application:
+    """Sends requests to whoever coordinates, each over a connection of its own, and keeps the answers."""
+
+    def __init__(
+        self, release: str = "3.9", behaviours: dict[str, Any] | None = None, **settings: Value
+    ) -> None:
+        given = {**SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(3)),
+            topics=(
+                TopicSpec(name="t", partitions=2, replication_factor=3),
+                internal_topic(CONSUMER_OFFSETS, broker_config(release, given)),
+            ),
+            settings=given,
+        )
+        switches = replace(RELEASES[release].behaviours, **(behaviours or {}))
+        self.cluster = Cluster(spec, release, switches, Choices.from_seed(0))
+        self.cluster.start()
+
+    @property
+    def coordinator(self) -> int:
+        state = self.cluster.partition_state(PARTITION)
+        assert state is not None
+        return state.leader
+
+    def send(self, request: Any, broker: int | None = None) -> list[Any]:
+        answers: list[Any] = []
+        broker = self.coordinator if broker is None else broker
+        client = NetworkClient(
+            self.cluster.host(Process("app")), f"broker-{broker}", "client", REBALANCE_US * 5
+        )
+        client.send(request, lambda answer, _: answers.append(answer))
+        return answers
+
+    def wait(self, seconds: float = 0.1) -> None:
+        simulator = self.cluster.simulator
+        simulator.run_until(simulator.now_us + int(seconds * US_PER_SECOND))
+
+    def ask(self, request: Any, broker: int | None = None, seconds: float = 0.1) -> Any:
+        answers = self.send(request, broker)
+        self.wait(seconds)
+        return answers[0]
+
+    def join(self, member: str = NO_MEMBER, instance: str = NO_INSTANCE, protocols: Any = RANGE) -> list[Any]:
+        """Join, with the id that one is given first where the release gives one."""
+        request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, member, instance, protocols)
+        if member == NO_MEMBER and instance == NO_INSTANCE and self.cluster.behaviours.member_id_required:
+            answer = self.ask(request)
+            assert answer.error == errors.MEMBER_ID_REQUIRED
+            request.member = answer.member
+        return self.send(request)
+
+    def member(self, instance: str = NO_INSTANCE) -> Any:
+        """Return what the only member of a new group is told, which has its partitions then."""
+        answers = self.join(instance=instance)
+        self.wait(3.2)
+        joined = answers[0]
+        synced = self.ask(
+            SyncGroupRequest("g", joined.generation, joined.member, instance, {joined.member: ("t-0",)})
+        )
+        assert (synced.error, synced.partitions) == (errors.NONE, ("t-0",))
+        return joined
+
+    def commit(self, generation: int, member: str, offset: int, instance: str = NO_INSTANCE) -> str:
+        request = OffsetCommitRequest("g", generation, member, instance, {"t-0": offset})
+        answer = self.ask(request)
+        return str(answer.partitions["t-0"])
+
+    def committed(self, *, require_stable: bool = False) -> tuple[str, int]:
+        answer = self.ask(OffsetFetchRequest("g", ("t-0",), require_stable))
+        found: tuple[str, int] = answer.partitions["t-0"]
+        return found
+
+    def states(self) -> list[tuple[str, int]]:
+        return [
+            (event.state, event.generation) for event in select(self.cluster.trace.events, GroupStateChanged)
+        ]
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4", "3.9", "4.3"])
+def test_a_group_gets_a_generation_and_its_members_their_partitions(release: str) -> None:
+    app = Application(release)
+    first = app.join()
+    app.wait(0.05)
+    second = app.join()
+    app.wait(6.5)
+    leader, follower = first[0], second[0] if second else None
+    if follower is None or leader.generation != follower.generation:
+        # Without a delay of the first rebalance the first member has a generation of its own, and joins again.
+        leader = app.join(leader.member)
+        app.wait()
+        leader, follower = leader[0], second[0]
+    assert leader.leader == leader.member == follower.leader
+    assert [name for name, _, _ in leader.members] == [leader.member, follower.member]
+    assert follower.members == ()
+    plan = {leader.member: ("t-0",), follower.member: ("t-1",)}
+    waits = app.send(SyncGroupRequest("g", follower.generation, follower.member, NO_INSTANCE))
+    app.wait()
+    assert not waits
+    assert app.ask(SyncGroupRequest("g", leader.generation, leader.member, NO_INSTANCE, plan)).partitions == (
+        "t-0",
+    )
+    assert waits[0].partitions == ("t-1",)
+    assert app.states()[-1] == (STABLE, leader.generation)
+
+
+def test_an_empty_group_waits_for_more_members_and_longer_while_they_come() -> None:
+    app = Application()
+    first = app.join()
+    app.wait(2.5)
+    second = app.join()
+    app.wait(2.5)
+    assert not first
+    app.wait(1.5)
+    assert first[0].generation == second[0].generation == 1
+
+
+def test_who_has_no_member_id_is_given_one_from_2_2_on() -> None:
+    request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE)
+    assert Application("2.4").ask(request).error == errors.MEMBER_ID_REQUIRED
+    assert not Application("2.0").send(request)
+
+
+def test_heartbeats_say_that_a_group_rebalances_and_a_commit_is_taken_meanwhile() -> None:
+    app = Application()
+    member = app.member()
+    beat = HeartbeatRequest("g", 1, member.member, NO_INSTANCE)
+    assert app.ask(beat).error == errors.NONE
+    app.join()
+    app.wait()
+    assert app.ask(beat).error == errors.REBALANCE_IN_PROGRESS
+    assert app.commit(1, member.member, 5) == errors.NONE
+    assert app.committed() == (errors.NONE, 5)
+    again = app.join(member.member)
+    app.wait()
+    assert again[0].generation == 2
+    assert app.states()[-1] == (COMPLETING_REBALANCE, 2)
+    assert app.commit(1, member.member, 6) == errors.ILLEGAL_GENERATION
+    assert app.commit(2, member.member, 6) == errors.REBALANCE_IN_PROGRESS
+    assert app.commit(2, "nobody", 6) == errors.UNKNOWN_MEMBER_ID
+    assert app.committed() == (errors.NONE, 5)
+
+
+def test_a_mutant_takes_commits_of_another_generation() -> None:
+    app = Application(behaviours={"commits_fenced": False})
+    app.member()
+    assert app.commit(0, "nobody", 6) == errors.NONE
+    assert app.committed() == (errors.NONE, 6)
+
+
+def test_who_is_no_member_commits_while_the_group_is_empty() -> None:
+    app = Application()
+    assert app.commit(NO_GENERATION, NO_MEMBER, 3) == errors.NONE
+    assert app.commit(0, "m", 3) == errors.UNKNOWN_MEMBER_ID
+    member = app.member()
+    assert app.commit(NO_GENERATION, NO_MEMBER, 4) == errors.UNKNOWN_MEMBER_ID
+    app.ask(LeaveGroupRequest("g", member.member))
+    assert app.commit(NO_GENERATION, NO_MEMBER, 4) == errors.NONE
+
+
+def test_who_leaves_is_replaced_at_once_and_who_dies_when_its_session_ends() -> None:
+    app = Application()
+    member = app.member()
+    other = app.join()
+    again = app.join(member.member)
+    app.wait()
+    plan = {member.member: ("t-0",), other[0].member: ("t-1",)}
+    app.ask(SyncGroupRequest("g", 2, again[0].member, NO_INSTANCE, plan))
+    app.ask(SyncGroupRequest("g", 2, other[0].member, NO_INSTANCE))
+    app.ask(LeaveGroupRequest("g", other[0].member))
+    assert app.states()[-1] == (PREPARING_REBALANCE, 2)
+    alone = app.join(member.member)
+    app.wait()
+    assert [name for name, _, _ in alone[0].members] == [member.member]
+    app.ask(SyncGroupRequest("g", 3, member.member, NO_INSTANCE, {member.member: ("t-0", "t-1")}))
+    assert app.states()[-1] == (STABLE, 3)
+    app.wait(9.5)
+    assert app.states()[-1] == (STABLE, 3)
+    app.wait(1)
+    assert app.states()[-1] == (EMPTY, 4)
+
+
+def test_a_member_that_does_not_join_again_is_left_behind() -> None:
+    app = Application()
+    member = app.member()
+    other = app.join()
+    for _ in range(12):
+        app.ask(HeartbeatRequest("g", 1, member.member, NO_INSTANCE), seconds=5)
+    app.wait()
+    assert other[0].generation == 2
+    assert [name for name, _, _ in other[0].members] == [other[0].member]
+    assert app.ask(HeartbeatRequest("g", 1, member.member, NO_INSTANCE)).error == errors.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_that_comes_back_gets_its_partitions_and_its_former_life_is_fenced() -> None:
+    app = Application()
+    former = app.member(instance="one")
+    back = app.join(instance="one")
+    app.wait()
+    assert back[0].generation == 1
+    assert back[0].skip_assignment
+    assert back[0].member != former.member
+    synced = app.ask(SyncGroupRequest("g", 1, back[0].member, "one"))
+    assert synced.partitions == ("t-0",)
+    assert app.ask(HeartbeatRequest("g", 1, former.member, "one")).error == errors.FENCED_INSTANCE_ID
+    assert app.commit(1, former.member, 3, "one") == errors.FENCED_INSTANCE_ID
+    assert app.commit(1, back[0].member, 3, "one") == errors.NONE
+
+
+@pytest.mark.parametrize("seconds", [5, 2_000])
+def test_sessions_are_as_long_as_the_broker_allows(seconds: int) -> None:
+    app = Application()
+    request = JoinGroupRequest("g", seconds * US_PER_SECOND, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE)
+    assert app.ask(request).error == errors.INVALID_SESSION_TIMEOUT
+
+
+def test_members_without_an_assignor_in_common_are_no_group() -> None:
+    app = Application()
+    app.member()
+    request = JoinGroupRequest(
+        "g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, (("sticky", RANGE[0][1]),)
+    )
+    assert app.ask(request).error == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
+def test_a_successor_knows_the_generation_and_what_was_committed(release: str) -> None:
+    app = Application(release, group_max_session_timeout_ms=1_800_000)
+    answers = app.join()
+    app.wait(3.2)
+    member = answers[0].member
+    app.ask(SyncGroupRequest("g", 1, member, NO_INSTANCE, {member: ("t-0",)}))
+    assert app.commit(1, member, 7) == errors.NONE
+    first = app.coordinator
+    app.cluster.crash_broker(first, power_loss=False)
+    for _ in range(200):
+        app.wait(0.1)
+        if app.coordinator not in (first, -1):
+            break
+    app.wait(0.5)
+    assert app.committed() == (errors.NONE, 7)
+    assert app.ask(HeartbeatRequest("g", 1, member, NO_INSTANCE)).error == errors.NONE
+    assert app.commit(0, member, 8) == errors.ILLEGAL_GENERATION
+    other = next(broker for broker in range(3) if broker not in (first, app.coordinator))
+    assert app.ask(HeartbeatRequest("g", 1, member, NO_INSTANCE), other).error == errors.NOT_COORDINATOR
+
+
+def _end(app: Application, producer_id: int, control: str) -> None:
+    """End a transaction: what the leader does when it gets a marker (WriteTxnMarkers)."""
+    leader = app.cluster.brokers[app.coordinator]
+    marker = RecordBatch((), producer_id, 0, is_transactional=True, control_type=control)
+    leader.replicas.append_records({PARTITION: marker}, -1, US_PER_SECOND, lambda _: None)
+    leader.groups.transaction_completed(0, producer_id, committed=control == COMMIT)
+
+
+@pytest.mark.parametrize("release", ["2.4", "3.9"])
+@pytest.mark.parametrize("control", [COMMIT, ABORT])
+def test_what_a_transaction_commits_counts_with_its_marker(release: str, control: str) -> None:
+    app = Application(release)
+    app.commit(NO_GENERATION, NO_MEMBER, 1)
+    answer = app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
+    assert answer.partitions == {"t-0": errors.NONE}
+    assert app.committed() == (errors.NONE, 1)
+    assert app.committed(require_stable=True)[0] == errors.UNSTABLE_OFFSET_COMMIT
+    _end(app, 7, control)
+    expected = (errors.NONE, 9 if control == COMMIT else 1)
+    assert app.committed(require_stable=True) == expected
+    app.cluster.crash_broker(app.coordinator, power_loss=False)
+    app.wait(30)
+    assert app.committed(require_stable=True) == expected
+
+
+def test_an_open_transaction_is_known_to_a_successor() -> None:
+    app = Application()
+    app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
+    app.cluster.crash_broker(app.coordinator, power_loss=False)
+    app.wait(30)
+    assert app.committed() == (errors.NONE, -1)
+    assert app.committed(require_stable=True)[0] == errors.UNSTABLE_OFFSET_COMMIT
+
+
+def test_a_transaction_of_a_member_of_the_past_is_fenced() -> None:
+    app = Application()
+    member = app.member()
+    request = TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}, 0, member.member)
+    assert app.ask(request).partitions == {"t-0": errors.ILLEGAL_GENERATION}
+    request.generation = 1
+    assert app.ask(request).partitions == {"t-0": errors.NONE}
+
+
+@pytest.mark.parametrize(("release", "expires"), [("2.0", True), ("2.4", False)])
+def test_offsets_of_a_group_with_members_expired_up_to_2_0(release: str, expires: bool) -> None:
+    app = Application(
+        release,
+        offsets_retention_minutes=1,
+        offsets_retention_check_interval_ms=30_000,
+        group_max_session_timeout_ms=1_800_000,
+    )
+    answers = app.join()
+    app.wait(3.2)
+    member = answers[0].member
+    app.ask(SyncGroupRequest("g", 1, member, NO_INSTANCE, {member: ("t-0",)}))
+    app.commit(1, member, 7)
+    for _ in range(12):
+        app.ask(HeartbeatRequest("g", 1, member, NO_INSTANCE), seconds=9)
+    assert app.committed() == (errors.NONE, -1 if expires else 7)
+    app.ask(LeaveGroupRequest("g", member))
+    app.wait(100)
+    assert app.committed() == (errors.NONE, -1)
+    assert len(list(select(app.cluster.trace.events, OffsetsExpired))) == 1
+
+
+def test_a_group_belongs_to_the_partition_of_its_id() -> None:
+    """The document that tells of this group names partition 11, which is a slip of it."""
+    assert partition_for("console-consumer-49366", 50) == 19

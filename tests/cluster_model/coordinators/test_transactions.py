@@ -1,0 +1,582 @@
+"""Transactions as brokers have them: what a coordinator answers, writes and has others write, whatever fails on the way."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors, events
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import (
+    NO_OFFSET_COMMITTED,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    OffsetFetchRequest,
+    TxnMarker,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.protocol import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FetchRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
+from tests.cluster_model.coordinators.transactions_cluster import TIMEOUT_US, TransactionsCluster
+
+RELEASES = ["0.11", "2.4", "3.9", "4.3"]
+V1 = ["2.4", "3.9"]
+COORDINATED = f"{TRANSACTION_STATE}-{partition_for('id', 3)}"
+
+
+def metadata_of(cluster: TransactionsCluster) -> TransactionMetadata:
+    """Return what the coordinator knows of the id."""
+    found = cluster.made.brokers[cluster.coordinator()]._transactions._states.find("id")
+    assert found.metadata is not None
+    return found.metadata
+
+
+def open_transaction(cluster: TransactionsCluster, *partitions: str) -> tuple[int, int]:
+    """Have a producer write a record to each partition in its transaction, and return its id and epoch."""
+    producer = cluster.begun()
+    if not cluster.made.behaviours.transactions_v2:
+        assert cluster.add(producer, *partitions) == errors.NONE
+    for partition in partitions:
+        assert cluster.write(producer, partition, f"{partition} one") == errors.NONE
+    return producer
+
+
+def fail_over(cluster: TransactionsCluster) -> int:
+    """Have another broker coordinate the id, and return which one did."""
+    former = cluster.coordinator()
+    cluster.made.crash_broker(former, power_loss=False)
+    cluster.run(30)
+    assert cluster.coordinator() not in (former, -1)
+    return former
+
+
+def hold_markers(cluster: TransactionsCluster, partition: str) -> Callable[..., None]:
+    """Have the leader of a partition leave requests to write markers alone; return what has it handle them, but for the first ones."""
+    handlers = cluster.made.brokers[cluster.leader(partition)]._handlers
+    held: list[Any] = []
+    handle = handlers["WriteTxnMarkers"]
+    handlers["WriteTxnMarkers"] = held.append
+
+    def release(lost: int = 0) -> None:
+        handlers["WriteTxnMarkers"] = handle
+        for message in held[lost:]:
+            handle(message)
+
+    return release
+
+
+# Commit and abort
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_committed_is_read_once_it_is_and_what_is_aborted_never(release: str) -> None:
+    cluster = TransactionsCluster(release)
+    producer = open_transaction(cluster, "t-0", "t-1")
+    assert cluster.committed("t-0") == []
+    assert [batch.values for batch in cluster.read("t-0", READ_UNCOMMITTED).batches] == [("t-0 one",)]
+    answer = cluster.end(producer)
+    assert (answer.error, answer.producer_id) == (errors.NONE, producer[0])
+    assert (cluster.committed("t-0"), cluster.committed("t-1")) == (["t-0 one"], ["t-1 one"])
+    assert cluster.states()[-2:] == ["PrepareCommit", "CompleteCommit"]
+    producer = open_transaction(cluster, "t-0")
+    assert cluster.end(producer, committed=False).error == errors.NONE
+    assert cluster.read("t-0").aborted == ((producer[0], 2),)
+    assert cluster.committed("t-0") == ["t-0 one"]
+    assert cluster.markers("t-0") == [COMMIT, ABORT]
+    assert cluster.states()[-2:] == ["PrepareAbort", "CompleteAbort"]
+
+
+def test_a_consumer_that_waits_gets_what_was_committed_when_its_end_is() -> None:
+    cluster = TransactionsCluster()
+    producer = open_transaction(cluster, "t-0")
+    request = FetchRequest(-1, 20 * US_PER_SECOND, 1 << 20, {"t-0": (0, -1)}, READ_COMMITTED)
+    answers = cluster.send(cluster.leader("t-0"), request)
+    cluster.run(2)
+    assert not answers
+    cluster.end(producer)
+    assert [batch.values for batch in answers[0].partitions["t-0"].batches] == [("t-0 one",), ()]
+
+
+def test_a_log_tells_when_a_transaction_begins_and_ends_there() -> None:
+    cluster = TransactionsCluster()
+    producer = open_transaction(cluster, "t-0")
+    cluster.write(producer, "t-0", "second", 1)
+    cluster.end(producer, committed=False)
+    begun = cluster.told(events.TransactionBegun)
+    ended = cluster.told(events.TransactionMarkerWritten)
+    assert sorted(event.broker for event in begun) == sorted(event.broker for event in ended) == [0, 1, 2]
+    assert {(event.partition, event.producer_id, event.first_offset) for event in begun} == {
+        ("t-0", producer[0], 0)
+    }
+    assert {(event.first_offset, event.offset, event.committed) for event in ended} == {(0, 2, False)}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_offsets_of_a_group_are_a_part_of_the_transaction(committed: bool) -> None:
+    cluster = TransactionsCluster()
+    producer = cluster.begun()
+    assert cluster.add_offsets(producer) == errors.NONE
+    offsets = f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}"
+    assert list(metadata_of(cluster).partitions) == [offsets]
+    answer = cluster.ask(cluster.leader(offsets), TxnOffsetCommitRequest("id", "g", *producer, {"t-0": 7}))
+    assert answer.partitions == {"t-0": errors.NONE}
+    fetch = OffsetFetchRequest("g", ("t-0",), require_stable=True)
+    assert cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"][0] == errors.UNSTABLE_OFFSET_COMMIT
+    cluster.end(producer, committed=committed)
+    assert cluster.markers(offsets) == [COMMIT if committed else ABORT]
+    found = cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"]
+    assert found == (errors.NONE, 7 if committed else NO_OFFSET_COMMITTED)
+
+
+# Who may do what
+
+
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [
+        ("2.4", errors.INVALID_PRODUCER_EPOCH),
+        ("3.9", errors.PRODUCER_FENCED),
+        ("4.3", errors.PRODUCER_FENCED),
+    ],
+)
+def test_a_producer_that_begins_fences_its_predecessor_and_aborts_what_that_has_open(
+    release: str, error: str
+) -> None:
+    cluster = TransactionsCluster(release)
+    zombie = open_transaction(cluster, "t-0")
+    assert cluster.init().error == errors.CONCURRENT_TRANSACTIONS
+    successor = cluster.begun()
+    assert successor[0] == zombie[0]
+    assert successor[1] > zombie[1] + 1
+    assert cluster.markers("t-0") == [ABORT]
+    assert cluster.add(zombie, "t-0") == error
+    assert cluster.add_offsets(zombie) == error
+    assert cluster.end(zombie).error == error
+    assert cluster.write(zombie, "t-0", "late", 1) == errors.INVALID_PRODUCER_EPOCH
+    assert cluster.committed("t-0") == []
+
+
+def test_known_bad_coordinators_and_leaders_take_what_a_zombie_writes() -> None:
+    cluster = TransactionsCluster("2.4", transactional_epoch_checked=False)
+    zombie = open_transaction(cluster, "t-0")
+    cluster.init()
+    successor = cluster.begun()
+    assert cluster.add(successor, "t-0") == errors.NONE
+    assert cluster.add(zombie, "t-0") == errors.NONE
+    assert cluster.write(successor, "t-0", "new") == errors.NONE
+    assert cluster.write(zombie, "t-0", "late") == errors.NONE
+    cluster.end(successor)
+    assert cluster.committed("t-0") == ["new", "late"]
+
+
+def test_nobody_but_the_coordinator_answers_for_an_id_and_only_to_its_producer() -> None:
+    cluster = TransactionsCluster()
+    other = (cluster.coordinator() + 1) % 3
+    request: Any = InitProducerIdRequest("id", TIMEOUT_US)
+    assert cluster.ask(other, request).error == errors.NOT_COORDINATOR
+    assert cluster.add((7, 0), "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
+    producer_id, epoch = cluster.begun()
+    assert cluster.add((producer_id + 1, epoch), "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
+    assert cluster.end((producer_id + 1, epoch)).error == errors.INVALID_PRODUCER_ID_MAPPING
+    assert cluster.add((producer_id, epoch + 1), "t-0") == errors.PRODUCER_FENCED
+    request = AddPartitionsToTxnRequest("id", producer_id, epoch, ("t-0", "t-9"))
+    assert cluster.ask(cluster.coordinator(), request).partitions == {
+        "t-0": errors.OPERATION_NOT_ATTEMPTED,
+        "t-9": errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+@pytest.mark.parametrize("timeout_us", [0, 900 * US_PER_SECOND + 1])
+def test_a_timeout_above_that_of_the_brokers_is_refused(timeout_us: int) -> None:
+    cluster = TransactionsCluster()
+    answer = cluster.ask(cluster.coordinator(), InitProducerIdRequest("id", timeout_us))
+    assert answer.error == errors.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_a_producer_that_goes_on_after_an_error_gets_the_next_epoch_once() -> None:
+    """KIP-360."""
+    cluster = TransactionsCluster()
+    producer_id, epoch = cluster.begun()
+    for _ in range(2):
+        answer = cluster.init(producer_id=producer_id, epoch=epoch)
+        assert (answer.error, answer.producer_id, answer.producer_epoch) == (
+            errors.NONE,
+            producer_id,
+            epoch + 1,
+        )
+    successor = cluster.begun()
+    assert successor == (producer_id, epoch + 2)
+    assert cluster.init(producer_id=producer_id, epoch=epoch + 1).error == errors.PRODUCER_FENCED
+    assert cluster.init(producer_id=producer_id + 5, epoch=epoch + 2).error == errors.PRODUCER_FENCED
+
+
+def test_a_producer_whose_epochs_are_used_up_gets_another_id() -> None:
+    cluster = TransactionsCluster()
+    producer_id, _ = cluster.begun()
+    metadata = metadata_of(cluster)
+    metadata.known = replace(metadata.known, producer_epoch=EPOCH_MAX - 1)
+    rotated = cluster.begun()
+    assert rotated[0] != producer_id
+    assert rotated[1] == 0
+    answer = cluster.init(producer_id=producer_id, epoch=EPOCH_MAX - 1)
+    assert (answer.error, answer.producer_id, answer.producer_epoch) == (errors.PRODUCER_FENCED, -1, -1)
+
+
+@pytest.mark.parametrize("release", V1)
+def test_the_end_of_a_transaction_may_be_asked_for_again_and_no_other_one(release: str) -> None:
+    cluster = TransactionsCluster(release)
+    assert cluster.end(cluster.begun()).error == errors.INVALID_TXN_STATE
+    producer = open_transaction(cluster, "t-0")
+    assert cluster.end(producer).error == errors.NONE
+    assert cluster.end(producer).error == errors.NONE
+    assert cluster.end(producer, committed=False).error == errors.INVALID_TXN_STATE
+    assert cluster.markers("t-0") == [COMMIT]
+
+
+def test_while_a_transaction_ends_nothing_else_happens_to_it() -> None:
+    cluster = TransactionsCluster()
+    coordinator = cluster.coordinator()
+    partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, partition)
+    release = hold_markers(cluster, partition)
+    assert cluster.end(producer).error == errors.NONE
+    assert cluster.states()[-1] == "PrepareCommit"
+    assert cluster.add(producer, partition) == errors.CONCURRENT_TRANSACTIONS
+    assert cluster.end(producer).error == errors.CONCURRENT_TRANSACTIONS
+    assert cluster.end(producer, committed=False).error == errors.CONCURRENT_TRANSACTIONS
+    assert cluster.init().error == errors.CONCURRENT_TRANSACTIONS
+    release()
+    cluster.run(1)
+    assert cluster.states()[-1] == "CompleteCommit"
+    assert cluster.committed(partition) == [f"{partition} one"]
+
+
+# Time
+
+
+@pytest.mark.parametrize(("release", "aborted_by_s"), [("2.4", 121), ("3.9", 71)])
+def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborted_by_s: int) -> None:
+    cluster = TransactionsCluster(release)
+    producer = open_transaction(cluster, "t-0")
+    cluster.run(50)
+    assert cluster.markers("t-0") == []
+    cluster.run(aborted_by_s - 50)
+    assert cluster.markers("t-0") == [ABORT]
+    assert cluster.states()[-1] == "CompleteAbort"
+    assert cluster.end(producer).error != errors.NONE
+    assert cluster.write(producer, "t-0", "late", 1) == errors.INVALID_PRODUCER_EPOCH
+    metadata = metadata_of(cluster)
+    assert not metadata.has_failed_epoch_fence
+    assert metadata.producer_epoch == producer[1] + 1
+
+
+def test_an_id_that_nobody_uses_is_forgotten() -> None:
+    cluster = TransactionsCluster(
+        settings={
+            "transactional.id.expiration.ms": 20_000,
+            "transaction.remove.expired.transaction.cleanup.interval.ms": 10_000,
+        }
+    )
+    producer = cluster.begun()
+    cluster.run(40)
+    assert cluster.states() == ["Empty", "Dead"]
+    assert cluster.add(producer, "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
+    fail_over(cluster)
+    assert cluster.add(producer, "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
+
+
+# Failures
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_new_coordinator_knows_what_is_open(release: str) -> None:
+    cluster = TransactionsCluster(release)
+    producer = open_transaction(cluster, "t-0", "t-1")
+    fail_over(cluster)
+    assert cluster.end(producer).error == errors.NONE
+    cluster.run(2)
+    assert (cluster.committed("t-0"), cluster.committed("t-1")) == (["t-0 one"], ["t-1 one"])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_new_coordinator_finishes_what_its_predecessor_has_prepared(release: str, committed: bool) -> None:
+    """The leader of one partition has its marker, that of the other has not, when the coordinator dies."""
+    cluster = TransactionsCluster(release)
+    coordinator = cluster.coordinator()
+    lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, lost, kept)
+    release_markers = hold_markers(cluster, lost)
+    assert cluster.end(producer, committed=committed).error == errors.NONE
+    kind = COMMIT if committed else ABORT
+    assert (cluster.markers(lost), cluster.markers(kept)) == ([], [kind])
+    cluster.made.crash_broker(coordinator, power_loss=False)
+    cluster.run(30)
+    release_markers()
+    cluster.run(2)
+    assert set(cluster.markers(lost)) == set(cluster.markers(kept)) == {kind}
+    assert len(cluster.markers(kept)) > 1
+    assert cluster.committed(lost) == ([f"{lost} one"] if committed else [])
+    assert cluster.states()[-1] == ("CompleteCommit" if committed else "CompleteAbort")
+
+
+def test_a_known_bad_coordinator_forgets_what_was_to_be_committed() -> None:
+    cluster = TransactionsCluster(prepared_commit_finished=False)
+    coordinator = cluster.coordinator()
+    lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, lost, kept)
+    release = hold_markers(cluster, lost)
+    assert cluster.end(producer).error == errors.NONE
+    cluster.made.crash_broker(coordinator, power_loss=False)
+    cluster.run(30)
+    release(lost=1)
+    cluster.run(2)
+    assert cluster.markers(lost) == [ABORT]
+    assert (cluster.committed(lost), cluster.committed(kept)) == ([], [f"{kept} one"])
+
+
+def test_the_marker_of_a_partition_without_a_leader_is_written_when_it_has_one() -> None:
+    cluster = TransactionsCluster()
+    coordinator = cluster.coordinator()
+    partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, partition)
+    hold_markers(cluster, partition)
+    assert cluster.end(producer).error == errors.NONE
+    assert cluster.states()[-1] == "PrepareCommit"
+    cluster.made.crash_broker(cluster.leader(partition), power_loss=False)
+    cluster.run(40)
+    assert cluster.committed(partition) == [f"{partition} one"]
+    assert cluster.states()[-1] == "CompleteCommit"
+
+
+def test_a_coordinator_of_the_past_ends_nothing_any_more() -> None:
+    cluster = TransactionsCluster()
+    producer = open_transaction(cluster, "t-0")
+    leader = cluster.leader("t-0")
+
+    def end(coordinator_epoch: int) -> Any:
+        marker = TxnMarker(*producer, coordinator_epoch, True, ("t-0", "t-9"))
+        return cluster.ask(leader, WriteTxnMarkersRequest((marker,))).markers
+
+    unknown = {"t-9": errors.UNKNOWN_TOPIC_OR_PARTITION}
+    assert end(5) == {producer[0]: {"t-0": errors.NONE, **unknown}}
+    assert end(4) == {producer[0]: {"t-0": errors.TRANSACTION_COORDINATOR_FENCED, **unknown}}
+    other = (leader + 1) % 3
+    marker = TxnMarker(*producer, 5, True, ("t-0",))
+    answer = cluster.ask(other, WriteTxnMarkersRequest((marker,)))
+    assert answer.markers == {producer[0]: {"t-0": errors.NOT_LEADER_FOR_PARTITION}}
+
+
+def test_a_coordinator_that_loads_says_so_and_one_that_was_deposed_knows_nothing() -> None:
+    cluster = TransactionsCluster()
+    cluster.begun()
+    fail_over(cluster)
+    broker = cluster.made.brokers[cluster.coordinator()]
+    number = partition_for("id", 3)
+    broker._transactions.elected(number, 99)
+    request = InitProducerIdRequest("id", TIMEOUT_US)
+    assert cluster.ask(broker.id, request, 0.005).error == errors.COORDINATOR_LOAD_IN_PROGRESS
+    cluster.run(1)
+    assert cluster.ask(broker.id, request).error == errors.NONE
+    broker._transactions.resigned(number)
+    assert cluster.ask(broker.id, request).error == errors.NOT_COORDINATOR
+
+
+def test_what_the_coordinator_cannot_write_is_not_so() -> None:
+    cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 3})
+    producer = cluster.begun()
+    cluster.made.crash_broker((cluster.coordinator() + 1) % 3, power_loss=False)
+    cluster.run(60)
+    assert cluster.add(producer, "t-0") == errors.COORDINATOR_NOT_AVAILABLE
+    metadata = metadata_of(cluster)
+    assert (metadata.state, metadata.pending_state) == ("Empty", None)
+
+
+def test_a_known_bad_coordinator_ends_a_transaction_in_one_partition_only() -> None:
+    cluster = TransactionsCluster(markers_to_all_partitions=False)
+    cluster.end(open_transaction(cluster, "t-0", "t-1"))
+    assert (cluster.committed("t-0"), cluster.committed("t-1")) == (["t-0 one"], [])
+
+
+def test_known_bad_leaders_let_read_committed_read_what_is_open() -> None:
+    cluster = TransactionsCluster(lso_below_open_transactions=False)
+    open_transaction(cluster, "t-0")
+    assert cluster.committed("t-0") == ["t-0 one"]
+
+
+# What leaders ask coordinators
+
+
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [
+        ("2.4", errors.NONE),
+        ("3.6", errors.INVALID_TXN_STATE),
+        ("3.9", errors.TRANSACTION_ABORTABLE),
+        ("4.3", errors.NONE),
+    ],
+)
+def test_what_a_leader_does_with_the_first_batch_of_a_transaction_that_does_not_have_its_partition(
+    release: str, error: str
+) -> None:
+    cluster = TransactionsCluster(release)
+    producer = cluster.begun()
+    assert cluster.write(producer, "t-0", "a") == error
+    assert ("t-0" in metadata_of(cluster).partitions) == (release == "4.3")
+
+
+@pytest.mark.parametrize(("release", "hangs"), [("2.4", True), ("3.9", False), ("4.3", False)])
+def test_a_batch_that_comes_after_the_marker_begins_nothing_that_nobody_ends(
+    release: str, hangs: bool
+) -> None:
+    cluster = TransactionsCluster(release)
+    producer = open_transaction(cluster, "t-0")
+    cluster.end(producer, committed=False)
+    assert (cluster.write(producer, "t-0", "late", 1) == errors.NONE) == hangs
+    log = cluster.made.brokers[cluster.leader("t-0")].replicas.partitions["t-0"].log
+    assert (log.last_stable_offset < log.high_watermark) == hangs
+
+
+def test_a_leader_that_cannot_ask_lets_the_producer_try_again() -> None:
+    cluster = TransactionsCluster()
+    producer = cluster.begun()
+    cluster.add(producer, "t-0")
+    coordinator = cluster.coordinator()
+    leader = next(broker for broker in range(3) if broker != coordinator)
+    partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) == leader)
+    cluster.add(producer, partition)
+    cluster.made.crash_broker(coordinator, power_loss=False)
+    assert cluster.write(producer, partition, "a") == errors.NOT_ENOUGH_REPLICAS
+    cluster.run(30)
+    assert cluster.write(producer, partition, "a") == errors.NONE
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.3"])
+def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
+    cluster = TransactionsCluster(release)
+    leader = cluster.leader("t-0")
+    cluster.made.slow_disk(leader, 50_000)
+    producer = open_transaction(cluster, "t-0")
+    assert cluster.write(producer, "t-0", "more", 1) == errors.NONE
+    cluster.end(producer)
+    assert cluster.committed("t-0") == ["t-0 one", "more"]
+    following = cluster.begun()
+    assert (cluster.write(following, "t-0", "other") == errors.NONE) == (release == "4.3")
+
+
+def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing() -> None:
+    """It asks, the transaction is aborted, and the answer that it was open comes after that."""
+    cluster = TransactionsCluster()
+    producer = cluster.begun()
+    cluster.add(producer, "t-0", "t-1")
+    leader = cluster.leader("t-0")
+    log = cluster.made.brokers[leader].replicas.partitions["t-0"].log
+    asked: list[Any] = []
+    verification = cluster.made.brokers[leader].replicas._verification
+    verification.verify = lambda *fields: asked.append(fields[-1])  # type: ignore[method-assign]
+    batch = RecordBatch(("a",), *producer, 0, is_transactional=True)
+    answers = cluster.send(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": batch}, "id"))
+    cluster.run(1)
+    assert (len(asked), answers) == (1, [])
+    marker = TxnMarker(*producer, 5, False, ("t-0",))
+    other = cluster.made.host(Process("other"))
+    NetworkClient(other, f"broker-{leader}", "client", US_PER_SECOND).send(
+        WriteTxnMarkersRequest((marker,)), lambda *_: None
+    )
+    cluster.run(1)
+    asked[0]({"t-0": errors.NONE})
+    cluster.run(1)
+    assert answers[0].partitions["t-0"] == (errors.INVALID_TXN_STATE, -1)
+    assert [stored.control_type for stored in log.batches] == [ABORT]
+
+
+# Transactions v2
+
+
+@pytest.mark.parametrize(
+    ("is_v2", "error", "committed"), [(False, errors.NONE, ["not yet"]), (True, errors.PRODUCER_FENCED, [])]
+)
+def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epoch_of_its_own(
+    is_v2: bool,
+    error: str,
+    committed: list[str],
+) -> None:
+    cluster = TransactionsCluster("4.3", transactions_v2=is_v2)
+    producer = open_transaction(cluster, "t-0")
+    answer = cluster.end(producer, committed=False)
+    following = answer.producer_id, answer.producer_epoch
+    if not is_v2:
+        assert cluster.add(following, "t-0") == errors.NONE
+    assert cluster.write(following, "t-0", "not yet", 0 if is_v2 else 1) == errors.NONE
+    assert cluster.end(producer, committed=True).error == error
+    assert cluster.committed("t-0") == committed
+
+
+def test_with_v2_an_end_that_is_repeated_gets_the_same_answer() -> None:
+    cluster = TransactionsCluster("4.3")
+    producer = open_transaction(cluster, "t-0")
+    first = cluster.end(producer)
+    assert (first.error, first.producer_epoch) == (errors.NONE, producer[1] + 1)
+    assert cluster.end(producer) == first
+    assert cluster.end(producer, committed=False).error == errors.INVALID_TXN_STATE
+    assert cluster.markers("t-0") == [COMMIT]
+
+
+def test_with_v2_an_empty_transaction_may_be_aborted_and_not_committed() -> None:
+    cluster = TransactionsCluster("4.3")
+    producer = cluster.begun()
+    assert cluster.end(producer).error == errors.INVALID_TXN_STATE
+    answer = cluster.end(producer, committed=False)
+    assert (answer.error, answer.producer_epoch) == (errors.NONE, producer[1] + 1)
+    assert cluster.states() == ["Empty", "PrepareAbort", "CompleteAbort"]
+
+
+def test_with_v2_a_producer_whose_epochs_are_used_up_goes_on_with_another_id() -> None:
+    cluster = TransactionsCluster("4.3")
+    producer_id, _ = open_transaction(cluster, "t-0")
+    metadata = metadata_of(cluster)
+    metadata.known = replace(metadata.known, producer_epoch=EPOCH_MAX - 1)
+    producer = producer_id, EPOCH_MAX - 1
+    answer = cluster.end(producer)
+    assert answer.error == errors.NONE
+    assert answer.producer_id != producer_id
+    assert answer.producer_epoch == 0
+    assert cluster.end(producer) == answer
+    assert cluster.committed("t-0") == ["t-0 one"]
+
+
+def test_two_producers_of_one_broker_have_transactions_of_their_own() -> None:
+    cluster = TransactionsCluster()
+    one, other = cluster.begun("id"), cluster.begun("other")
+    assert one[0] != other[0]
+    for producer, name in ((one, "id"), (other, "other")):
+        cluster.add(producer, "t-0", transactional_id=name)
+        assert cluster.write(producer, "t-0", name, transactional_id=name) == errors.NONE
+    request = EndTxnRequest("other", *other, committed=True)
+    assert cluster.ask(cluster.coordinator("other"), request).error == errors.NONE
+    assert cluster.committed("t-0") == []
+    cluster.end(one, committed=False)
+    assert cluster.committed("t-0") == ["other"]
+
+
+def test_what_happens_is_the_same_each_time() -> None:
+    def run() -> list[Any]:
+        cluster = TransactionsCluster("4.3")
+        cluster.end(open_transaction(cluster, "t-0", "t-1", "t-2"))
+        fail_over(cluster)
+        return list(cluster.made.trace.events)
+
+    assert run() == run()

@@ -1,0 +1,186 @@
+"""A cluster with transactions, and a client that sends single requests to it."""
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from harrow.cluster_model import errors, events
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.internal_topics import internal_topic, partition_for
+from harrow.cluster_model.coordinators.protocol import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+)
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    READ_COMMITTED,
+    FetchedPartition,
+    FetchRequest,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+)
+from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.settings import Value, broker_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    BrokerSpec,
+    ClusterSpec,
+    TopicSpec,
+)
+from harrow.cluster_model.trace import select
+
+SETTINGS: dict[str, Value] = {
+    "transaction.state.log.num.partitions": 3,
+    "offsets.topic.num.partitions": 3,
+    "auto.leader.rebalance.enable": False,
+}
+TIMEOUT_US = 60 * US_PER_SECOND
+
+E = TypeVar("E", bound=events.Event)
+
+
+class TransactionsCluster:
+    """Three brokers that lead a partition of each topic each; all requests of a test are by one client."""
+
+    def __init__(
+        self, release: str = "3.9", settings: dict[str, Value] | None = None, **switches: Any
+    ) -> None:
+        given = {**SETTINGS, **(settings or {})}
+        config = broker_config(release, given)
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=number) for number in range(3)),
+            topics=(
+                TopicSpec(name="t", partitions=3, replication_factor=3),
+                internal_topic(TRANSACTION_STATE, config),
+                internal_topic(CONSUMER_OFFSETS, config),
+            ),
+            settings=given,
+        )
+        behaviours = replace(behaviours_in(release), **switches)
+        self.made = Cluster(spec, release, behaviours, Choices.from_seed(0))
+        self.made.start()
+        self._host = self.made.host(Process("client"))
+        self._clients: dict[int, NetworkClient] = {}
+
+    def run(self, seconds: float = 1) -> None:
+        simulator = self.made.simulator
+        simulator.run_until(simulator.now_us + int(seconds * US_PER_SECOND))
+
+    def leader(self, partition: str) -> int:
+        state = self.made.partition_state(partition)
+        assert state is not None
+        return state.leader
+
+    def coordinator(self, transactional_id: str = "id") -> int:
+        return self.leader(f"{TRANSACTION_STATE}-{partition_for(transactional_id, 3)}")
+
+    def send(self, broker: int, request: Any) -> list[Any]:
+        """Send a request, and return where its answer will be."""
+        answers: list[Any] = []
+        client = self._clients.get(broker)
+        if client is None:
+            client = self._clients[broker] = NetworkClient(
+                self._host, f"broker-{broker}", "client", 30 * US_PER_SECOND
+            )
+        client.send(request, lambda answer, _: answers.append(answer))
+        return answers
+
+    def ask(self, broker: int, request: Any, seconds: float = 1) -> Any:
+        answers = self.send(broker, request)
+        self.run(seconds)
+        assert answers, f"no answer to {request}"
+        return answers[0]
+
+    # Of a transactional producer
+
+    def init(
+        self, transactional_id: str = "id", producer_id: int = NO_PRODUCER_ID, epoch: int = NO_EPOCH
+    ) -> InitProducerIdResponse:
+        request = InitProducerIdRequest(transactional_id, TIMEOUT_US, producer_id, epoch)
+        answer = self.ask(self.coordinator(transactional_id), request)
+        assert isinstance(answer, InitProducerIdResponse)
+        return answer
+
+    def begun(self, transactional_id: str = "id") -> tuple[int, int]:
+        """Return the id and epoch of a producer, once nothing of another one is open."""
+        for _ in range(5):
+            answer = self.init(transactional_id)
+            if answer.error != errors.CONCURRENT_TRANSACTIONS:
+                break
+        assert answer.error == errors.NONE
+        return answer.producer_id, answer.producer_epoch
+
+    def add(self, producer: tuple[int, int], *partitions: str, transactional_id: str = "id") -> str:
+        request = AddPartitionsToTxnRequest(transactional_id, *producer, partitions)
+        answered: dict[str, str] = self.ask(self.coordinator(transactional_id), request).partitions
+        (error,) = set(answered.values())
+        return error
+
+    def add_offsets(self, producer: tuple[int, int], group: str = "g") -> str:
+        answer = self.ask(self.coordinator(), AddOffsetsToTxnRequest("id", *producer, group))
+        return str(answer.error)
+
+    def write(
+        self,
+        producer: tuple[int, int],
+        partition: str,
+        value: str,
+        sequence: int = 0,
+        transactional_id: str = "id",
+    ) -> str:
+        batch = RecordBatch((value,), *producer, sequence, is_transactional=True, size_bytes=80)
+        request = ProduceRequest(-1, 30 * US_PER_SECOND, {partition: batch}, transactional_id)
+        error, _ = self.ask(self.leader(partition), request).partitions[partition]
+        return str(error)
+
+    def end(self, producer: tuple[int, int], *, committed: bool = True, seconds: float = 1) -> EndTxnResponse:
+        answer = self.ask(self.coordinator(), EndTxnRequest("id", *producer, committed), seconds)
+        assert isinstance(answer, EndTxnResponse)
+        return answer
+
+    # What has come of it
+
+    def read(self, partition: str, isolation: int = READ_COMMITTED) -> FetchedPartition:
+        request = FetchRequest(-1, 0, 1 << 20, {partition: (0, -1)}, isolation)
+        found = self.ask(self.leader(partition), request).partitions[partition]
+        assert isinstance(found, FetchedPartition)
+        return found
+
+    def committed(self, partition: str) -> list[str]:
+        """Return what a consumer with read_committed gets: what is not of a transaction that was aborted."""
+        found = self.read(partition)
+        values: list[str] = []
+        aborted: set[int] = set()
+        waiting = sorted(found.aborted, key=lambda known: known[1])
+        for batch in found.batches:
+            while waiting and waiting[0][1] <= batch.base_offset:
+                aborted.add(waiting.pop(0)[0])
+            if batch.is_control:
+                aborted.discard(batch.producer_id)
+            elif batch.producer_id not in aborted:
+                values += batch.values
+        return values
+
+    def markers(self, partition: str) -> list[str | None]:
+        """Return how transactions have ended in a partition, by its leader's log."""
+        log = self.made.brokers[self.leader(partition)].replicas.partitions[partition].log
+        return [batch.control_type for batch in log.batches if batch.is_control]
+
+    def states(self, transactional_id: str = "id") -> list[str]:
+        """Return the states that an id has been in."""
+        return [
+            event.state
+            for event in self.told(events.TransactionStateChanged)
+            if event.transactional_id == transactional_id
+        ]
+
+    def told(self, kind: type[E]) -> list[E]:
+        return list(select(self.made.trace.events, kind))
