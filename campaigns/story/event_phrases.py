@@ -115,7 +115,7 @@ def _range(first: int, end: int) -> str:
     return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
 
 
-def _batch_offsets(event: events.BatchAppended | events.BatchReplicated) -> str:
+def _batch_offsets(event: events.BatchAppended | events.BatchReplicated | events.BatchAcknowledged) -> str:
     return _range(event.base_offset, event.base_offset + record_count(event.values))
 
 
