@@ -215,7 +215,7 @@ def acked_before_commit(*, value: RecordValue) -> str:
 def resent_by_application(*, times: Number) -> str:
     """An application sent a record again by itself."""
     return (
-        f"the application sent it {times} times, and without a {promise.TRANSACTIONAL_ID} "
+        f"the application sent it {times} times, and without a {TRANSACTIONAL_ID} "
         "idempotence covers the retries of one producer session only"
     )
 
