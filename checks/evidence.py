@@ -73,7 +73,7 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer of the workload depends on."""
+    """What the promise to a consumer depends on."""
 
     name: str
     read_committed: bool
@@ -161,7 +161,8 @@ class Evidence:
     """A run, as far as rules are concerned.
 
     ``producers`` and ``consumers`` are by history process; a client that was restarted has a process for
-    each session. Of consumers those of the workload count, not those that read for the run itself. ``read_back`` names the partitions that were read to their end after
+    each session. Of consumers that read
+    for the run itself only those count that read what is committed. ``read_back`` names the partitions that were read to their end after
     the cluster had healed; ``unfinished`` says in words why a run did not get far enough
     to tell (a script that waited in vain, a partition without a leader at the end).
     ``behaviours`` are the switches that were set against what the release does. ``invariants``

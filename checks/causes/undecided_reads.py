@@ -11,7 +11,7 @@ from harrow.cluster_model.history import OK, POLL, columns_of
 
 @dataclass(frozen=True, slots=True)
 class UndecidedRead:
-    """A consumer of the workload has read a record: where that stood, and the position of the operation."""
+    """A consumer has read a record: where that stood, and the position of the operation."""
 
     offset: int
     position: int

@@ -154,6 +154,17 @@ class SendState:
     error: str | None = None
 
 
+@dataclass(slots=True)
+class LogTransaction:
+    """A transaction in a log: its producer, its first offset, and that of its marker, once it has one."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    marker_offset: int | None = None
+    is_committed: bool = False
+
+
 @dataclass(slots=True, eq=False)
 class ReplicaState:
     """A replica of a partition on one broker.
@@ -163,7 +174,7 @@ class ReplicaState:
     ``role`` mean nothing; the records are on the disk all the same, and ``checkpointed_high_watermark`` is what
     the replica will begin with. Power loss takes nothing below ``flushed``. ``leader`` is the broker that the
     replica follows, ``isr`` the ISR as it knows it while it leads. ``removed`` are the records that it has lost,
-    in the order in which it lost them.
+    in the order in which it lost them. ``transactions`` are those that have begun in it, in order.
     """
 
     broker: int
@@ -179,6 +190,7 @@ class ReplicaState:
     leader_epoch: int = NO_EPOCH
     isr: tuple[int, ...] = ()
     removed: list[RemovedEntry] = field(default_factory=list)
+    transactions: list[LogTransaction] = field(default_factory=list)
     _committed: int = 0
     # What it has given up, by offset: until its segment is deleted it is on the disk still.
     _given_up: list[LogEntry] = field(default_factory=list)
@@ -190,8 +202,17 @@ class ReplicaState:
 
     @property
     def lso(self) -> int:
-        """The last stable offset. Transactions are not modelled yet, so it is the high watermark."""
-        return self.high_watermark
+        """The last stable offset: below it all transactions have ended, and their markers are committed."""
+        return min(
+            [
+                self.high_watermark,
+                *(
+                    known.first_offset
+                    for known in self.transactions
+                    if known.marker_offset is None or known.marker_offset >= self.high_watermark
+                ),
+            ]
+        )
 
     def entry(self, offset: int) -> LogEntry | None:
         """Return the record at an offset, None past the end."""
@@ -235,11 +256,19 @@ class ReplicaState:
         self.leo = leo
         self.log_start = min(self.log_start, leo)
         del self._given_up[bisect_left(self._given_up, leo, key=_offset_of) :]
+        if self.transactions:
+            self._cut_transactions(leo)
         if cause == TRUNCATED:
             # What goes with power or disk goes from a log without a process: the watermark stays what it had.
             self.high_watermark = min(self.high_watermark, leo)
         self.flushed = min(self.flushed, leo)
         self._committed = min(self._committed, kept)
+
+    def _cut_transactions(self, leo: int) -> None:
+        self.transactions = [known for known in self.transactions if known.first_offset < leo]
+        for known in self.transactions:
+            if known.marker_offset is not None and known.marker_offset >= leo:
+                known.marker_offset, known.is_committed = None, False
 
     def begin_at(self, log_start: int, number: int, at_us: int, reason: str) -> None:
         """Remove what there is below *log_start*, and keep it as deleted."""
@@ -377,6 +406,16 @@ class PartitionState:
         replica.leo = batch.base_offset + record_count(batch.values)
         replica.commit()
 
+    def _begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
+        begun = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
+        self.replica(event.broker).transactions.append(begun)
+
+    def _end_transaction(self, _: int, event: events.TransactionMarkerWritten) -> None:
+        for known in reversed(self.replica(event.broker).transactions):
+            if known.producer_id == event.producer_id and known.marker_offset is None:
+                known.marker_offset, known.is_committed = event.offset, event.committed
+                return
+
     def _truncate(self, number: int, event: events.LogTruncated) -> None:
         self.replica(event.broker).cut(event.to_offset, number, event.at_us, TRUNCATED, event.reason)
 
@@ -433,6 +472,7 @@ class PartitionState:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
         replica.forget_given_up()
+        replica.transactions.clear()
         replica.leo = replica.flushed = replica.high_watermark = event.offset
 
     def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
@@ -506,6 +546,8 @@ class PartitionState:
     HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
         events.BatchAppended: _append,
         events.BatchReplicated: _append,
+        events.TransactionBegun: _begin_transaction,
+        events.TransactionMarkerWritten: _end_transaction,
         events.LogTruncated: _truncate,
         events.UnflushedLost: _lose_unflushed,
         events.LogLost: _lose_log,

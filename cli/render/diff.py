@@ -125,15 +125,16 @@ def _znode(partition: PartitionState) -> Text:
 
 
 def _notation(diff: PartitionDiff, layout: Layout) -> list[str]:
-    found = ["LSO = HW: no transactions yet"]
-    closed = [replica for replica in diff.partition.replicas.values() if not replica.is_open]
+    replicas = diff.partition.replicas.values()
+    found = [] if any(_has_open(replica) for replica in replicas) else ["LSO = HW: no open transaction"]
+    closed = [replica for replica in replicas if not replica.is_open]
     if closed:
         found.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
     entries = (fate.entry for row in diff.rows for fate in row.fates)
     with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
     if not layout.whole_cells:
         found.insert(0, "= the same record")
-        if any(replica.role == FOLLOWER for replica in diff.partition.replicas.values()):
+        if any(replica.role == FOLLOWER for replica in replicas):
             found.append("a head without a role: a follower")
     if not layout.names:
         readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
@@ -237,7 +238,7 @@ def short_head(broker: int, role: str) -> str:
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
     known = list(replicas)
     yield "LEO", [str(replica.leo) for replica in known]
-    yield "HW, LSO", [high_watermark_text(replica) for replica in known]
+    yield "HW, LSO", [_readable_ends(replica) for replica in known]
     yield "flushed", [str(replica.flushed) for replica in known]
     yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
 
@@ -245,6 +246,16 @@ def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterat
 def high_watermark_text(replica: ReplicaState) -> str:
     """Return a high watermark; of a log that is not open the one that it will begin with."""
     return str(replica.known_high_watermark) if replica.is_open else f"({replica.known_high_watermark})"
+
+
+def _readable_ends(replica: ReplicaState) -> str:
+    """Return the high watermark, and the LSO where that is lower."""
+    text = high_watermark_text(replica)
+    return f"{text}, {replica.lso}" if _has_open(replica) else text
+
+
+def _has_open(replica: ReplicaState) -> bool:
+    return replica.is_open and replica.lso < replica.high_watermark
 
 
 def _note(note: RecordNote) -> Iterator[RenderableType]:

@@ -237,7 +237,10 @@ class Producer:
                 SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
             )
         request = protocol.ProduceRequest(
-            self._config.acks, self._config.request_timeout_us, {name: batch.record_batch(self._host.skew_us)}
+            self._config.acks,
+            self._config.request_timeout_us,
+            {name: batch.record_batch(self._host.skew_us)},
+            self._config.transactional_id,
         )
         connection = self._metadata.connections[leader]
         if self._config.acks == 0:

@@ -128,13 +128,13 @@ class _Result:
 
 
 @dataclass(slots=True, eq=False)
-class _Request:
+class _TransactionalRequest:
     """A request that is to be sent (``TxnRequestHandler``)."""
 
     priority: int
     body: Any
     coordinator: CoordinatorLookup
-    handle: Callable[["_Request", Any], None]
+    handle: Callable[["_TransactionalRequest", Any], None]
     result: _Result
     is_retry: bool = False
     backoff_us: int = 0
@@ -184,7 +184,7 @@ class TransactionManager:
         self.partitions: dict[str, None] = {}
         self._new_partitions: dict[str, None] = {}
         self._pending_partitions: dict[str, None] = {}
-        self._pending: list[_Request] = []
+        self._pending: list[_TransactionalRequest] = []
         self._is_busy = False
         self._is_started = False
         self._is_bump_required = False
@@ -269,7 +269,7 @@ class TransactionManager:
                 group,
             )
             self._enqueue(
-                _Request(
+                _TransactionalRequest(
                     _ADD,
                     add,
                     self._coordinator,
@@ -374,7 +374,7 @@ class TransactionManager:
             self.sequences.producer_epoch,
             committed,
         )
-        self._enqueue(_Request(_END, body, self._coordinator, self._end_answered, result))
+        self._enqueue(_TransactionalRequest(_END, body, self._coordinator, self._end_answered, result))
 
     # Waiting
 
@@ -424,7 +424,7 @@ class TransactionManager:
         self._send(request)
         return False
 
-    def _next_request(self) -> _Request | None:
+    def _next_request(self) -> _TransactionalRequest | None:
         if self._new_partitions:
             self._enqueue_partitions()
         while self._pending:
@@ -442,7 +442,7 @@ class TransactionManager:
                 return request
         return None
 
-    def _send(self, request: _Request) -> None:
+    def _send(self, request: _TransactionalRequest) -> None:
         self._is_busy = True
         if request.coordinator.connection() is None:
             self._retry(request)
@@ -457,7 +457,7 @@ class TransactionManager:
         self._is_busy = False
         self._batches.wake()
 
-    def _send_now(self, request: _Request) -> None:
+    def _send_now(self, request: _TransactionalRequest) -> None:
         connection = request.coordinator.connection()
         if connection is None or self.state == FATAL_ERROR:
             self._is_busy = False
@@ -468,7 +468,7 @@ class TransactionManager:
             self.commit_sent = True
         connection.send(request.body, self._answered, request)
 
-    def _answered(self, response: Any, request: _Request) -> None:
+    def _answered(self, response: Any, request: _TransactionalRequest) -> None:
         self._is_busy = False
         if response is None:
             request.coordinator.forget()
@@ -478,13 +478,13 @@ class TransactionManager:
             request.handle(request, response)
         self._batches.wake()
 
-    def _enqueue(self, request: _Request) -> None:
+    def _enqueue(self, request: _TransactionalRequest) -> None:
         place = 0
         while place < len(self._pending) and self._pending[place].priority <= request.priority:
             place += 1
         self._pending.insert(place, request)
 
-    def _retry(self, request: _Request) -> None:
+    def _retry(self, request: _TransactionalRequest) -> None:
         request.is_retry = True
         self._enqueue(request)
 
@@ -497,7 +497,7 @@ class TransactionManager:
             self.sequences.producer_id if is_bump else NO_PRODUCER_ID,
             self.sequences.producer_epoch if is_bump else NO_EPOCH,
         )
-        self._enqueue(_Request(priority, body, self._coordinator, self._init_answered, result))
+        self._enqueue(_TransactionalRequest(priority, body, self._coordinator, self._init_answered, result))
 
     def _enqueue_partitions(self) -> None:
         self._pending_partitions.update(self._new_partitions)
@@ -508,17 +508,17 @@ class TransactionManager:
             self.sequences.producer_epoch,
             tuple(self._pending_partitions),
         )
-        self._enqueue(_Request(_ADD, body, self._coordinator, self._partitions_added, _Result()))
+        self._enqueue(_TransactionalRequest(_ADD, body, self._coordinator, self._partitions_added, _Result()))
 
     def _enqueue_offset_commit(self, commit: protocol.TxnOffsetCommitRequest, result: _Result) -> None:
         lookup = self._group_coordinators.get(commit.group)
         if lookup is None:
             lookup = self._group_coordinators[commit.group] = self._lookup(CONSUMER_OFFSETS, commit.group)
-        self._enqueue(_Request(_ADD, commit, lookup, self._offsets_committed, result))
+        self._enqueue(_TransactionalRequest(_ADD, commit, lookup, self._offsets_committed, result))
 
     # Answers
 
-    def _handle_error(self, request: _Request, error: str) -> None:
+    def _handle_error(self, request: _TransactionalRequest, error: str) -> None:
         """Do what an error of a coordinator asks for, whichever request has got it."""
         if error in _NOT_THE_COORDINATOR:
             request.coordinator.forget()
@@ -534,7 +534,7 @@ class TransactionManager:
         else:
             self._fatal(error, request.result)
 
-    def _init_answered(self, request: _Request, response: InitProducerIdResponse) -> None:
+    def _init_answered(self, request: _TransactionalRequest, response: InitProducerIdResponse) -> None:
         if response.error in _MAPPING_LOST:
             self._fatal(response.error, request.result)
         elif response.error != errors.NONE:
@@ -549,7 +549,9 @@ class TransactionManager:
             )
             request.result.complete(errors.NONE)
 
-    def _partitions_added(self, request: _Request, response: protocol.AddPartitionsToTxnResponse) -> None:
+    def _partitions_added(
+        self, request: _TransactionalRequest, response: protocol.AddPartitionsToTxnResponse
+    ) -> None:
         failed = errors.NONE
         for error in response.partitions.values():
             if error in (errors.NONE, errors.OPERATION_NOT_ATTEMPTED):
@@ -568,7 +570,7 @@ class TransactionManager:
         self._is_started = True
         request.result.complete(errors.NONE)
 
-    def _end_answered(self, request: _Request, response: protocol.EndTxnResponse) -> None:
+    def _end_answered(self, request: _TransactionalRequest, response: protocol.EndTxnResponse) -> None:
         if response.error != errors.NONE:
             self._handle_error(request, response.error)
             return
@@ -579,7 +581,7 @@ class TransactionManager:
 
     def _offsets_added(
         self,
-        request: _Request,
+        request: _TransactionalRequest,
         response: protocol.AddOffsetsToTxnResponse,
         commit: protocol.TxnOffsetCommitRequest,
     ) -> None:
@@ -589,7 +591,9 @@ class TransactionManager:
         self._is_started = True
         self._enqueue_offset_commit(commit, request.result)
 
-    def _offsets_committed(self, request: _Request, response: protocol.TxnOffsetCommitResponse) -> None:
+    def _offsets_committed(
+        self, request: _TransactionalRequest, response: protocol.TxnOffsetCommitResponse
+    ) -> None:
         left: dict[str, int] = {}
         for partition, error in response.partitions.items():
             if error in _NOT_THE_COORDINATOR or error == errors.REQUEST_TIMED_OUT:
@@ -674,7 +678,7 @@ class TransactionManager:
         for request in pending:
             request.result.complete(error)
 
-    def _end(self, request: _Request) -> None:
+    def _end(self, request: _TransactionalRequest) -> None:
         """The transaction has ended; the epoch is raised before the next one begins, where that is needed."""
         bumps = self._is_bump_required
         self._complete_transaction(committed=request.body.committed, bumps=bumps)

@@ -88,6 +88,12 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "controlled.shutdown.enable"): by_release((ALL, True)),
     (BROKER, "controlled.shutdown.max.retries"): by_release((ALL, 3)),
     (BROKER, "controlled.shutdown.retry.backoff.ms"): by_release((ALL, 5_000)),
+    (BROKER, "transaction.max.timeout.ms"): by_release((ALL, 15 * 60_000)),
+    (BROKER, "transaction.abort.timed.out.transaction.cleanup.interval.ms"): changed_in(
+        "2.8", 60_000, 10_000
+    ),
+    (BROKER, "transactional.id.expiration.ms"): by_release((ALL, 7 * 86_400_000)),
+    (BROKER, "transaction.remove.expired.transaction.cleanup.interval.ms"): by_release((ALL, 3_600_000)),
     (BROKER, "replica.high.watermark.checkpoint.interval.ms"): by_release((ALL, 5_000)),
     (BROKER, "log.flush.offset.checkpoint.interval.ms"): by_release((ALL, 60_000)),
     (BROKER, "log.flush.interval.messages"): by_release((ALL, LONG_MAX)),

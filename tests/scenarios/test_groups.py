@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -158,8 +159,9 @@ def test_a_topic_that_gets_partitions_has_its_group_rebalance() -> None:
 def test_the_history_has_what_a_consumer_reads_and_commits() -> None:
     result = run(SMALL.format(more="", duration="15s", consumers="[{name: a}, {name: b, start: 6s}]"))
     operations = [each for each in result.evidence.operations if each.type == OK]
-    assert [each.value for each in operations if each.f == SUBSCRIBE] == [("t-0", "t-1")] * 2
-    reads: dict[int, list[tuple[str, ...]]] = {}
+    subscribed: list[tuple[Any, ...]] = [each.value for each in operations if each.f == SUBSCRIBE]
+    assert subscribed == [("t-0", "t-1")] * 2
+    reads: dict[int, list[tuple[Any, ...]]] = {}
     for each in operations:
         if each.f == ASSIGN:
             reads.setdefault(each.process, []).append(each.value)

@@ -75,7 +75,12 @@ class Client(ABC):
 
 
 class Sender(Client, RecordSender):
-    """A client that can be handed records, and restarted."""
+    """A client that can be handed records, and restarted. Unless its kind says otherwise, it has no transactions."""
+
+    def begin_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    commit_transaction = abort_transaction = begin_transaction
 
 
 class Reader(Client):

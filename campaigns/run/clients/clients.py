@@ -92,6 +92,7 @@ class Clients:
         self._target = target
         self._host = host
         self._specs = tuple(specs)
+        self._readers: list[Reader] = []
         self._clients = {spec.name: make_client(spec, target, host) for spec in self._specs}
 
     def start(self) -> None:
@@ -160,13 +161,21 @@ class Clients:
         spec = ConsumerSpec(name=name, poll_interval_us=0, settings=settings)
         reader = cast("Reader", make_client(spec, self._target, self._host, **given))
         reader.start()
+        self._readers.append(reader)
         return reader
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        """Return the settings of the workload's consumers, and of those that read for the run itself and were promised something."""
+        of_workload = [each.consumer_settings() for each in self._clients.values()]
+        own = [each.consumer_settings() for each in self._readers]
         return {
-            number: settings
-            for client in self._clients.values()
-            for number, settings in client.consumer_settings().items()
+            **{number: settings for each in of_workload for number, settings in each.items()},
+            **{
+                number: settings
+                for each in own
+                for number, settings in each.items()
+                if settings.read_committed
+            },
         }
 
     def producer_settings(self) -> dict[int, ProducerSettings]:

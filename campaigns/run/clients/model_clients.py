@@ -236,7 +236,7 @@ class TransactionalSession(_Session):
 
     def unfinished(self) -> int:
         """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
-        return super().unfinished() + self._is_waiting + len(self._calls)
+        return super().unfinished() + (self._is_waiting + len(self._calls) if self.process.running else 0)
 
     # Scripts
 

@@ -34,7 +34,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
     is_epoch_exhausted,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_state_manager import (
-    Found,
+    CoordinatedId,
     TransactionStateManager,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
@@ -273,7 +273,7 @@ class TransactionCoordinator:
         missing = errors.TRANSACTION_ABORTABLE if is_abortable else errors.INVALID_TXN_STATE
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
-    def _producer_error(self, found: Found, producer_id: int, producer_epoch: int) -> str:
+    def _producer_error(self, found: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
         """Return why a producer may not change a transaction: it is another one's, or nobody here knows."""
         if found.error != errors.NONE:
             return found.error

@@ -32,7 +32,7 @@ _UNAVAILABLE: Final = (
 _DEPOSED: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR)
 
 
-class Found(NamedTuple):
+class CoordinatedId(NamedTuple):
     """What is known of a transactional id, in which coordinator epoch; None where there is nothing, or why it is not known."""
 
     error: str
@@ -75,24 +75,24 @@ class TransactionStateManager:
         """Return the partition that has an id."""
         return partition_for(transactional_id, self._partitions)
 
-    def find(self, transactional_id: str) -> Found:
+    def find(self, transactional_id: str) -> CoordinatedId:
         """Return what is known of an id."""
         partition = self.partition_of(transactional_id)
         if partition in self._loading:
-            return Found(errors.COORDINATOR_LOAD_IN_PROGRESS)
+            return CoordinatedId(errors.COORDINATOR_LOAD_IN_PROGRESS)
         loaded = self._loaded.get(partition)
         if loaded is None:
-            return Found(errors.NOT_COORDINATOR)
-        return Found(errors.NONE, loaded.coordinator_epoch, loaded.transactions.get(transactional_id))
+            return CoordinatedId(errors.NOT_COORDINATOR)
+        return CoordinatedId(errors.NONE, loaded.coordinator_epoch, loaded.transactions.get(transactional_id))
 
-    def put_if_absent(self, metadata: TransactionMetadata) -> Found:
+    def put_if_absent(self, metadata: TransactionMetadata) -> CoordinatedId:
         """Know of a new id, unless it is known already."""
         found = self.find(metadata.transactional_id)
         if found.error != errors.NONE or found.metadata is not None:
             return found
         loaded = self._loaded[self.partition_of(metadata.transactional_id)]
         loaded.transactions[metadata.transactional_id] = metadata
-        return Found(errors.NONE, loaded.coordinator_epoch, metadata)
+        return CoordinatedId(errors.NONE, loaded.coordinator_epoch, metadata)
 
     def all(self) -> Iterator[tuple[int, TransactionMetadata]]:
         """Yield the ids that this broker coordinates, each with its coordinator epoch."""

@@ -9,6 +9,7 @@ from harrow.campaigns.story.run_state import RunState
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, PartitionState
 from harrow.cluster_model.trace import TraceEvent
+from tests.cluster_model.coordinators.transactions_cluster import TransactionsCluster
 
 P = "t-0"
 
@@ -204,3 +205,47 @@ def test_handlers_take_the_kind_of_event_that_they_are_registered_for(replay: An
     for kind, handler in replay.HANDLERS.items():
         taken = list(get_type_hints(handler).values())[-2]
         assert kind in (get_args(taken) or (taken,)), kind.__name__
+
+
+def test_a_transaction_is_open_until_its_marker_is_committed_and_again_when_that_is_cut_off() -> None:
+    begun: list[TraceEvent] = [
+        append(1, 0, 0, "a"),
+        (1, "transaction_begun", 0, P, 7, 0, 0),
+        (2, "append", 0, P, 1, 0, 7, -1, ()),
+        (2, "transaction_marker", 0, P, 7, 0, 0, 1, True, 3),
+    ]
+    replica = replayed(*begun, (3, "hw", 0, P, 1)).partitions[P].replicas[0]
+    assert (replica.leo, replica.high_watermark, replica.lso) == (2, 1, 0)
+    replica = replayed(*begun, (3, "hw", 0, P, 2)).partitions[P].replicas[0]
+    assert (replica.high_watermark, replica.lso) == (2, 2)
+    (known,) = replica.transactions
+    assert (known.marker_offset, known.is_committed) == (1, True)
+    cut: TraceEvent = (4, "truncate", 0, P, 2, 1, "leader epoch")
+    replica = replayed(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    assert (replica.high_watermark, replica.lso, replica.transactions[0].marker_offset) == (1, 0, None)
+    cut = (4, "truncate", 0, P, 2, 0, "leader epoch")
+    replica = replayed(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    assert (replica.lso, replica.transactions) == (0, [])
+
+
+def test_the_last_stable_offsets_of_a_trace_are_those_of_the_logs() -> None:
+    cluster = TransactionsCluster()
+    state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
+    seen = 0
+
+    def assert_as_in_the_logs() -> None:
+        nonlocal seen
+        for event in list(cluster.made.trace.events)[seen:]:
+            state.advance(event)
+            seen += 1
+        for broker, replica in state.partitions["t-0"].replicas.items():
+            log = cluster.made.brokers[broker].replicas.partitions["t-0"].log
+            assert (replica.high_watermark, replica.lso) == (log.high_watermark, log.last_stable_offset)
+
+    for number, committed in enumerate((True, False, True)):
+        producer = cluster.begun()
+        cluster.add(producer, "t-0")
+        cluster.write(producer, "t-0", str(number), 0)
+        assert_as_in_the_logs()
+        cluster.end(producer, committed=committed)
+        assert_as_in_the_logs()

@@ -24,6 +24,9 @@ class MetadataLogReader:
     def start(self) -> None:
         """Nothing has to be started."""
 
+    def generate_producer_id(self, on_generated: Any) -> None:
+        """Do nothing: here nobody asks for one."""
+
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Do nothing: here no disk fails."""
 
