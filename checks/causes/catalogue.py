@@ -7,7 +7,7 @@ from harrow.checks.causes.story import brokers, seconds
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.checks.permission import Permission
 from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
-from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
@@ -227,7 +227,7 @@ def acked_before_commit(*, value: RecordValue) -> str:
 def resent_by_application(*, times: Number) -> str:
     """An application sent a record again by itself."""
     return (
-        f"the application sent it {times} times, and without a {promise.TRANSACTIONAL_ID} "
+        f"the application sent it {times} times, and without a {TRANSACTIONAL_ID} "
         "idempotence covers the retries of one producer session only"
     )
 
