@@ -157,10 +157,13 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
     assert real.behaviours == {
         "empty_log_begins_at_zero": False,
         "epoch_cache_cut_at_log_end": True,
+        "fetch_limited_to_quota": True,
         "fetch_sessions_keep_epoch": True,
+        "high_watermark_answers_followers": "never",
         "isr_altered_by_controller": True,
         "maximal_isr": True,
         "producer_bumps_epoch": True,
+        "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
