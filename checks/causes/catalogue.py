@@ -7,7 +7,7 @@ from harrow.checks.causes.story import brokers
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.checks.permission import Permission
 from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
-from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 

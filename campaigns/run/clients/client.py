@@ -79,6 +79,10 @@ class Reader(Client):
     def position(self, partition: str) -> int | None:
         """Return the offset that it reads next; None before it has begun."""
 
+    def is_held_up(self, partition: str) -> bool:
+        """Return whether nothing but a transaction that does not end keeps it from reading on."""
+        return False
+
     def skip_corrupt(self) -> None:
         """Go on behind batches with a bad CRC; called before it begins."""
 
