@@ -50,6 +50,7 @@ WHY: Final[dict[str, str]] = {
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
+    "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
 }
