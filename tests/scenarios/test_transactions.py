@@ -5,55 +5,19 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.explicit_plan import explicit_plans
-from harrow.checks.finding import HELD, PERMITTED, VIOLATED
+from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import TransactionEnding, TransactionOpened, TransactionReported
 from harrow.cluster_model.history import FAIL, INFO, OK, TXN, Operation
-from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.trace import select
-from tests.scenarios.library_plans import library_plans
-
-ORDERS = """
-name: orders
-kafka: "{release}"
-settings: {{acks: all, enable.idempotence: true, min.insync.replicas: 2, transaction.timeout.ms: 5s}}
-cluster:
-  brokers: 3
-  topics: [{{name: t, partitions: 2, replication_factor: 3}}, {{name: u, replication_factor: 3}}]
-workload:
-  duration: 10s
-  producers:
-    - {{name: app, rate: 40/s, settings: {{transactional.id: app}}, transaction: {{records: 4, abort_every: 3}}}}
-    - {{name: other, rate: 20/s}}
-  consumers:
-    - {{name: committed, settings: {{isolation.level: read_committed}}}}
-    {uncommitted}
-faults:
-  - at: 3s
-    do: {{{fault}}}
-"""
-NOTHING = "link_reset: {between: app, and: 0}"
-CRASH = "broker_crash: {broker: 1, restart_after: 2s}"
-ZOMBIE = "client_zombie: {client: app, duration: 2s}"
-RESTART = "client_crash: {client: app, restart_after: 1s}"
-
-
-@cache
-def plan(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False) -> Plan:
-    text = ORDERS.format(
-        release=release, fault=fault, uncommitted="- {name: uncommitted}" if uncommitted else ""
-    )
-    (read,) = load_text(text, "orders.yaml").plans
-    return read
+from tests.scenarios.transactional_plan import CRASH, NOTHING, RESTART, ZOMBIE, orders
 
 
 @cache
 def run(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False) -> RunResult:
-    return run_plan(plan(release, fault, uncommitted=uncommitted), 1)
+    return run_plan(orders(release, fault, uncommitted=uncommitted), 1)
 
 
 def statuses(result: RunResult) -> dict[str, str]:
@@ -136,28 +100,6 @@ def test_what_dies_in_a_transaction_has_not_committed_it_unless_it_had_asked() -
     assert died.type == (INFO if waited else FAIL)
 
 
-@pytest.mark.parametrize(
-    ("mutant", "fault", "rule"),
-    [
-        ("zombie-producer-accepted", ZOMBIE, "G1a"),
-        ("lso-is-hw", NOTHING, "G1a"),
-        ("marker-to-one-partition", NOTHING, "unseen"),
-    ],
-)
-def test_a_known_flaw_of_transactions_is_noticed_by_what_clients_see(
-    mutant: str, fault: str, rule: str
-) -> None:
-    result = run_plan(plan(fault=fault).flawed(MUTANTS[mutant]), 0)
-    assert statuses(result)[rule] == VIOLATED
-
-
-def test_a_coordinator_that_forgets_what_was_to_be_committed_is_noticed() -> None:
-    flawed = library_plans()["coordinator-failover[base]"].flawed(
-        MUTANTS["coordinator-forgets-prepare-commit"]
-    )
-    assert run_plan(flawed, 0).verdict.rules["unseen"].status == VIOLATED
-
-
 def calls(result: RunResult) -> list[tuple[Any, ...]]:
     """Return what the application did and was told, and when."""
     kinds = (TransactionOpened, TransactionEnding, TransactionReported)
@@ -176,7 +118,7 @@ def test_a_run_is_written_as_a_script_with_its_transactions(fault: str) -> None:
 
 
 def test_transactions_are_reproducible() -> None:
-    again = run_plan(plan(fault=CRASH), 1)
+    again = run_plan(orders(fault=CRASH), 1)
     assert again.trace_digest == run(fault=CRASH).trace_digest
     assert statuses(again) == {}
     assert again.verdict.status in (HELD, PERMITTED)
