@@ -69,7 +69,16 @@ class Client(ABC):
 
 
 class Sender(Client, RecordSender):
-    """A client that can be handed records, and restarted."""
+    """A client that can be handed records, and restarted; unless its kind says otherwise it has no transactions."""
+
+    def begin_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def commit_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def abort_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
 
 
 class Reader(Client):
