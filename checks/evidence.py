@@ -168,7 +168,8 @@ class Evidence:
     ``behaviours`` are the switches that were set against what the release does. ``invariants``
     were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
     no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
-    A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
+    ``held_up`` are the partitions of which nothing could be read with read_committed from an offset on, when any transaction had to
+    have ended: that was read back, up to there. A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
     Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations.
     """
 
@@ -186,5 +187,6 @@ class Evidence:
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
     consumers: Mapping[int, ConsumerSettings] = field(default_factory=dict)
+    held_up: Mapping[str, int] = field(default_factory=dict)
     in_order: bool = True
     follows_logs: bool = True

@@ -492,6 +492,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
         source="KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+        noticed_by=("G1a", "lost-write", "inconsistent-offsets", "poll-skip", "int-poll-skip"),
     ),
     Mutant(
         name="lso-is-hw",
@@ -499,6 +500,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="Consumers with read_committed get what no transaction has committed yet.",
         source="KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+        noticed_by=("G1a",),
     ),
     Mutant(
         name="marker-to-one-partition",
@@ -506,6 +508,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
         source="KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+        noticed_by=("unseen",),
     ),
     Mutant(
         name="coordinator-forgets-prepare-commit",
@@ -513,6 +516,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
         source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+        noticed_by=("unseen",),
     ),
     Mutant(
         name="delayed-end-txn",

@@ -58,8 +58,7 @@ WHY: Final[dict[str, str]] = {
     ),
     "throttled-reassignment": "in KRaft a reassignment that changes no leader leaves the leader epoch as it is",
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
-    "zombie-fenced": "from 2.7 on a leader's INVALID_PRODUCER_EPOCH has the producer abort (KIP-588), before it has failed for good: the "
-    "variant `2.4`",
+    "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
 }

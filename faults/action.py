@@ -17,17 +17,17 @@ class RecordSender(Protocol):
     ) -> None:
         """Hand it a record. A tombstone has no value, and *value* is what it is called."""
 
+    @abstractmethod
     def begin_transaction(self) -> None:
         """Begin a transaction."""
-        raise NotImplementedError(type(self).__name__)
 
+    @abstractmethod
     def commit_transaction(self) -> None:
         """Commit it."""
-        raise NotImplementedError(type(self).__name__)
 
+    @abstractmethod
     def abort_transaction(self) -> None:
         """Abort it."""
-        raise NotImplementedError(type(self).__name__)
 
     @abstractmethod
     def restart(self) -> None:

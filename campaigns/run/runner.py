@@ -130,6 +130,7 @@ class Run:
         # What a core did is unknown until its phase is over.
         self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
+        self._held_up: dict[str, int] = {}
         self._final: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
@@ -315,13 +316,22 @@ class Run:
         return (view.leo, view.hw) if self._followers_learn_hw else (view.leo,)
 
     def _read_everything_back(self) -> None:
-        """Read every partition from its beginning to its end, as a new consumer."""
+        """Read every partition from its beginning to its end, as a new consumer.
+
+        With read_committed that is the last stable offset, for whatever was open has been aborted when the time is over.
+        """
         target = self.target
         reader = target.clients.start_reader()
         deadline_us = target.now_us + READ_BACK_LIMIT_US + target.clients.transactions_us
         while not self._is_read_back(reader) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
-        self._read_back = frozenset(p for p in target.partition_names() if self._ends_at(reader, p))
+        for partition in target.partition_names():
+            position = reader.position(partition)
+            if position is not None and reader.is_held_up(partition):
+                self._held_up[partition] = position
+        self._read_back = frozenset(
+            p for p in target.partition_names() if self._ends_at(reader, p) or p in self._held_up
+        )
 
     def _is_read_back(self, reader: Reader) -> bool:
         return reader.has_read_to_end() and all(
@@ -352,6 +362,7 @@ class Run:
         return replace(
             self.target.evidence(),
             read_back=self._read_back,
+            held_up=self._held_up,
             unfinished=tuple(self._unfinished),
             behaviours=dict(self._plan.behaviours),
             invariants=self._watched,

@@ -15,14 +15,23 @@ from harrow.checks.permission import Promise
 from harrow.checks.prevention import READING, REPLICATION, by_behaviour
 from harrow.checks.promise import BY_LOSS, HIGH_WATERMARK, UNSEEN, committed_reads, durability
 from harrow.checks.rule import Rule
-from harrow.cluster_model.events import Pairs
+from harrow.cluster_model.events import Offset, Pairs
+
+
+def _stands(places: Pairs) -> str:
+    return " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
+
+
+@cause("stands-above-lso")
+def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
+    """Logs have a record where read_committed never gets."""
+    return f"it stands {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
 @cause("stands-unread")
 def stands_unread(*, places: Pairs) -> str:
     """Logs have a record, by broker and offset, that no poll returned."""
-    stands = " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
-    return f"it stands {stands}, but no poll returned it although the partition was read to its end"
+    return f"it stands {_stands(places)}, but no poll returned it although the partition was read to its end"
 
 
 def find(index: Index) -> Iterable[Finding]:
@@ -38,10 +47,17 @@ def find(index: Index) -> Iterable[Finding]:
             is_read = index.orders.is_read(partition, send.value)
             if not is_read and send.value in index.readable(partition):
                 found.setdefault((partition, send.value), _finding(index, send))
+        held_up_at = index.evidence.held_up.get(partition)
+        if held_up_at is not None:
+            acked_at = index.history.records.acked_at
+            behind = [place for place, row in enumerate(sends.rows) if acked_at[row] >= held_up_at]
+            for send in map(sends.__getitem__, behind):
+                if send.value in index.readable(partition):
+                    found.setdefault((partition, send.value), _finding(index, send, held_up_at))
     return found.values()
 
 
-def _finding(index: Index, send: SendRecord) -> Finding:
+def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> Finding:
     partition = send.partition
     places = [
         (str(broker), values.index(send.value))
@@ -55,7 +71,11 @@ def _finding(index: Index, send: SendRecord) -> Finding:
         partition=partition,
         offset=send.offset,
         value=send.value,
-        chain=story.chain(stands_unread.conclude(places=tuple(places))),
+        chain=story.chain(
+            stands_unread.conclude(places=tuple(places))
+            if held_up_at is None
+            else stands_above_lso.conclude(places=tuple(places), lso=held_up_at)
+        ),
         prevented_by=by_behaviour(index.evidence, (*REPLICATION, *READING)),
     )
 
@@ -64,7 +84,8 @@ RULE: Final = Rule(
     name=UNSEEN,
     definition=(
         "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it, "
-        "although the partition was read back to its end after the cluster had healed."
+        "although the partition was read back to its end after the cluster had healed. With read_committed that end is the last "
+        "stable offset, once every transaction has to have ended."
     ),
     source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",
     promise=Promise(

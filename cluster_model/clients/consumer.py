@@ -105,6 +105,8 @@ class Consumer:
         # Of which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
         self.end_seen: dict[str, int] = {}
+        # With read_committed the last stable offset of the last answer.
+        self._stable_end: dict[str, int] = {}
         # Up to where compaction has left nothing, of partitions that were read up to the last record.
         self._hole_end: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
@@ -288,6 +290,8 @@ class Consumer:
     def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
         """Keep what was fetched for the next polls; the next fetch begins behind it."""
         self.end_seen[partition] = fetched.hw
+        if self._isolation_level == protocol.READ_COMMITTED:
+            self._stable_end[partition] = fetched.last_stable_offset
         if not fetched.batches and fetched.corrupt_offset < 0 and fetched.hw > self.position[partition]:
             # With read_committed a transaction that is open may stand there as well.
             self._hole_end[partition] = (
@@ -471,6 +475,11 @@ class Consumer:
             and max(position, self._hole_end.get(partition, position)) >= self.end_seen[partition]
             for partition, position in self.position.items()
         )
+
+    def is_held_up(self, partition: str) -> bool:
+        """Return whether it waits for a transaction to end: it has read up to the last stable offset, and there is more."""
+        stable_end = self._stable_end.get(partition)
+        return stable_end == self.position.get(partition) and stable_end != self.end_seen.get(partition)
 
     def reached(self, partition: str) -> int | None:
         """Return the offset up to which there is nothing more to read: the position, or the end of a hole behind it."""

@@ -16,8 +16,11 @@ from harrow.cluster_model.settings import (
     DELIVERY_TIMEOUT,
     IDEMPOTENCE,
     IN_FLIGHT,
+    NO_TEXT,
     PRODUCER,
     SETTINGS,
+    TRANSACTION_TIMEOUT,
+    TRANSACTIONAL_ID,
     Value,
     producer_config,
 )
@@ -26,6 +29,8 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
+_MAX_BLOCK: Final = "max.block.ms"
+"""What librdkafka is told with each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
@@ -90,9 +95,11 @@ class LibrarySettings:
         return own
 
 
-def _librdkafka_name(scope: str, name: str) -> str:
+def _librdkafka_name(scope: str, name: str) -> str | None:
     """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
-    return _LIBRDKAFKA_NAMES.get(name, name) if scope == CONSUMER else name
+    if scope == CONSUMER:
+        return _LIBRDKAFKA_NAMES.get(name, name)
+    return None if name == _MAX_BLOCK else name
 
 
 def _kafka_python_name(scope: str, name: str) -> str | None:
@@ -195,4 +202,8 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
         for setting in SETTINGS.values()
         if setting.scope == scope and setting.exists_in(release)
     }
-    return {name: given.get(name, setting.default(release)) for name, setting in known.items()}
+    settings = {name: given.get(name, setting.default(release)) for name, setting in known.items()}
+    if not settings.get(TRANSACTIONAL_ID):
+        settings.pop(TRANSACTION_TIMEOUT, None)
+    # A name that there is none of is left out.
+    return {name: value for name, value in settings.items() if value != NO_TEXT}

@@ -6,12 +6,12 @@ writes it down in all the places where rules look.
 
 from typing import Any
 
-from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
+from harrow.checks.evidence import ConsumerSettings, Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.checks.finding import RuleResult
 from harrow.checks.index import Index
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import event_fields
-from harrow.cluster_model.history import History
+from harrow.cluster_model.history import INVOKE, OK, SEND, TXN, History
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
 from harrow.cluster_model.trace import TraceEvent
@@ -49,6 +49,8 @@ class RunBuilder:
         self.high_watermarks: dict[tuple[str, int], int] = {}
         self.epochs: dict[str, int] = {}
         self.read_back: set[str] = set()
+        self.consumers: dict[int, ConsumerSettings] = {}
+        self.held_up: dict[str, int] = {}
         self._open_sends: dict[str, int] = {}
 
     # Clients
@@ -84,8 +86,25 @@ class RunBuilder:
     def unknown(self, process: int, value: str, partition: str = PARTITION) -> None:
         self.history.send_failed(process, partition, value, self.tick(), "TimeoutException", definite=False)
 
-    def poll(self, *pairs: tuple[int, str], partition: str = PARTITION) -> None:
+    def transaction(self, process: int, type_: str, *values: str, partition: str = PARTITION) -> None:
+        """A transaction with records in the leader's log, and how it ended."""
+        for value in values:
+            self.history.add(process, INVOKE, TXN, ((SEND, partition, value),), self.tick())
+            self.append(0, value, partition=partition)
+            self.replicate(1, value, partition=partition)
+        offsets = {value: offset for offset, (value, _) in enumerate(self._log(0, partition))}
+        sent = [(SEND, partition, (offsets[value], value) if type_ == OK else value) for value in values]
+        self.history.add(process, type_, TXN, tuple(sent), self.tick())
+
+    def poll(
+        self, *pairs: tuple[int, str], partition: str = PARTITION, isolation_level: str | None = None
+    ) -> None:
+        """A poll of a new consumer: one of the workload, if it has an isolation level."""
         process = self.history.new_process("consumer")
+        if isolation_level is not None:
+            self.consumers[process] = ConsumerSettings(
+                name="consumer", read_committed=isolation_level == "read_committed"
+            )
         now_us = self.tick()
         self.history.polled(process, {partition: list(pairs)}, now_us, now_us)
 
@@ -268,6 +287,8 @@ class RunBuilder:
             },
             read_back=frozenset(self.read_back),
             unfinished=unfinished,
+            consumers=self.consumers,
+            held_up=self.held_up,
         )
 
     def judge(self, rule: str) -> RuleResult:

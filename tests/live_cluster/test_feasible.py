@@ -94,6 +94,10 @@ def test_a_plain_campaign_has_none() -> None:
             "records have no keys of their own on real brokers, so that no log is compacted",
         ),
         (
+            "kafka: '2.4'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s, settings: {transactional.id: app}}]}",
+            "p has a transactional.id, and clients on real brokers have no transactions yet",
+        ),
+        (
             "settings: {log.flush.interval.messages: 5}\n"
             + action("broker_crash: {broker: 0, kind: power_loss}"),
             "how much of t is flushed cannot be seen",
@@ -165,6 +169,7 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
         "producer_bumps_epoch": True,
         "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
+        "producer_fenced_error": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
     }

@@ -20,6 +20,7 @@ from tests.quality.test_yardstick import FOUND
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import library_plans
 from tests.scenarios.mutant_campaigns import SCRIPTED
+from tests.scenarios.transactional_plan import ZOMBIE, orders
 
 # A campaign whose script waits in vain need not wait long to be of no use here.
 LIMIT_US = 120 * US_PER_SECOND
@@ -55,6 +56,9 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
     "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
+    "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
+    "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),
+    "coordinator-forgets-prepare-commit": ("coordinator-failover[base]", "unseen"),
 }
 
 
@@ -91,13 +95,11 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 0),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
+    "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "G1a", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
-BY_REQUESTS = (
-    *("zombie-producer-accepted", "lso-is-hw", "marker-to-one-partition"),
-    *("coordinator-forgets-prepare-commit", "delayed-end-txn"),
-)
-"""Those of transactions: tests that send single requests notice them (`tests/cluster_model/coordinators/test_transactions.py`)."""
+BY_REQUESTS = ("delayed-end-txn",)
+"""Tests that send single requests notice it (`tests/cluster_model/coordinators/test_transactions.py`)."""
 SEEDS = 20
 """So many seeds are tried."""
 

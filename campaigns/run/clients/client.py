@@ -75,12 +75,16 @@ class Client(ABC):
 
 
 class Sender(Client, RecordSender):
-    """A client that can be handed records, and restarted. Unless its kind says otherwise, it has no transactions."""
+    """A client that can be handed records, and restarted; unless its kind says otherwise it has no transactions."""
 
     def begin_transaction(self) -> None:
         raise NotImplementedError(type(self).__name__)
 
-    commit_transaction = abort_transaction = begin_transaction
+    def commit_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def abort_transaction(self) -> None:
+        raise NotImplementedError(type(self).__name__)
 
 
 class Reader(Client):
@@ -89,6 +93,10 @@ class Reader(Client):
     @abstractmethod
     def position(self, partition: str) -> int | None:
         """Return the offset that it reads next; None before it has begun."""
+
+    def is_held_up(self, partition: str) -> bool:
+        """Return whether nothing but a transaction that does not end keeps it from reading on."""
+        return False
 
     def skip_corrupt(self) -> None:
         """Go on behind batches with a bad CRC; called before it begins."""

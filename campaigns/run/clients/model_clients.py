@@ -472,6 +472,9 @@ class ConsumerClient(Reader):
     def position(self, partition: str) -> int | None:
         return None if self._consumer is None else self._consumer.reached(partition)
 
+    def is_held_up(self, partition: str) -> bool:
+        return self._consumer is not None and self._consumer.is_held_up(partition)
+
     def has_read_to_end(self) -> bool:
         return self._consumer is not None and self._consumer.has_read_to_end()
 

@@ -43,8 +43,18 @@ def test_kafka_python_takes_all_of_them(release: str) -> None:
 @pytest.mark.parametrize("scope", [PRODUCER, CONSUMER])
 def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
     names = [name for of, name in SETTINGS if of == scope]
-    lacking = ["retry.backoff.max.ms"] if library == KAFKA_PYTHON else []
+    lacking = ["retry.backoff.max.ms"] if library == KAFKA_PYTHON else ["max.block.ms"] * (scope == PRODUCER)
     assert list(LIBRARIES[library].lacking(scope, names)) == lacking
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_client_without_transactions_is_told_nothing_of_them(library: str) -> None:
+    told = producer_settings(library, "3.9", {})
+    assert not [name for name in told if "transaction" in name]
+    assert (
+        producer_settings(CONFLUENT_KAFKA, "3.9", {"transactional.id": "a"})["transaction.timeout.ms"]
+        == 60_000
+    )
 
 
 def test_what_a_library_has_not_is_told_and_left_out() -> None:

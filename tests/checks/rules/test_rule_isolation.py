@@ -1,0 +1,85 @@
+"""What transactions have aborted: who may read it, who may leave it out, and what is behind one that never ends."""
+
+import pytest
+
+from harrow.campaigns.record.phrases import because
+from harrow.cluster_model.history import FAIL, INFO, OK
+from tests.checks.evidence_builder import RunBuilder
+
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+
+
+def aborted_and_committed() -> RunBuilder:
+    """Offset 0 was aborted, 1 committed."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.transaction(producer, FAIL, "a")
+    run.transaction(producer, OK, "b")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("isolation_level", "status"), [(COMMITTED, "violated"), (UNCOMMITTED, "permitted"), (None, "held")]
+)
+def test_an_aborted_record_is_for_those_who_read_uncommitted(
+    isolation_level: str | None, status: str
+) -> None:
+    run = aborted_and_committed()
+    run.poll((0, "a"), (1, "b"), isolation_level=isolation_level)
+    assert run.judge("G1a").status == status
+
+
+def test_that_one_reads_committed_counts_whoever_else_has_read_it() -> None:
+    run = aborted_and_committed()
+    run.poll((0, "a"), isolation_level=COMMITTED)
+    run.poll((0, "a"), (1, "b"), isolation_level=UNCOMMITTED)
+    (finding,) = run.judge("G1a").findings
+    assert finding.permitted_by is None
+    assert "of process 1" in because(finding)
+
+
+def test_a_send_that_failed_without_a_transaction_is_for_nobody() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.send(producer, "a")
+    run.history.send_failed(producer, "t-0", "a", run.tick(), "REFUSED", definite=True)
+    run.poll((0, "a"), isolation_level=UNCOMMITTED)
+    assert run.judge("G1a").status == "violated"
+
+
+def test_nobody_has_to_read_what_was_aborted() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.transaction(producer, OK, "a")
+    run.transaction(producer, FAIL, "b")
+    run.transaction(producer, OK, "c")
+    run.poll((0, "a"), (2, "c"), isolation_level=COMMITTED)
+    run.poll((0, "a"), (1, "b"), (2, "c"), isolation_level=UNCOMMITTED)
+    assert run.judge("int-poll-skip").status == "held"
+
+
+@pytest.mark.parametrize(("other", "status"), [(UNCOMMITTED, "held"), (COMMITTED, "violated")])
+def test_what_may_be_committed_has_to_be_read_where_another_reads_it_as_committed(
+    other: str, status: str
+) -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.transaction(producer, OK, "a")
+    run.transaction(producer, INFO, "b")
+    run.transaction(producer, OK, "c")
+    run.poll((0, "a"), (2, "c"), isolation_level=COMMITTED)
+    run.poll((0, "a"), (1, "b"), (2, "c"), isolation_level=other)
+    assert run.judge("int-poll-skip").status == status
+
+
+def test_what_is_behind_a_transaction_that_never_ends_is_unseen_though_others_read_uncommitted() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.transaction(producer, OK, "a", "b")
+    run.poll((0, "a"), (1, "b"), isolation_level=UNCOMMITTED)
+    run.read_back.add("t-0")
+    assert run.judge("unseen").status == "held"
+    run.held_up["t-0"] = 1
+    (finding,) = run.judge("unseen").findings
+    assert finding.value == "b"
+    assert "read_committed ends at offset 1" in because(finding)

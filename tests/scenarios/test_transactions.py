@@ -1,0 +1,124 @@
+"""Transactions from end to end: clients, coordinators and logs, and what rules make of them."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.search.explicit_plan import explicit_plans
+from harrow.checks.finding import HELD, PERMITTED
+from harrow.cluster_model.events import TransactionEnding, TransactionOpened, TransactionReported
+from harrow.cluster_model.history import FAIL, INFO, OK, TXN, Operation
+from harrow.cluster_model.trace import select
+from tests.scenarios.transactional_plan import CRASH, NOTHING, RESTART, ZOMBIE, orders
+
+
+@cache
+def run(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False) -> RunResult:
+    return run_plan(orders(release, fault, uncommitted=uncommitted), 1)
+
+
+def statuses(result: RunResult) -> dict[str, str]:
+    """Return which rules have findings that count: that writes interleave is permitted always."""
+    return {
+        name: rule.status
+        for name, rule in result.verdict.rules.items()
+        if rule.findings and rule.findings[0].permitted_by != "write interleaving"
+    }
+
+
+def transactions(result: RunResult, client: str) -> list[Operation]:
+    """Return the ends of a client's transactions, in whichever session."""
+    names = result.evidence.process_names
+    return [
+        operation
+        for operation in result.evidence.operations
+        if operation.is_completion and operation.f == TXN and names[operation.process] == client
+    ]
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.0"])
+@pytest.mark.parametrize("fault", [NOTHING, CRASH, ZOMBIE, RESTART])
+def test_with_read_committed_nothing_that_was_promised_is_broken(release: str, fault: str) -> None:
+    result = run(release, fault)
+    assert statuses(result) == {}
+    assert len(result.evidence.read_back) == 3
+    ended = [operation.type for operation in transactions(result, "app")]
+    assert ended.count(OK) > 10
+    assert ended.count(FAIL) > 5
+
+
+def test_generated_transactions_have_so_many_records_and_every_third_is_aborted() -> None:
+    ended = transactions(run(), "app")
+    assert {len(operation.value) for operation in ended[:-1]} == {4}
+    kinds = [operation.type for operation in ended]
+    assert kinds == [FAIL if place % 3 == 0 else OK for place in range(1, len(kinds) + 1)]
+    assert {operation.error for operation in ended if operation.type == FAIL} == {"ABORTED"}
+
+
+def test_who_reads_uncommitted_gets_what_was_aborted_and_may() -> None:
+    result = run(uncommitted=True)
+    assert statuses(result) == {"G1a": PERMITTED}
+    aborted = {
+        value for end in transactions(result, "app") if end.type == FAIL for _, _, value in end.sends()
+    }
+    findings = result.verdict.rules["G1a"].findings
+    assert {finding.value for finding in findings} <= aborted
+    assert len(findings) > 20
+    assert {finding.permitted_by for finding in findings} == {"isolation.level=read_uncommitted"}
+
+
+def test_every_commit_has_its_offsets() -> None:
+    for end in transactions(run(), "app"):
+        if end.type == OK:
+            assert all(offset is not None for _, offset, _ in end.sends())
+
+
+def test_a_successor_fences_the_process_that_was_left_behind() -> None:
+    result = run(fault=ZOMBIE)
+    fenced = [end for end in transactions(result, "app") if end.error == "PRODUCER_FENCED"]
+    assert len(fenced) == 1
+    left_behind = {end.process for end in fenced}
+    later = [
+        op
+        for op in result.evidence.operations
+        if op.process in left_behind and op.time_us > fenced[0].time_us
+    ]
+    assert later == []
+
+
+def test_what_dies_in_a_transaction_has_not_committed_it_unless_it_had_asked() -> None:
+    result = run(fault=RESTART)
+    (died,) = [end for end in transactions(result, "app") if end.error == "CRASHED"]
+    asked = [event.at_us for event in select(result.evidence.trace, TransactionEnding)]
+    reported = [event.at_us for event in select(result.evidence.trace, TransactionReported)]
+    waited = len([at for at in asked if at < died.time_us]) > len(
+        [at for at in reported if at < died.time_us]
+    )
+    assert died.type == (INFO if waited else FAIL)
+
+
+def calls(result: RunResult) -> list[tuple[Any, ...]]:
+    """Return what the application did and was told, and when."""
+    kinds = (TransactionOpened, TransactionEnding, TransactionReported)
+    return [(type(event), event.at_us) for kind in kinds for event in select(result.evidence.trace, kind)]
+
+
+@pytest.mark.parametrize("fault", [NOTHING, ZOMBIE])
+def test_a_run_is_written_as_a_script_with_its_transactions(fault: str) -> None:
+    first = run(fault=fault)
+    written = run_plan(next(explicit_plans(first)), 1)
+    if fault == NOTHING:
+        assert len(calls(written)) == len(calls(first))
+    ends = [(end.type, [value for _, _, value in end.sends()]) for end in transactions(first, "app")]
+    again = [(end.type, [value for _, _, value in end.sends()]) for end in transactions(written, "app")]
+    assert again[:20] == ends[:20]
+
+
+def test_transactions_are_reproducible() -> None:
+    again = run_plan(orders(fault=CRASH), 1)
+    assert again.trace_digest == run(fault=CRASH).trace_digest
+    assert statuses(again) == {}
+    assert again.verdict.status in (HELD, PERMITTED)
