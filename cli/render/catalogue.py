@@ -323,8 +323,10 @@ def _mutants() -> Iterator[CatalogueEntry]:
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
 
 
-def _with_release(setting: settings.Setting) -> tuple[str, ...]:
-    """Return the option of a release that has a setting, where the default release has not."""
+def _with_what_it_needs(setting: settings.Setting) -> tuple[str, ...]:
+    """Return the option of a release that has a setting, where the default release has not, or of the behaviour that reads it."""
+    if setting.needs:
+        return f"behaviours.{setting.needs}", "true"
     if setting.exists_in(DEFAULT_RELEASE):
         return ()
     return "kafka", next(release for release in RELEASES if setting.exists_in(release))
@@ -337,7 +339,7 @@ def _settings() -> Iterator[CatalogueEntry]:
         parts = {
             **{setting.scope: _facts(setting) for setting in known},
             _IN_A_CAMPAIGN: {"settings": f"{{{name}: {example}}}"},
-            **_try("swarm", *_with_release(known[0]), name, example),
+            **_try("swarm", *_with_what_it_needs(known[0]), name, example),
         }
         columns = {
             "of": ", ".join(setting.scope for setting in known),
@@ -358,6 +360,10 @@ def _setting_example(setting: settings.Setting) -> str:
         return value_text(not default)
     if setting.choices:
         return next((choice for choice in setting.choices if choice != str(default)), str(default))
+    if setting.kind == "text":
+        return "a"
+    if setting.kind == "replicas":
+        return settings.ALL_REPLICAS
     return value_text(default)
 
 

@@ -11,9 +11,11 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    AUTO_COMMIT,
     AUTO_OFFSET_RESET,
     CONSUMER,
     DELIVERY_TIMEOUT,
+    GROUP_ID,
     IDEMPOTENCE,
     IN_FLIGHT,
     NO_TEXT,
@@ -30,9 +32,17 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _MAX_BLOCK: Final = "max.block.ms"
+_API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_OF_GROUPS: Final = frozenset(
+    {
+        *(AUTO_COMMIT, "auto.commit.interval.ms", "partition.assignment.strategy"),
+        *("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"),
+    }
+)
+"""What a consumer is told only where it is a member of a group."""
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
 _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
@@ -98,7 +108,7 @@ class LibrarySettings:
 def _librdkafka_name(scope: str, name: str) -> str | None:
     """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
     if scope == CONSUMER:
-        return _LIBRDKAFKA_NAMES.get(name, name)
+        return None if name == _API_TIMEOUT else _LIBRDKAFKA_NAMES.get(name, name)
     return None if name == _MAX_BLOCK else name
 
 
@@ -203,7 +213,10 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
         if setting.scope == scope and setting.exists_in(release)
     }
     settings = {name: given.get(name, setting.default(release)) for name, setting in known.items()}
+    # A name that there is none of is left out, and with it what is about transactions, or members of groups.
+    without: frozenset[str] = frozenset()
     if not settings.get(TRANSACTIONAL_ID):
-        settings.pop(TRANSACTION_TIMEOUT, None)
-    # A name that there is none of is left out.
-    return {name: value for name, value in settings.items() if value != NO_TEXT}
+        without |= {TRANSACTION_TIMEOUT}
+    if not settings.get(GROUP_ID):
+        without |= _OF_GROUPS
+    return {name: value for name, value in settings.items() if value != NO_TEXT and name not in without}

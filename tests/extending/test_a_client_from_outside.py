@@ -72,7 +72,7 @@ def test_it_is_in_the_schema_and_explained_and_completed() -> None:
     assert "heartbeats" in json_schema()["$defs"]["WorkloadSection"]["properties"]
     (entry,) = explain("heartbeat")
     assert entry.kind == "client"
-    assert names("heartb") == ["heartbeat"]
+    assert "heartbeat" in names("heartb")
 
 
 def test_a_shrinker_keeps_it_and_tries_without() -> None:

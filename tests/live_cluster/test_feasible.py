@@ -170,6 +170,8 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
         "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
         "producer_fenced_error": True,
+        "stable_offset_fetch": True,
+        "syncs_expire": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
     }

@@ -248,6 +248,10 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
     )
 
 
+_OF_NO_GROUP: dict[str, Any] = {"topics": (), "commit": "auto", "stop_us": None}
+"""What is said of members of groups alone."""
+
+
 @st.composite
 def written_plans(draw: st.DrawFn) -> Plan:
     """Draw a plan of any kind."""
@@ -266,6 +270,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
                 name=f"c{number}",
                 settings=strategies.settings(CONSUMER, kafka=release),
                 partitions=st.lists(st.sampled_from(cluster.partition_names()), unique=True).map(tuple),
+                **_OF_NO_GROUP,
             )
         )
         for number in range(draw(st.integers(0, 2)))

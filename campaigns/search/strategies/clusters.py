@@ -7,13 +7,26 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
-from harrow.cluster_model.settings import ALL_REPLICAS, BROKER, SETTINGS, TOPIC, Setting, Value, reconciled
+from harrow.cluster_model.settings import (
+    ALL_REPLICAS,
+    AUTO_COMMIT,
+    BROKER,
+    GROUP_ID,
+    SETTINGS,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Setting,
+    Value,
+    reconciled,
+)
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 """Values by the name of a setting, the plainest first, or a strategy for them."""
 
 SETTINGS_MAX: Final = 4
+_OF_COORDINATORS: Final = frozenset({GROUP_ID, "group.instance.id", AUTO_COMMIT, TRANSACTIONAL_ID})
+"""What brings a coordinator with it, or needs one: it has to suit the whole campaign, and is not drawn by itself."""
 _REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
 _TEXTS: Final = ("rack-0", "rack-1")
@@ -38,7 +51,9 @@ def settings(
     """
     known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs}
     behaviours = RELEASES[kafka].behaviours
-    if options is not None:
+    if options is None:
+        known = {name: setting for name, setting in known.items() if name not in _OF_COORDINATORS}
+    else:
         found = {name: draw(_of_option(values)) for name, values in options.items() if name in known}
         return reconciled(kafka, found, behaviours)
     picked = st.lists(

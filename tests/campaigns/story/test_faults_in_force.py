@@ -55,6 +55,7 @@ def test_every_lasting_fault_is_in_force_from_its_strike_on(name: str) -> None:
         "network_split": {"nodes": (0, 1), "order": "given"},
         "message": {"action": "drop"},
         "network_ack_loss": {},
+        "clock_skew": {"of": (1,)},
         **{key: {"client": "producer-0"} for key in FAULTS if key.startswith("client_")},
     }
     details = given.get(name, {"broker": 1})

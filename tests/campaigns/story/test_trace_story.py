@@ -67,7 +67,7 @@ def test_each_event_of_a_run_has_words_of_its_own() -> None:
             ),
             (),
         ),
-        **dict.fromkeys(("sender", "receiver", "server"), "broker-1"),
+        **dict.fromkeys(("sender", "receiver", "server", "process"), "broker-1"),
         **dict.fromkeys(("kind", "reason", "cause", "phase", "action", "client", "error", "fault"), "x"),
     }
     for name, kind in (EVENTS | HISTORY_EVENTS).items():

@@ -43,7 +43,11 @@ def test_kafka_python_takes_all_of_them(release: str) -> None:
 @pytest.mark.parametrize("scope", [PRODUCER, CONSUMER])
 def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
     names = [name for of, name in SETTINGS if of == scope]
-    lacking = ["retry.backoff.max.ms"] if library == KAFKA_PYTHON else ["max.block.ms"] * (scope == PRODUCER)
+    lacking = ["default.api.timeout.ms"] * (scope == CONSUMER)
+    if library == KAFKA_PYTHON:
+        lacking.append("retry.backoff.max.ms")
+    elif scope == PRODUCER:
+        lacking.append("max.block.ms")
     assert list(LIBRARIES[library].lacking(scope, names)) == lacking
 
 
