@@ -772,6 +772,14 @@ AUTO_COMMIT: Final = "enable.auto.commit"
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
 _STRATEGY: Final = "partition.assignment.strategy"
 _HEARTBEAT: Final = "heartbeat.interval.ms"
+_BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
+OF_GROUPS: Final = frozenset(
+    {
+        *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", _STRATEGY),
+        *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms"),
+    }
+)
+"""What a consumer goes by only where it is a member of a group."""
 _ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
@@ -789,6 +797,13 @@ class Conflict:
     others: tuple[str, ...] = ()
     needed: str
     remedy: Value | None = None
+
+
+def is_of_coordinators(setting: Setting) -> bool:
+    """Return whether a setting is about groups or transactions alone, so that nothing goes by it where there are none."""
+    if setting.scope == CONSUMER:
+        return setting.name in OF_GROUPS
+    return setting.name.startswith(_BROKER_SIDE_OF_COORDINATORS) or setting.name == "max.block.ms"
 
 
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:

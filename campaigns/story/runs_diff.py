@@ -18,7 +18,8 @@ from harrow.campaigns.story.replica_diff import Fates, RecordFate
 from harrow.campaigns.story.run_diff import SCHEMA, DiffError, DiffMoment, RunDiff, diff_run, run_mapping
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.cluster_model import events as kinds
-from harrow.cluster_model.settings import SETTINGS
+from harrow.cluster_model.settings import SETTINGS, is_of_coordinators
+from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 _WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
 """Keys of a script that change nothing that happens."""
@@ -205,10 +206,13 @@ def _stated(plan: Plan) -> dict[str, str]:
 def _of_release(plan: Plan) -> dict[str, str]:
     """Return what a run's brokers and clients did by their release: its behaviours, and defaults of what nobody has set."""
     stated = {key.rpartition("settings.")[2] for key in _stated(plan)}
+    has_coordinators = any(topic.name in INTERNAL_TOPICS for topic in plan.running_cluster().topics)
     defaults = {
         f"{setting.name} ({setting.scope}), by default": setting.default(plan.kafka)
         for setting in SETTINGS.values()
-        if setting.exists_in(plan.kafka) and setting.name not in stated
+        if setting.exists_in(plan.kafka)
+        and setting.name not in stated
+        and (has_coordinators or not is_of_coordinators(setting))
     }
     return dict(_flat("", {"behaviours": asdict(plan.behaviour_switches()), **defaults}))
 

@@ -379,11 +379,14 @@ class LogManager:
 
     def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
         topic, now_us, high_watermark = self._topics[partition], self._wall_us, log.high_watermark
-        size_before = self._disk.size_of(partition)
+        size_before, flushed_before = self._disk.size_of(partition), log.flushed_offset
         deleted = log.delete_old_segments(now_us, topic)
         self._disk.room_changed(partition, size_before)
         for reason, offset, size in deleted:
             self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
+        if log.flushed_offset != flushed_before:
+            # What was deleted before it was flushed cannot be lost with the power any more.
+            self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
         if deleted:
             self._tell_high_watermark(partition, log, high_watermark)
             self._start_offset_checkpoint.request()

@@ -11,7 +11,6 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
-    AUTO_COMMIT,
     AUTO_OFFSET_RESET,
     CONSUMER,
     DELIVERY_TIMEOUT,
@@ -19,6 +18,7 @@ from harrow.cluster_model.settings import (
     IDEMPOTENCE,
     IN_FLIGHT,
     NO_TEXT,
+    OF_GROUPS,
     PRODUCER,
     SETTINGS,
     TRANSACTION_TIMEOUT,
@@ -36,13 +36,6 @@ _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
-_OF_GROUPS: Final = frozenset(
-    {
-        *(AUTO_COMMIT, "auto.commit.interval.ms", "partition.assignment.strategy"),
-        *("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"),
-    }
-)
-"""What a consumer is told only where it is a member of a group."""
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
 _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
@@ -218,5 +211,5 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
     if not settings.get(TRANSACTIONAL_ID):
         without |= {TRANSACTION_TIMEOUT}
     if not settings.get(GROUP_ID):
-        without |= _OF_GROUPS
+        without |= OF_GROUPS
     return {name: value for name, value in settings.items() if value != NO_TEXT and name not in without}

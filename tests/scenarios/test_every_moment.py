@@ -337,7 +337,7 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
 
 def stopped_by(process: Process, disk: Disk) -> tuple[str, ...]:
     """Return what may have stopped a process: one can be killed while it has nothing to do but to end."""
-    if process.running:
+    if process.running or not process.incarnation:
         return ("",)
     if not process.powered:
         return ("power_loss",)
